@@ -7,16 +7,25 @@ them need two processor cores. A group costs little more than one of them. Each 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagster import DefaultSensorStatus, SensorDefinition, SensorEvaluationContext, SensorResult, SkipReason
+from dagster import (
+    DagsterInstance,
+    DefaultSensorStatus,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+)
 
 from partitions.errors import in_one_line
 from partitions.plan import counted
+from platform_assets.factory.in_flight import Records, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
 
 MOST_ALONE, MOST_TOGETHER = 100, 50
@@ -27,6 +36,9 @@ _BUDGET = 40.0
 
 _RUNS = 25
 """Runs that a tick requests, before it leaves the others to the next one."""
+
+_FRESH = 5.0
+"""Seconds that what Dagster has said of runs in flight holds for the next dataflows of a tick."""
 
 _NAMED = 3
 
@@ -87,6 +99,21 @@ class _Cursors:
         return json.dumps({"of": self.of, "resume": self.resume})
 
 
+class _Runs:
+    """The runs in flight of a group, and of the dataflows upstream: one question for each dataflow would be most of a tick's work."""
+
+    def __init__(self, instance: DagsterInstance, members: Sequence[DataflowSensor]) -> None:
+        self._instance, self._names = instance, {name for member in members for name in member.awaits}
+        self._records: Records = {}
+        self._read = -math.inf
+
+    def in_flight(self) -> Records:
+        if time.monotonic() - self._read > _FRESH:
+            self._records = records_in_flight(self._instance, self._names)
+            self._read = time.monotonic()
+        return self._records
+
+
 class _Look:
     """One tick of a group."""
 
@@ -108,12 +135,14 @@ class _Look:
             Exception: of the first dataflow, if all that were looked at failed.
         """
         begun, resume = time.monotonic(), ""
+        runs = _Runs(context.instance, self._order)
         for number, member in enumerate(self._order):
             if number and (time.monotonic() - begun > _BUDGET or len(self._requests) >= _RUNS):
                 resume = member.dataflow
                 break
             try:
-                self._take(member, member.evaluate(context.instance, self._cursors.get(member.dataflow)))
+                cursor = self._cursors.get(member.dataflow)
+                self._take(member, member.evaluate(context.instance, cursor, runs.in_flight()))
             except Exception as error:  # noqa: BLE001 - a source that is down must not keep the others waiting
                 self._failed.append((member.dataflow, error))
         for name, raised in self._failed:

@@ -6,7 +6,8 @@ its lease in the watermark log does: the sensor watches it from tick to tick, by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -55,8 +56,26 @@ class Busy:
     sign: Sign = field(default_factory=Sign)
 
 
+Records = Mapping[str, Sequence[RunRecord]]
+"""By dataflow, its runs that Dagster has as in flight."""
+
+
+def records_in_flight(instance: DagsterInstance, dataflows: Iterable[str]) -> Records:
+    """Return the runs of some dataflows that Dagster has as in flight, by one question."""
+    found: dict[str, list[RunRecord]] = defaultdict(list)
+    filters = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, statuses=_STATUSES)
+    for record in instance.get_run_records(filters):
+        found[record.dagster_run.tags[DATAFLOW_TAG]].append(record)
+    return found
+
+
 def in_flight(
-    instance: DagsterInstance, log: WatermarkLog, dataflow: str, now: float, seen: Sign | None = None
+    instance: DagsterInstance,
+    log: WatermarkLog,
+    dataflow: str,
+    now: float,
+    records: Records | None = None,
+    seen: Sign | None = None,
 ) -> Busy | None:
     """Return a run of the dataflow that is in flight, or None. A dead run is reported as failed, which also frees its pool.
 
@@ -65,10 +84,12 @@ def in_flight(
         log: with the leases.
         dataflow: its name.
         now: epoch seconds.
+        records: of the dataflow, and maybe of others; None asks for them.
         seen: the sign of the last tick; without it no lease is dead.
     """
-    filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
-    for record in instance.get_run_records(filters):
+    if records is None:
+        records = records_in_flight(instance, [dataflow])
+    for record in records.get(dataflow, ()):
         busy, death = _judged(record, log, dataflow, now, seen or Sign())
         if busy is not None:
             return busy
@@ -77,19 +98,18 @@ def in_flight(
 
 
 def runs_in_flight(
-    instance: DagsterInstance, log: WatermarkLog, dataflows: Iterable[str], now: float
+    records: Records, log: WatermarkLog, dataflows: Iterable[str], now: float
 ) -> dict[str, str]:
     """Return the ids of the runs of some dataflows that are in flight, each with its state for people. Reports nothing.
 
     A run that died on another machine counts as long as the sensors of its own dataflow do not report it.
     """
-    filters = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, statuses=_STATUSES)
     found: dict[str, str] = {}
-    for record in instance.get_run_records(filters):
-        name = record.dagster_run.tags[DATAFLOW_TAG]
-        busy, _ = _judged(record, log, name, now, Sign())
-        if busy is not None:
-            found[record.dagster_run.run_id] = f"{name}, {busy.reason}"
+    for name in sorted(dataflows):
+        for record in records.get(name, ()):
+            busy, _ = _judged(record, log, name, now, Sign())
+            if busy is not None:
+                found[record.dagster_run.run_id] = f"{name}, {busy.reason}"
     return found
 
 

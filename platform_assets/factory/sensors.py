@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import is_nothing_new, nothing_new, up_to_date, up_to_date_key
 from platform_assets.factory.cursor import Cursor
-from platform_assets.factory.in_flight import Sign, in_flight, runs_in_flight
+from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
 from platform_assets.factory.keys import table_key
 from platform_assets.factory.last_told import LastTold
 from platform_assets.metadata import error_metadata
@@ -137,13 +137,16 @@ class SensorShell:
     ) -> DataflowSensor:
         """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
         last = LastTold(up_to_date_key(dataflow), lambda told: is_nothing_new(told.description))
+        upstream = (
+            platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
+        )
 
-        def evaluate(instance: DagsterInstance, text: str | None) -> SensorResult:
+        def evaluate(instance: DagsterInstance, text: str | None, records: Records) -> SensorResult:
             cursor, seconds = Cursor.read(text), self.clock()
-            busy = in_flight(instance, platform.log, dataflow.name, seconds, cursor.sign)
+            busy = in_flight(instance, platform.log, dataflow.name, seconds, records, cursor.sign)
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, sign=busy.sign))
-            waits = _upstream_runs(instance, platform, dataflow, seconds, cursor)
+            waits = _awaited(runs_in_flight(records, platform.log, upstream, seconds), cursor)
             cursor = replace(cursor, awaited=tuple(waits))
             if waits:
                 return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
@@ -158,7 +161,8 @@ class SensorShell:
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
-        return DataflowSensor(replace(self, interval=self._interval(platform)), dataflow.name, job, evaluate)
+        shell, awaits = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
+        return DataflowSensor(shell, dataflow.name, awaits, job, evaluate)
 
     def _interval(self, platform: Platform) -> int:
         """Return the project's interval, unless this sensor takes steps of its own length."""
@@ -166,8 +170,8 @@ class SensorShell:
         return self.interval if asked is None or self.paced else int(asked.total_seconds())
 
 
-Evaluate = Callable[[DagsterInstance, str | None], SensorResult]
-"""Looks once: gets Dagster, and the cursor that the last look left."""
+Evaluate = Callable[[DagsterInstance, str | None, Records], SensorResult]
+"""Looks once: gets Dagster, the cursor that the last look left, and the runs in flight."""
 
 
 class DataflowSensor(SensorDefinition):
@@ -176,15 +180,19 @@ class DataflowSensor(SensorDefinition):
     Attributes:
         shell: its name behind the dataflow's, and its interval.
         dataflow: its name.
+        awaits: the dataflows whose runs in flight a look must know.
         evaluate: one look.
     """
 
-    def __init__(self, shell: SensorShell, dataflow: str, job: Any, evaluate: Evaluate) -> None:
+    def __init__(
+        self, shell: SensorShell, dataflow: str, awaits: Collection[str], job: Any, evaluate: Evaluate
+    ) -> None:
         """Make it, running."""
-        self.shell, self.dataflow, self.evaluate = shell, dataflow, evaluate
+        self.shell, self.dataflow, self.awaits, self.evaluate = shell, dataflow, awaits, evaluate
 
         def tick(context: SensorEvaluationContext) -> SensorResult:
-            return evaluate(context.instance, context.cursor)
+            records = records_in_flight(context.instance, awaits)
+            return evaluate(context.instance, context.cursor, records)
 
         super().__init__(
             name=f"{dataflow}_{shell.name}",
@@ -201,12 +209,8 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _upstream_runs(
-    instance: DagsterInstance, platform: Platform, dataflow: Dataflow, now: float, cursor: Cursor
-) -> Mapping[str, str]:
-    """Return the runs to wait for, each with its state for people. Of runs that began while others were waited for none holds a sensor up."""
-    upstream = platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
-    runs = runs_in_flight(instance, platform.log, upstream, now) if upstream else {}
+def _awaited(runs: Mapping[str, str], cursor: Cursor) -> Mapping[str, str]:
+    """Return the runs of upstream dataflows to wait for. Of runs that began while others were waited for none holds a sensor up."""
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from dagster import (
     DagsterInstance,
+    DagsterRunStatus,
     SensorDefinition,
     SensorResult,
     SkipReason,
     build_sensor_context,
 )
+from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.build import build_definitions
 from platform_assets.factory.groups import grouped
@@ -22,6 +24,7 @@ from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import DataflowSensor, NoWork, SensorShell, Tick, Work
 from resources.places import Place
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG
 from resources.spark import SparkEngine
 from tests.support.ticks import flow_of
 
@@ -154,3 +157,24 @@ def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
         toys.tick(group)
         seen += toys.looked
     assert seen == ["flow_000", "flow_001", "flow_002"]
+
+
+def test_a_group_asks_dagster_once_for_the_runs_of_all_and_leaves_alone_what_is_in_flight(
+    toys: Toys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = {DATAFLOW_TAG: "flow_007"}
+    run = create_run_for_test(
+        toys.instance, job_name="load_flow_007", status=DagsterRunStatus.STARTED, tags=tags
+    )
+    questions = []
+    ask = toys.instance.get_run_records
+
+    def counted(*arguments: Any, **words: Any) -> Any:
+        questions.append(arguments)
+        return ask(*arguments, **words)
+
+    monkeypatch.setattr(toys.instance, "get_run_records", counted)
+    told = why(toys.tick(grouped(toys.sensors)[0]))
+    assert told.startswith(f"flow_007: run {run.run_id[:8]} is in flight; flow_000, flow_001")
+    assert len(toys.looked) == 49
+    assert len(questions) == 1
