@@ -19,6 +19,7 @@ from partitions.sources.sniffing import (
     apart,
     ending_of,
     format_of_ending,
+    is_code,
     json_form,
     looks_like_a_date,
     main_format,
@@ -52,6 +53,7 @@ class Surveyed:
         skipped: files of other endings, by ending.
         options: of the format.
         columns: names and types of the first file's rows, as far as its beginning tells them; none if the files tell them themselves.
+        codes: the columns of text that only look like numbers, as `007` does.
         partitions: names of hive folders.
         dated: those of them whose values are dates.
         unsorted: why names do not sort by time; none if nothing speaks against it.
@@ -66,6 +68,7 @@ class Surveyed:
     skipped: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     columns: Sequence[tuple[str, str]] = ()
+    codes: Sequence[str] = ()
     partitions: Sequence[str] = ()
     dated: Sequence[str] = ()
     unsorted: Sequence[str] = ()
@@ -107,7 +110,9 @@ def _dataset(
     text = head.decode("utf-8-sig", "replace")
     form = json_form(text) if form == "ndjson" and own == [".json"] else form
     options = _options(form, text, chosen[0])
-    names = partition_columns(chosen)
+    names, separator = partition_columns(chosen), str(options.get("sep", ","))
+    codes = _codes(head, separator) if form == "csv" else []
+    columns = [(name, "string" if name in codes else kind) for name, kind in _columns(form, head, separator)]
     return Surveyed(
         folder,
         form,
@@ -117,7 +122,8 @@ def _dataset(
         endings=() if set(own) <= set(FORMATS[form].all_endings) else sorted(own),
         skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
         options=options,
-        columns=_columns(form, head, str(options.get("sep", ","))),
+        columns=columns,
+        codes=codes,
         partitions=names,
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
@@ -147,7 +153,7 @@ def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
     from pyarrow import csv
     from pyarrow import json as arrow_json
 
-    lines = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+    lines = _whole_lines(head)
     with suppress(pa.ArrowException, ValueError, TypeError):
         if form == "csv":
             table = csv.read_csv(BytesIO(lines), parse_options=csv.ParseOptions(delimiter=separator))
@@ -160,6 +166,35 @@ def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
             return []
         return [(column.name, _type(column.type)) for column in table.schema]
     return []
+
+
+def _codes(head: bytes, separator: str) -> list[str]:
+    """The columns of a CSV with values that a number would shorten."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    lines, parse = _whole_lines(head), csv.ParseOptions(delimiter=separator)
+    with suppress(pa.ArrowException, ValueError, TypeError):
+        guessed = csv.read_csv(BytesIO(lines), parse_options=parse)
+        numbers = [
+            name
+            for name, kind in zip(guessed.column_names, guessed.schema.types, strict=True)
+            if _is_number(kind)
+        ]
+        texts = csv.ConvertOptions(include_columns=numbers, column_types=dict.fromkeys(numbers, pa.string()))
+        read = csv.read_csv(BytesIO(lines), parse_options=parse, convert_options=texts)
+        return [name for name in numbers if any(map(is_code, read.column(name).to_pylist()))]
+    return []
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _whole_lines(head: bytes) -> bytes:
+    return head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
 
 
 def _type(kind: pa.DataType) -> str:

@@ -81,3 +81,8 @@ def looks_like_a_date(values: Iterable[Any]) -> bool:
     """Return whether all values are dates such as ``2024-01-28``, and there is one."""
     found = [str(value) for value in values]
     return bool(found) and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", value) for value in found)
+
+
+def is_code(value: str | None) -> bool:
+    """Return whether a text is made of digits and would be another one as a number: ``007``, but neither ``0`` nor ``0.5``."""
+    return value is not None and re.fullmatch(r"\s*0\d+\s*", value) is not None

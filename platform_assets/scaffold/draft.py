@@ -53,6 +53,12 @@ def _schema(seen: Surveyed) -> list[str]:
     columns += [column for column in seen.columns if column[0] not in seen.partitions]
     text = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns)
     wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    if seen.codes:
+        return [
+            f"  # Declared, since {', '.join(seen.codes)} would lose zeros as a number. The types are those of the first file's beginning.",
+            "  schema: >-",
+            *(f"    {line}" for line in wrapped),
+        ]
     return [
         "  # Without a schema the first run infers one from a sample, and pins it. As the first file begins it is:",
         "  # schema: >-",

@@ -14,6 +14,9 @@ TEMPLATES = ("path", "column", "window")
 LANDING = "path: ./landing"
 """In a text: its files arrive in a folder of the project, which `init` makes."""
 
+_ERP = ("connections:\n", "  erp:")
+"""Lines of platform.yaml that only a dataflow over its connection needs; else they are a comment."""
+
 _HERE = Path(__file__).resolve().parent
 _PUBLIC = "strandline" if INSTALLED else "platform_assets.public"
 
@@ -53,12 +56,19 @@ def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
     """
     name = dataflow_name(folder.resolve().name, "strandline")
     return {
-        "platform.yaml": (_HERE / "platform.yaml").read_text(),
+        "platform.yaml": _settings(dataflows),
         **{f"dataflows/{flow}.yaml": text for flow, text in dataflows.items()},
         "definitions.py": _DEFINITIONS,
         "workspace.yaml": _WORKSPACE.format(name=name),
         ".gitignore": _IGNORED,
     }
+
+
+def _settings(dataflows: Mapping[str, str]) -> str:
+    text = (_HERE / "platform.yaml").read_text()
+    if any("connection: erp" in flow for flow in dataflows.values()):
+        return text
+    return "".join(f"# {line}" if line.startswith(_ERP) else line for line in text.splitlines(keepends=True))
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:

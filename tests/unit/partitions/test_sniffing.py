@@ -10,6 +10,7 @@ from partitions.sources.sniffing import (
     apart,
     ending_of,
     format_of_ending,
+    is_code,
     json_form,
     looks_like_a_date,
     main_format,
@@ -103,3 +104,10 @@ def test_only_iso_days_look_like_dates() -> None:
     assert looks_like_a_date(["2024-01-28", "2024-01-29"])
     assert not looks_like_a_date(["2024-01-28", "all"])
     assert not looks_like_a_date([])
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [("007", True), ("00", True), ("0", False), ("0.5", False), ("70", False), ("", False)]
+)
+def test_digits_behind_a_zero_are_a_code(value: str, code: bool) -> None:
+    assert is_code(value) is code

@@ -90,6 +90,22 @@ def test_csv_with_its_separator_and_its_columns(tmp_path: Path) -> None:
     assert "id long, name string, at timestamp" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
 
 
+def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "plz,id,share\n01067,0,0.5\n80331,12,\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).declared_schema == "plz string, id long, share double"
+    text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
+    assert "since plz would lose zeros as a number" in text
+
+
+def test_settings_name_a_database_only_for_a_dataflow_that_reads_one(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
+    made(tmp_path / "files", "--from", tmp_path / "drop")
+    made(tmp_path / "rows", "--kind", "column")
+    assert load_project(tmp_path / "files", environment={}).settings.connections == {}
+    assert list(load_project(tmp_path / "rows", environment={}).settings.connections) == ["erp"]
+
+
 def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp_path: Path) -> None:
     put(tmp_path / "drop", "date=2024-01-01/1.json", '{"id": 1, "tags": ["a"], "at": {"the place": 1.5}}\n')
     made(tmp_path / "shop", "--from", tmp_path / "drop")
