@@ -20,6 +20,7 @@ from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.sources import TableSource
 from partitions.stream.structured import StructuredStream
+from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
@@ -54,6 +55,7 @@ from resources.streaming.folder import STREAMS
 from resources.tables import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
 from resources.units import rows_in_time
+from resources.waiting_windows import find_waits
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
@@ -122,7 +124,13 @@ class Platform:
             lambda: self.units(dataflow),
             lambda: self.engine(dataflow).session(),
             self.side_tables(dataflow),
+            lambda: find_waits(dataflow, self.lineage, self.log),
         )
+
+    def windows_of(self, dataflow: Dataflow) -> WindowWatermark:
+        """Return a window watermark; if its windows wait for a stream, up to where that is complete."""
+        waits = find_waits(dataflow, self.lineage, self.log)
+        return dataflow.window.up_to(waits.reached) if waits else dataflow.window
 
     def path_kind(self, dataflow: Dataflow) -> PathKind:
         """Return the kind of a dataflow of files.
@@ -172,7 +180,7 @@ class Platform:
         """
         entry = self.checked(dataflow)
         state = WindowState.of(entry.state() if entry else None)
-        return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
+        return ledger(self.windows_of(dataflow), state, self.units(dataflow), now, dataflow=dataflow.name)
 
     def _rows_of(self, dataflow: Dataflow, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
         reading = dataflow.reading_units(given)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, as_datetime, milliseconds, zone_of
-from partitions.window.definition import WindowWatermark
+from partitions.window.definition import NOW, WindowWatermark
 from partitions.window.grid import Grain
 
 HORIZON = 2050
@@ -144,9 +144,9 @@ def _bisect(zone: tzinfo, low: int, high: int, before: timedelta) -> int:
 
 def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
     """Windows beyond the last one that has ended; None if that depends on the time of day."""
-    text = watermark.time_entry.range.to if watermark.time_entry else "-"
+    text = watermark.time_range.to if watermark.time_entry else NOW
     to = Instant.parse(text, watermark.zone)
-    if text == "-" or to.floor is None:
+    if text == NOW or to.floor is None:
         return int(watermark.partial)
     floor: Literal["day", "hour"] = "hour" if grain == "hourly" else "day"
     own = "." not in text and to.floor == floor and (floor == "day" or watermark.zone == UTC)
@@ -161,7 +161,7 @@ def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | 
 
 def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -> datetime | None:
     """Where the windows up to a constant ``to`` end; the one that it cuts short counts as whole if it is loaded."""
-    to = Instant.parse(watermark.time_entry.range.to if watermark.time_entry else "-", watermark.zone)
+    to = Instant.parse(watermark.time_range.to if watermark.time_entry else NOW, watermark.zone)
     if to.floor is not None:
         return None
     wall = _wall(to.at(None), zone)

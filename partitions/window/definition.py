@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, zone_of
@@ -81,8 +88,12 @@ Period = Annotated[Duration, BeforeValidator(_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
+NOW, WATERMARK = "-", "watermark"
+"""What ``to`` may be beside an instant: now, and the global watermark of the stream whose table is read."""
+
+
 class Range(Model):
-    """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-``."""
+    """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-`` or ``watermark``."""
 
     from_: Annotated[str, Field(alias="from")]
     to: str
@@ -174,6 +185,29 @@ class WindowWatermark(Model):
             ]
             raise ConfigurationError("; ".join(said)) from refused
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _whole_behind_a_watermark(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(given)
+        unsaid = made.follows and "partial" not in made.model_fields_set
+        return made.model_copy(update={"partial": False}) if unsaid else made
+
+    @model_validator(mode="after")
+    def _once_behind_a_watermark(self) -> Self:
+        if not self.follows:
+            return self
+        if self.partial and "partial" in self.model_fields_set:
+            raise ValueError(
+                "partial: expected false beside to: watermark (a window is loaded once, when it is complete), found true"
+            )
+        if self.grace:
+            raise ValueError(
+                "grace: expected none beside to: watermark (a window is loaded once, when it is complete)"
+            )
+        if self.window == "none":
+            raise ValueError("window: expected windows such as daily beside to: watermark, found none")
+        return self
+
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
         for kind in ("datetime", "unit"):
@@ -200,7 +234,7 @@ class WindowWatermark(Model):
     @model_validator(mode="after")
     def _instants(self) -> Self:
         if self.time_entry:
-            given = self.time_entry.range
+            given = self.time_range
             self._ordered("definition.range", given.from_, given.to, now_allowed=False)
         for grain, (start, end) in self._composite.items():
             self._ordered(f"window.{grain}", start, end, now_allowed=True)
@@ -279,7 +313,7 @@ class WindowWatermark(Model):
 
     @property
     def time_range(self) -> TimeRange:
-        """The range of the time dimension.
+        """The range of the time dimension; up to now if it follows a watermark (:meth:`up_to` tells that).
 
         Raises:
             ConfigurationError: if there is no datetime entry.
@@ -289,7 +323,28 @@ class WindowWatermark(Model):
                 "definition: expected a datetime entry, found none: there are no windows without one"
             )
         given = self.time_entry.range
-        return TimeRange(given.from_, given.to, self.window, self.timezone, self.partial)
+        to = NOW if self.follows else given.to
+        return TimeRange(given.from_, to, self.window, self.timezone, self.partial)
+
+    @property
+    def follows(self) -> bool:
+        """Whether windows are due once the global watermark of the stream whose table is read has reached their end."""
+        return self.time_entry is not None and self.time_entry.range.to == WATERMARK
+
+    def up_to(self, reached: datetime | None) -> Self:
+        """Return the definition with ``to`` at the global watermark that it follows; itself if it follows none.
+
+        Args:
+            reached: by the stream, aware; None: nothing, so that there is no window.
+        """
+        time = self.time_entry
+        if time is None or not self.follows:
+            return self
+        to = time.range.from_ if reached is None else reached.astimezone(UTC).isoformat()
+        ended = time.model_copy(update={"range": time.range.model_copy(update={"to": to})})
+        return self.model_copy(
+            update={"definition": tuple(ended if entry is time else entry for entry in self.definition)}
+        )
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """Return all windows at an instant (:meth:`TimeRange.windows`)."""

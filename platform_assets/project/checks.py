@@ -16,7 +16,9 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
+from partitions.stream.completeness import refused
 from partitions.supported import source_refusal
+from partitions.window.definition import WindowWatermark
 from platform_assets.project.cron import is_cron
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -191,6 +193,26 @@ def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
                 problem = f"made by {maker}, into which rows of {name} come"
                 expected = "no cycle of dataflows: none of them could run first"
             flow.refuse(given.key, f"{given.name}, {problem}", expected)
+
+
+def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
+    """Refuse windows that wait for the watermark of a stream whose table they do not read. A maker whose file has errors is not judged."""
+    for flow in flows:
+        reader = flow.model
+        if reader is None or not isinstance(reader.watermark, WindowWatermark):
+            continue
+        table = reader.source.lake_table
+        if any(other.model is None and _table(other) == table for other in flows):
+            continue
+        makers = tuple(other.model for other in flows if other.model and other.model.table == table)
+        if (refusal := refused(reader, makers)) is not None:
+            flow.refuse(refusal.key, refusal.found, refusal.expected)
+
+
+def _table(flow: Checked[Dataflow]) -> str:
+    """Return the table of a file that may have errors."""
+    stem = Path(flow.document.file).stem
+    return flow.text("target", "table") or f"{flow.text('layer') or 'bronze'}/{stem}"
 
 
 def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:

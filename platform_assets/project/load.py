@@ -11,7 +11,13 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.installation import default_project
-from platform_assets.project.checks import check_cycles, check_dataflow, check_settings, check_tables
+from platform_assets.project.checks import (
+    check_cycles,
+    check_dataflow,
+    check_settings,
+    check_tables,
+    check_waiting,
+)
 from platform_assets.project.errors import ProjectError, in_order
 from platform_assets.project.look_backs import look_backs_of, with_look_back
 from platform_assets.project.project import Made, Project
@@ -50,6 +56,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
         check_dataflow(flow, settings, folder)
     check_tables(flows)
     check_cycles(flows)
+    check_waiting(flows)
     settings.add(_wrong_endings([folder / "platform.yml"], folder))
     return _project(folder, settings, flows, misplaced, environment)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from partitions.column.definition import ColumnWatermark
@@ -26,6 +26,7 @@ from resources.sources.files.source import FileSource
 from resources.sources.source import CanNumber, ReadsAbove
 from resources.sources.table import TableRows
 from resources.tables.table import Table
+from resources.waiting_windows import Waits
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def open_kind(
     units: Callable[[], tuple[str, ...]],
     spark: Callable[[], SparkSession],
     sides: Mapping[str, Table],
+    waits: Callable[[], Waits | None],
 ) -> Kind[Any]:
     """Return the kind of a dataflow's watermark, bound to its source.
 
@@ -49,6 +51,7 @@ def open_kind(
         units: looks up the identities of all units of windows.
         spark: makes a session, for what only a read of the source tells while it is planned.
         sides: the side tables, by their short names.
+        waits: looks up what windows wait for; None if they wait for nothing.
     """
     match dataflow.watermark, source:
         case PathWatermark(), FileSource():
@@ -63,9 +66,8 @@ def open_kind(
         case StreamWatermark(), TableRows():
             return open_stream(dataflow, source, sides)
         case WindowWatermark(), _:
-            return WindowKind(
-                dataflow, _window_source(dataflow, source), units, lambda: log.history(dataflow.name)
-            )
+            entries = partial(log.history, dataflow.name)
+            return WindowKind(dataflow, _window_source(dataflow, source), units, entries, waits)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.shown}"
     )

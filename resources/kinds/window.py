@@ -34,6 +34,7 @@ from resources.kinds.window_stats import observe
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
+from resources.waiting_windows import Waits
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS, ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
@@ -51,12 +52,14 @@ class WindowKind:
         source: as windows x units read it.
         units: looks up the identities of all units.
         history: all entries of the log that are left.
+        waits: looks up what windows wait for; None if they wait for nothing.
     """
 
     dataflow: Dataflow
     source: WindowSource
     units: Callable[[], tuple[str, ...]]
     history: Callable[[], Iterable[Entry]] = tuple
+    waits: Callable[[], Waits | None] = lambda: None
 
     @cached_property
     def _columns(self) -> WindowColumns:
@@ -92,8 +95,9 @@ class WindowKind:
         state = state_of(WindowState, self.dataflow, entry)
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
+        waits = self.waits()
         made = plan(
-            self._definition,
+            self._definition.up_to(waits.reached) if waits else self._definition,
             state,
             self.units(),
             now,
@@ -105,6 +109,8 @@ class WindowKind:
             request=request,
             since=began_ahead(state, now, self._highs()),
         )
+        if waits is not None:
+            made = replace(made, why=f"{made.why}; {waits.in_words}")
         if not rewound:
             return made
         return replace(made, slices=tuple(replace(slice_, makes_room=True) for slice_ in made.slices))

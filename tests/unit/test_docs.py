@@ -90,6 +90,8 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
     (tmp_path / "dataflows").mkdir()
     (tmp_path / "platform.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "dataflows/shown.yaml").write_text(yaml.safe_dump(flow))
+    if flow["source"].get("table") == "silver/readings":
+        (tmp_path / "dataflows/readings.yaml").write_text(yaml.safe_dump(STREAM | {"layer": "silver"}))
     assert [str(error) for error in load_project(tmp_path, environment={}).errors] == []
 
 

@@ -91,7 +91,7 @@ def due_runs(
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else worth_a_run(dataflow.window, state, due, now)
-    windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
+    windows = platform.windows_of(dataflow).windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)
 

@@ -220,3 +220,34 @@ def test_what_counts_from_now_cuts_windows_otherwise_unless_they_start_where_the
     entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
     definition = WindowWatermark.of({"definition": [entry], "window": window})
     assert [text for _, text in definition.time_range.moving()] == moves
+
+
+def test_windows_that_follow_a_watermark_are_whole_and_end_where_it_stands() -> None:
+    followed = _ranged("2020-01-01", "watermark", window="daily")
+    assert (followed.follows, followed.partial) == (True, False)
+    reached = followed.up_to(datetime(2020, 1, 3, 0, 0, 0, 1, tzinfo=UTC))
+    assert [window.end for window in reached.windows(NOW)] == [
+        _ms("2020-01-02T00:00:00+00:00"),
+        _ms("2020-01-03T00:00:00+00:00"),
+    ]
+    assert list(followed.up_to(datetime(2020, 1, 1, 23, 59, tzinfo=UTC)).windows(NOW)) == []
+    assert list(followed.up_to(None).windows(NOW)) == []
+    assert followed.identity() == _ranged("2020-01-01", "-", window="daily").identity()
+
+
+def test_windows_that_follow_no_watermark_are_the_same_wherever_one_stands() -> None:
+    definition = _ranged("2020-01-01", "-", window="daily")
+    assert definition.up_to(datetime(2020, 1, 3, tzinfo=UTC)) is definition
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"window": "daily", "partial": True}, "partial"),
+        ({"window": "daily", "grace": "P1D"}, "grace"),
+        ({}, "window"),
+    ],
+)
+def test_a_watermark_is_followed_once_and_by_whole_windows(changes: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{key}: expected .* beside to: watermark"):
+        _ranged("2020-01-01", "watermark", **changes)

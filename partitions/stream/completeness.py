@@ -1,0 +1,80 @@
+"""Up to when a stream's table is complete: what a window of ``to: watermark`` waits for (docs/streams.md, Complete days)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from partitions.dataflow import Dataflow
+from partitions.refusal import Refusal
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.event_time import EventTime
+from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.windows import Hop
+
+_TO, _COLUMN = ("watermark", "definition"), ("source", "window_column")
+
+
+def refused(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
+    """Return why a dataflow with ``to: watermark`` has nothing to wait for; None if it has, or does not wait.
+
+    Args:
+        reader: whose windows wait.
+        makers: of the table that it reads.
+    """
+    if not reader.window.follows:
+        return None
+    table = reader.source.lake_table
+    if table is None:
+        return Refusal(
+            _TO, f"to: watermark beside {reader.source.form}", "a source of type table: that of a stream"
+        )
+    stream = makers[0] if len(makers) == 1 else None
+    if stream is None or not isinstance(stream.watermark, StreamWatermark):
+        return Refusal(
+            _TO,
+            f"to: watermark over {table}, which no stream with engine: splits makes",
+            "the table of such a stream, or another to",
+        )
+    if not isinstance(stream.watermark.timeout, timedelta):
+        found = f"to: watermark over {table}, whose event times are whole numbers"
+        return Refusal(_TO, found, "a stream with timestamps")
+    columns = complete_columns(stream)
+    column = reader.source.row_columns.window
+    if column not in columns:
+        expected = f"{' or '.join(columns)}, by which {table} is complete" if columns else _never(stream)
+        return Refusal(_COLUMN, column or "nothing", expected)
+    return None
+
+
+def complete_columns(stream: Dataflow) -> tuple[str, ...]:
+    """Return the columns with times below which no row of a stream's table comes any more; none: there is no such column."""
+    match one_of_splits(stream.operators):
+        case None:
+            return (stream.stream.event_time,)
+        case OverWindow(columns=columns):
+            ahead = any(column.call.reach[1] > 0 for column in columns.values())
+            return () if ahead else (stream.stream.event_time,)
+        case Aggregate(window=SessionWindows()):
+            return ("window_end",)
+        case Aggregate():
+            return ("window_start", "window_end")
+
+
+def complete_up_to(stream: Dataflow, column: str | None, drained: EventTime | None) -> EventTime | None:
+    """Return below which time of a column a stream's table has all its rows; None: nothing is known of any.
+
+    Args:
+        stream: that makes the table.
+        column: one of :func:`complete_columns`.
+        drained: the global watermark of its newest epoch, up to which rows have left.
+    """
+    aggregate = one_of_splits(stream.operators)
+    if drained is None or column != "window_start" or not isinstance(aggregate, Aggregate):
+        return drained
+    window = aggregate.window
+    assert not isinstance(window, SessionWindows)
+    return Hop.of(window).live_from(drained)
+
+
+def _never(stream: Dataflow) -> str:
+    return f"another stream than {stream.name}: its rows wait for later ones (lead, or a frame that ends behind the row)"
