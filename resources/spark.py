@@ -38,7 +38,7 @@ from resources.spark_runtime import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.connect.dataframe import DataFrame as SparkConnectDataFrame
     from pyspark.sql.connect.session import SparkSession as SparkConnectSession
 
@@ -97,9 +97,17 @@ def tune(session: SparkSession, size: int | None) -> bool:
     if small and session not in _usual:
         _usual[session] = {key: session.conf.get(key) or "" for key in _INTERPRETED}
     if session in _usual:
-        for key, value in (_INTERPRETED if small else _usual[session]).items():
-            session.conf.set(key, value)
+        set_all(session, _INTERPRETED if small else _usual[session])
     return not small
+
+
+def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a session has of these, by one question to a Connect server."""
+    if _is_remote(session) and settings:
+        cast("SparkConnectSession", session).conf._set_all(dict(settings), silent=False)
+        return
+    for key, value in settings.items():
+        session.conf.set(key, value)
 
 
 @contextmanager
@@ -107,8 +115,7 @@ def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> 
     """Set what a session has of these for a while; what it had before it has again, whatever happens."""
     before = {key: session.conf.get(key, None) for key in settings}
     try:
-        for key, value in settings.items():
-            session.conf.set(key, value)
+        set_all(session, settings)
         yield
     finally:
         for key, was in before.items():
@@ -132,6 +139,20 @@ def read_once(rows: DataFrame) -> DataFrame:
     command = Checkpoint(child=plan, local=True, eager=True).command(remote.client)
     _, answer, _ = remote.client.execute_command(command, plan.observations)
     return cast("DataFrame", answer["checkpoint_command_result"])
+
+
+def observed_rows(rows: DataFrame, observation: Observation, *asked: Column) -> DataFrame:
+    """Return rows that are no stream with an observation of what is written of them.
+
+    Their columns stay, and are not asked for again: each question has Spark look at the whole query, and a database at its part of it.
+    """
+    if not _is_remote(rows.sparkSession):
+        return rows.observe(observation, *asked)
+    remote = cast("SparkConnectDataFrame", rows)
+    remote.__dict__.setdefault("isStreaming", False)  # pyspark asks for it (pyspark 4.1)
+    watched = cast("SparkConnectDataFrame", rows.observe(observation, *asked))
+    watched._cached_schema = remote._cached_schema
+    return cast("DataFrame", watched)
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
@@ -209,9 +230,7 @@ class SparkEngine:
         _be_quiet()
         with _START:
             session = self._connect() if self.remote else self._embed()
-        for place in self.places:
-            for key, value in place.spark_conf.items():
-                session.conf.set(key, value)
+        set_all(session, {key: value for place in self.places for key, value in place.spark_conf.items()})
         return session
 
     @property
@@ -355,8 +374,7 @@ class SparkEngine:
             session.client.set_retry_policies([Patience()])
             # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
             atexit.unregister(session.client._cleanup_ml_cache)
-            for key, value in _OF_A_SESSION.items():  # the first call tells whether the server is there
-                session.conf.set(key, value)
+            set_all(session, _OF_A_SESSION)  # the first call tells whether the server is there
         except Exception as error:
             raise SparkUnavailable(
                 f"Spark Connect server {self.remote}: expected an answer, found: {said(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",

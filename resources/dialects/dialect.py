@@ -72,10 +72,12 @@ class Dialect(Words):
     Attributes:
         reading: how it reads quotes and comments of a user's query.
         clock: a query of its clock.
+        counts_instants: whether :meth:`readable` makes microseconds since the epoch of an instant, not text.
     """
 
     reading: ClassVar[Reading]
     clock: ClassVar[str]
+    counts_instants: ClassVar[bool] = False
 
     @abstractmethod
     def known_columns(self, parts: Sequence[str]) -> str:

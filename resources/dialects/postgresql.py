@@ -21,6 +21,7 @@ class PostgreSQL(Dialect):
 
     reading = sql_text.POSTGRESQL
     clock = "SELECT clock_timestamp()"
+    counts_instants = True
 
     def name(self, column: str) -> str:
         """In double quotes, which are doubled inside."""

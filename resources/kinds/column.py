@@ -40,6 +40,7 @@ from resources.sources.source import (
     RoundsNumbers,
     TellsChanges,
 )
+from resources.spark import observed_rows
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
@@ -433,7 +434,8 @@ class ColumnKind:
             }
             return by_column | {self.WITHOUT: (answer["without"],)}
 
-        return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
+        asked.append(F.count(F.when(without, 1)).alias("without"))
+        return observed_rows(rows, observation, *asked), stats
 
     def state_after(self, intent: Intent, stats: WriteStats) -> str:
         """The highest value that was written, and never more than the bound; of a write that nobody saw, and behind a step of the user's, the bound. So of a chunk."""
@@ -462,7 +464,7 @@ class ColumnKind:
         if isinstance(of_source, BadPart):
             return of_source
         if of_source is not None:
-            raise of_source from error
+            raise of_source from None  # Spark's own text may quote the options of a connection
         if slice_.version is not None and isinstance(self.above, HasVersions):
             return self.above.find_unreadable(spark, slice_.version, error)
         return None

@@ -292,7 +292,7 @@ class WindowKind:
         """
         of_source = self.source.failure(error)
         if of_source is not None and of_source.transient:
-            raise of_source from error
+            raise of_source from None  # Spark's own text may quote the options of a connection
         bad = self.source.named_by(spark, slice_, pinned, error)
         bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned))
         return self._bad(bad) if bad else None
@@ -312,7 +312,7 @@ class WindowKind:
                 raise EngineLost.of(self.dataflow.name, doing, lost) from error
             of_source = self.source.failure(error)
             if of_source is not None and of_source.transient:
-                raise of_source from error
+                raise of_source from None  # as above
             return of_source.message if of_source is not None else cause(error)
         return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.window.work_unit import WorkUnit
 from resources.kinds.observation import observed
+from resources.spark import observed_rows
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -75,4 +76,4 @@ def observe(
             if f"n{number}" in counts
         }
 
-    return df.observe(observation, *asked), read_stats
+    return observed_rows(df, observation, *asked), read_stats

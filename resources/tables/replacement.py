@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from partitions.load import Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.spark import observed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,4 +30,4 @@ def counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Callable[[], in
     from pyspark.sql import functions as F
 
     counted = Observation()
-    return rows.observe(counted, F.count_if(which).alias("rows")), lambda: int(counted.get["rows"])
+    return observed_rows(rows, counted, F.count_if(which).alias("rows")), lambda: int(counted.get["rows"])

@@ -104,7 +104,7 @@ class JdbcRows(PinsColumns):
             rows = self._load_parts(spark, *self._query.in_parts(parts, there))
         else:
             rows = self._load(spark, self._query.rows(extents, there))
-        return strict(_times(rows, there), schema, there.fieldNames())
+        return strict(self._times(rows, there), schema, there.fieldNames())
 
     def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
         """The rows of extents in parts along an index that begins with their time; not more than one if there is none, or they are few.
@@ -137,9 +137,8 @@ class JdbcRows(PinsColumns):
 
         schema = pinned_struct(pinned)
         number, there = StructField(NUMBER, IntegerType()), self._there(schema)
-        read = _times(
-            self._load(spark, self._query.numbered(extents, there)), StructType([*there.fields, number])
-        )
+        found = self._load(spark, self._query.numbered(extents, there))
+        read = self._times(found, StructType([*there.fields, number]))
         return strict(read, StructType([*schema.fields, number]))
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
@@ -268,10 +267,10 @@ class JdbcRows(PinsColumns):
         if not parts:
             return spark.createDataFrame([], schema)
         if len(parts) == 1:
-            found = self._load(spark, self._query.matching(parts[0], there))
+            found = self._load(spark, self._query.matching(parts[0], there), later=True)
         else:
-            found = self._load_parts(spark, *self._query.in_parts(parts, there))
-        return strict(_times(found, there), schema, there.fieldNames())
+            found = self._load_parts(spark, *self._query.in_parts(parts, there), later=True)
+        return strict(self._times(found, there), schema, there.fieldNames())
 
     @property
     def rounded_type(self) -> str | None:
@@ -285,14 +284,28 @@ class JdbcRows(PinsColumns):
     def _columns(self, spark: SparkSession) -> StructType:
         return self._load(spark, self._query.columns()).schema
 
-    def _load(self, spark: SparkSession, query: str) -> DataFrame:
+    def _times(self, frame: DataFrame, schema: StructType) -> DataFrame:
+        return _times(frame, schema, counted=DIALECTS[self._connection.system].counts_instants)
+
+    def _load(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
+        """Rows of a query.
+
+        Args:
+            spark: the session.
+            query: in the database's words.
+            later: whether the caller asks for the columns of what it makes of them, and has :meth:`failure` tell what goes wrong: each question costs a
+                connection and some 20 ms.
+        """
         text = self._for_driver(query)
         with self._without_secrets():
             frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
-            _ = frame.schema  # on Spark Connect it is only now that the database is asked
+            if not later:
+                _ = frame.schema  # on Spark Connect it is only now that the database is asked
         return frame
 
-    def _load_parts(self, spark: SparkSession, table: str, conditions: Sequence[str]) -> DataFrame:
+    def _load_parts(
+        self, spark: SparkSession, table: str, conditions: Sequence[str], *, later: bool = False
+    ) -> DataFrame:
         """One relation, whose columns Spark looks up once: of one for each part it asks the database for each, over two connections."""
         options = self._connection.options
         url = options.pop("url")
@@ -303,7 +316,8 @@ class JdbcRows(PinsColumns):
                 predicates=[self._for_driver(condition) for condition in conditions],
                 properties=options,
             )
-            _ = frame.schema
+            if not later:
+                _ = frame.schema
         return frame
 
     def _for_driver(self, text: str) -> str:
@@ -320,16 +334,15 @@ class JdbcRows(PinsColumns):
             raise source_failure from None  # Spark's own text quotes the options
 
 
-def _times(frame: DataFrame, schema: StructType) -> DataFrame:
+def _times(frame: DataFrame, schema: StructType, *, counted: bool) -> DataFrame:
     """Times that were sent as text, or as microseconds: an instant's text is in UTC, whatever the session's zone."""
     from pyspark.sql import functions as F
 
-    known, sent = kinds(schema), dict(frame.dtypes)
+    known = kinds(schema)
     columns = []
     for name in schema.fieldNames():
         column = F.col(quoted(name))
         if known.get(name) == "instant":
-            is_count = sent[name] == "bigint"
-            column = F.timestamp_micros(column) if is_count else F.concat(column, F.lit("Z"))
+            column = F.timestamp_micros(column) if counted else F.concat(column, F.lit("Z"))
         columns.append(column.alias(name))
     return frame.select(*columns)
