@@ -83,6 +83,13 @@ class Dialect(Words):
     def known_columns(self, parts: Sequence[str]) -> str:
         """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
 
+    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:  # noqa: ARG002 - for those that keep a histogram
+        """Return a query of the histogram of a column of a table: rows of how many rows lie between two bounds, and a bound, ascending.
+
+        No row if its statistics are old, or say nothing of most rows. None if the database keeps none.
+        """
+        return None
+
     def finite(self, column: str, kind: Kind) -> Sequence[str]:  # noqa: ARG002 - for those that know infinity
         """Return the conditions that a value is one that Python and Spark have, behind WHERE."""
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from partitions import sql_text
@@ -14,6 +14,14 @@ _LAST, _FIRST = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
 
 _MICROSECONDS = -62135596800000000, 253402300799999999
 """The same moments since the epoch, in UTC."""
+
+_TYPES: Mapping[Kind, str] = {
+    "instant": "timestamptz",
+    "local": "timestamp",
+    "day": "date",
+    "whole": "bigint",
+}
+"""In which the bounds of a histogram are read."""
 
 
 class PostgreSQL(Dialect):
@@ -58,6 +66,29 @@ class PostgreSQL(Dialect):
               ON i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL
             WHERE a.attrelid = to_regclass({self.text(self.relation(parts))}) AND a.attnum > 0 AND NOT a.attisdropped
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
+
+    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:
+        """From the statistics of ANALYZE, if less than a tenth of the rows was changed since, and less than a tenth holds some frequent values.
+
+        Frequent values are no part of the histogram. Infinity is left out.
+        """
+        type_ = _TYPES.get(kind)
+        if type_ is None:
+            return None
+        finite = " AND ".join(self.finite("bound", kind)) or "true"
+        frequent = "coalesce((SELECT sum(f) FROM unnest(s.most_common_freqs) AS f), 0)"
+        return f"""
+            SELECT known.count / (array_length(known.bounds, 1) - 1), bound
+            FROM (
+              SELECT t.reltuples::float8 * (1 - s.null_frac - {frequent}) AS count, s.histogram_bounds::text::{type_}[] AS bounds
+              FROM pg_class t
+              JOIN pg_namespace n ON n.oid = t.relnamespace
+              JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = t.relname AND s.attname = {self.text(column)} AND NOT s.inherited
+              WHERE t.oid = to_regclass({self.text(self.relation(parts))}) AND t.relkind IN ('r', 'm') AND t.reltuples > 0
+                AND pg_stat_get_mod_since_analyze(t.oid) < t.reltuples / 10 AND {frequent} < 0.1
+            ) AS known, unnest(known.bounds) AS bound
+            WHERE known.count > 0 AND array_length(known.bounds, 1) > 1 AND {finite}
+            ORDER BY bound"""  # noqa: S608 - names are literals
 
     def for_driver(self, query: str) -> str:
         """With the operator ``?`` doubled: the driver takes a single one for a parameter."""

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +17,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, SchemaError, SourceError, SourceUnreachable
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent, Unit
@@ -295,3 +298,53 @@ print("\\nfound" + json.dumps([list(map(str, row)) for row in frame.selectExpr(*
     assert json.loads(line.removeprefix("found")) == [
         ["2024-03-31 02:30:00.123456", "2024-03-31 01:30:00.5", "1500-01-01", "1500-01-01 00:00:00"]
     ]
+
+
+@pytest.mark.parametrize("type_", ["timestamptz", "timestamp", "date", "int", "bigint"])
+def test_a_long_range_is_cut_by_what_analyze_knows_not_by_a_walk_along_the_whole_index(
+    postgres: pg.Postgres, type_: str
+) -> None:
+    name = f"t_{uuid4().hex[:8]}"
+    value = {
+        "timestamptz": "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'",
+        "timestamp": "timestamp '2026-01-01 00:00:00' + n * interval '1 second'",
+        "date": "date '1900-01-01' + n",
+    }.get(type_, "n")
+    postgres.ask("CREATE TABLE {name} (n int, v " + type_ + ") WITH (autovacuum_enabled = false)", name=name)
+    postgres.ask("INSERT INTO {name} SELECT n, " + value + " FROM generate_series(1, 20000) n", name=name)
+    if type_.startswith("timestamp"):
+        postgres.ask(
+            "INSERT INTO {name} VALUES (0, '-infinity'), (20001, 'infinity'), (20002, NULL)", name=name
+        )
+    postgres.ask("CREATE INDEX ON {name} (v)", name=name)
+    postgres.ask("ANALYZE {name}", name=name)
+    # Rows since then are below a tenth: the walk goes on behind the histogram.
+    postgres.ask("INSERT INTO {name} SELECT n, " + value + " FROM generate_series(20003, 21500) n", name=name)
+    reader = JdbcRows(
+        _connection(postgres), JdbcSource(type="jdbc", connection="erp", table=name), UTC, walked_rows=2000
+    )
+    whole = reader.observe(["v"], datetime.now(UTC)).maxima["v"]
+    cuts = list(reader.cuts(Range("v", None, whole), 500, 1000, None))
+    ends = _ends(postgres, name, type_, cuts)
+    assert ends[:4] == [500, 1000, 1500, 2000] or ends[:4] == [501, 1001, 1501, 2001], ends[:4]
+    sizes = [high - low for low, high in pairwise(ends)]
+    assert (len(sizes) > 36, min(sizes) > 250, max(sizes) < 1000) == (True, True, True), sizes
+    few = list(reader.cuts(Range("v", None, whole), 500, 7, None))
+    assert few == cuts[:7]
+    postgres.ask(
+        "DELETE FROM {name} WHERE n % 2 = 0; SELECT pg_stat_force_next_flush()", name=name
+    )  # statistics are old now
+    walked = list(reader.cuts(Range("v", None, whole), 500, 1000, None))
+    ends = _ends(postgres, name, type_, walked)
+    assert {high - low for low, high in pairwise(ends)} == {500}
+    postgres.ask("DROP TABLE {name}", name=name)
+
+
+def _ends(postgres: pg.Postgres, name: str, type_: str, cuts: list[Any]) -> list[int]:
+    """How many rows lie up to each cut."""
+    count = (
+        "SELECT count(*) FILTER (WHERE v <= cut) FROM {name}, unnest(%s::"
+        + type_
+        + "[]) AS cut GROUP BY cut ORDER BY cut"
+    )
+    return [rows for (rows,) in postgres.ask(count, cuts, name=name)]

@@ -121,6 +121,12 @@ class JdbcQuery:
             f" ORDER BY {name} LIMIT 1 OFFSET {number - 1}"
         )
 
+    def spread(self, column: str, kind: Kind) -> str | None:
+        """What statistics know of a column's values; None for a query, of which there are none."""
+        if self._source.query is not None:
+            return None
+        return self._dialect.spread(self._source.table_parts, column, kind)
+
     def known_columns(self) -> str | None:
         """What the database knows of the table's columns; None for a query, of which it knows nothing."""
         return (

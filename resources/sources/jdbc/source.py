@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, tzinfo
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.column.predicates import Range, cut, rows_in
 from partitions.column.source import Observed
+from partitions.column.spread import SPREAD_KINDS, Spread
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import AllOf, Among, Predicate, all_of
@@ -37,6 +39,9 @@ T = TypeVar("T")
 
 _PART_ROWS = 100_000
 """A part of a window slice has about so many rows at least: fewer are read sooner over one connection."""
+_WALKED_ROWS = 1_000_000
+"""A walk along an index looks at each of its entries: of 5,000,000 rows it took a twentieth of the time that their load takes."""
+
 _MOST_STEPS = 1_000
 """Of the walk along an index that looks for parts."""
 
@@ -52,6 +57,7 @@ class JdbcRows(PinsColumns):
         schema_mode: SchemaMode = "strict",
         *,
         part_rows: int = _PART_ROWS,
+        walked_rows: int = _WALKED_ROWS,
     ) -> None:
         """Use a database; nothing is opened yet.
 
@@ -61,13 +67,14 @@ class JdbcRows(PinsColumns):
             zone: the definition's; times and dates without a zone are of it.
             schema_mode: what becomes of the pinned columns if there are others.
             part_rows: rows of windows for which a connection of its own is worth it.
+            walked_rows: entries of an index that are walked for cuts before statistics are asked.
 
         Raises:
             ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
         self._connection, self._source, self._mode = connection, source, schema_mode
         self._listed = source
-        self._part_rows, self._zone = part_rows, zone
+        self._part_rows, self._walked_rows, self._zone = part_rows, walked_rows, zone
         self._opened: Client | None = None
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
@@ -227,19 +234,32 @@ class JdbcRows(PinsColumns):
         return int(database.value(self._query.count(without))) if indexed & set(columns) else None
 
     def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - a database has no versions
-        """Walk along the column's index, if it has one."""
+        """Walk along the column's index, if it has one; far into a range, by the database's statistics as long as they tell of it."""
         with self._asking() as database:
             if range_.column not in self._known(database)[0]:
                 return ()
             found: list[Any] = []
-            rest = range_
+            rest, asked = range_, False
             while len(found) < most:
+                if not asked and len(found) * rows >= self._walked_rows:
+                    found += islice(self._spread_cuts(database, rest, rows), most - len(found))
+                    rest, asked = replace(rest, lower=found[-1], lower_inclusive=False), True
+                    continue
                 value = database.value(self._query.nth(range_.column, rows_in([rest]), rows))
                 if value is None or value == range_.upper:
                     break
                 found.append(value)
                 rest = replace(rest, lower=value, lower_inclusive=False)
             return found
+
+    def _spread_cuts(self, database: Client, rest: Range, rows: int) -> Iterator[Any]:
+        """What the statistics tell of where to cut the rest of a range; nothing if they tell nothing of it."""
+        (described,) = database.describe(self._query.only([rest.column]))
+        kind = described.kind
+        query = self._query.spread(rest.column, kind) if kind in SPREAD_KINDS else None
+        known = database.ask(query) if query is not None else ()
+        if known:
+            yield from Spread([bound for _, bound in known], known[0][0]).cuts(rest.lower, rest.upper, rows)
 
     def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a database has no versions
         """Ask for one row."""
