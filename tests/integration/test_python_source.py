@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -272,6 +273,41 @@ def test_a_connection_that_breaks_is_tried_again_and_the_next_run_reads_everythi
     flow.run()
     assert flow.ids == [1, 2]
     assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []
+
+
+def test_a_watermark_is_compared_as_its_column_holds_it_whatever_the_function_yields(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """Floats, whole numbers and decimals for a decimal; times with and without a zone, and days, for an instant."""
+    yields = """
+    from datetime import date
+    from decimal import Decimal
+
+    PRICES = [0.1, 1, Decimal("1.10"), 1.2]
+    TIMES = [
+        datetime(2026, 1, 1, 12), datetime(2026, 1, 1, 12, tzinfo=timezone.utc), date(2026, 1, 2), "2026-01-02T00:00:01"
+    ]
+
+    def rows(request):
+        count = len((HERE / "rows.jsonl").read_text().splitlines())
+        for number, (price, time) in enumerate(zip(PRICES, TIMES)):
+            if number < count:
+                yield {"id": number, "price": price, "at": time}
+    """
+    schema = {"schema": "id int, price decimal(10,2), at timestamp"}
+    berlin = {"type": "column", "columns": ["at", "price"], "timezone": "Europe/Berlin"}
+    upsert = {"load": "merge_upsert", "merge_keys": ["id"]}
+    flow, code = make(tmp_path, engine, yields, schema, watermark=berlin, target=upsert)
+    code.put({}, {}, {})
+    assert flow.run().rows == 3
+    instants = [at(1).replace(hour=11), at(1), at(1).replace(hour=23)]
+    assert flow.feed.rows("id", "at") == list(enumerate(instants))
+    assert flow.watermark == {"at": instants[2], "price": Decimal("1.10")}
+    assert flow.run().status == "nothing"
+    code.put({})
+    assert flow.run().rows == 1
+    assert flow.watermark == {"at": instants[2].replace(second=1), "price": Decimal("1.20")}
+    assert flow.run().status == "nothing"
 
 
 def test_windows_and_units_reach_the_function_and_a_unit_that_fails_holds_up_no_other(

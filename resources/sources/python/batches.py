@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
+from resources.sources.python.values import of_arrow, of_python, own_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +69,7 @@ def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
     try:
         tables = [_inferred(batch) for batch in batches]
         schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise WrongYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
     fields = [_plain(field) for field in schema]
     unknown = [field.name for field in fields if pa.types.is_null(field.type)]
@@ -96,6 +97,11 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
     import pyarrow as pa
 
     names = column_names(batch)
+    if isinstance(batch, pa.Table) and len(names) < batch.num_columns:
+        twice = next(name for name in batch.column_names if batch.column_names.count(name) > 1)
+        raise SchemaError(
+            f"expected each column once, found {twice} again", reason="incompatible_schema", field=twice
+        )
     unknown = sorted(names - set(schema.names))
     if unknown and not ignore_unknown:
         raise SchemaError(
@@ -110,7 +116,8 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
             reason="missing_column",
             field=missing[0],
         )
-    return pa.table([_column(batch, field, zone) for field in schema], schema=schema)
+    columns = [_column(batch, field, zone, ignore_unknown=ignore_unknown) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
@@ -126,7 +133,7 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
     names, fields = column_names(batch), list[pa.Field]()
     try:
         own = {field.name: _plain(field) for field in _inferred(batch).schema}
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SchemaError(
             f"expected values of one type in each column, found {error}", reason="incompatible_schema"
         ) from None
@@ -145,12 +152,23 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
 
 
 def own_type(batch: Raw, name: str) -> pa.DataType:
-    """Return the type of a column of a batch; that of NULL if it has none."""
+    """Return the type of a column of a batch; that of NULL if it has none.
+
+    Raises:
+        SchemaError: its values have none in common.
+    """
     import pyarrow as pa
 
     if isinstance(batch, pa.Table):
         return batch.schema.field(name).type if name in batch.column_names else pa.null()
-    return pa.array([row.get(name) for row in batch]).type
+    try:
+        return own_array([row.get(name) for row in batch], "UTC").type
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+        raise SchemaError(
+            f"column {name}: expected values of one type, found others: {error}",
+            reason="incompatible_schema",
+            field=name,
+        ) from None
 
 
 def column_names(batch: Raw) -> set[str]:
@@ -165,53 +183,25 @@ def row_count(batch: Raw) -> int:
     return len(batch)
 
 
-def _column(batch: Raw, field: pa.Field, zone: str) -> pa.ChunkedArray | pa.Array:
+def _column(batch: Raw, field: pa.Field, zone: str, *, ignore_unknown: bool = False) -> Any:
     import pyarrow as pa
 
     try:
         if isinstance(batch, pa.Table):
-            return _converted(batch.column(field.name), field.type, zone)
-        values = [row.get(field.name) for row in batch]
-        if pa.types.is_nested(field.type):
-            return pa.array(values, type=field.type)
-        return _converted(pa.array(values), field.type, zone)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            return of_arrow(batch.column(field.name), field.type, zone, ignore_unknown=ignore_unknown)
+        return of_python(
+            [row.get(field.name) for row in batch], field.type, zone, ignore_unknown=ignore_unknown
+        )
+    except SchemaError as error:
+        raise SchemaError(
+            f"column {field.name}: {error.message}", reason=error.reason, field=field.name
+        ) from None
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SchemaError(
             f"column {field.name}: expected values of type {field.type}, found others: {error}",
             reason="incompatible_schema",
             field=field.name,
         ) from None
-
-
-def _converted(values: Any, target: pa.DataType, zone: str) -> Any:
-    """Values of a type, if each is one of the target's without loss."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    given = values.type
-    if given == target or pa.types.is_null(given):
-        return values.cast(target)
-    if pa.types.is_dictionary(given):
-        return _converted(values.cast(given.value_type), target, zone)
-    is_text = pa.types.is_string(given) or pa.types.is_large_string(given)
-    if pa.types.is_string(target) != is_text and not (is_text and _reads_text(target)):
-        raise TypeError(f"they are {given}")
-    if pa.types.is_boolean(given) or pa.types.is_boolean(target):
-        raise TypeError(f"they are {given}")
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(target):
-        if given.tz is not None and target.tz is None:
-            raise TypeError("they have a zone, and the column has none")
-        if given.tz is None and target.tz is not None:
-            local = values.cast(pa.timestamp("us"))
-            return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(target)
-    return values.cast(target)
-
-
-def _reads_text(target: pa.DataType) -> bool:
-    """Whether text may stand for a value: times, days and decimals, which JSON has no other way to say."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_timestamp(target) or pa.types.is_date(target) or pa.types.is_decimal(target))
 
 
 def _arrow(given: Any) -> pa.Table | None:
@@ -229,13 +219,34 @@ def _arrow(given: Any) -> pa.Table | None:
 
         if isinstance(given, pd.DataFrame):
             try:
-                return _with_wide_decimals(pa.Table.from_pandas(given, preserve_index=False))
-            except (pa.ArrowException, TypeError) as error:
+                return _with_wide_decimals(_of_frame(given))
+            except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
                 raise WrongYield(
                     f"expected a frame whose columns hold values of one type each, found {error}"
                 ) from None
     # Frames of Polars and others, which hand over their columns in Arrow's form.
     return pa.table(given) if hasattr(given, "__arrow_c_stream__") else None
+
+
+def _of_frame(frame: Any) -> pa.Table:
+    """A frame of pandas; its columns of objects as other values of Python, in which a NaN stands for no value."""
+    import pyarrow as pa
+
+    plain = frame.loc[:, [kind.kind != "O" for kind in frame.dtypes]]
+    table = pa.Table.from_pandas(plain, preserve_index=False)
+    if table.num_columns == frame.shape[1]:
+        return table
+    columns, arrays = iter(table.columns), list[Any]()
+    for number, kind in enumerate(frame.dtypes):
+        if kind.kind == "O":
+            values = [
+                None if isinstance(value, float) and value != value else value
+                for value in frame.iloc[:, number]
+            ]
+            arrays.append(own_array(values, None))
+        else:
+            arrays.append(next(columns))
+    return pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
 
 
 def _rows(given: Any) -> list[Mapping[str, Any]]:
@@ -260,7 +271,9 @@ def _inferred(batch: Raw) -> pa.Table:
     if isinstance(batch, pa.Table):
         return batch
     names = dict.fromkeys(name for row in batch for name in row)
-    return _with_wide_decimals(pa.table({name: pa.array([row.get(name) for row in batch]) for name in names}))
+    return _with_wide_decimals(
+        pa.table({name: own_array([row.get(name) for row in batch], "UTC") for name in names})
+    )
 
 
 def _with_wide_decimals(table: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
-from partitions.ddl import kinds_of
+from partitions.ddl import Column, kinds_of, parse_ddl
 from partitions.errors import SchemaError, SchemaEvolved, SourceError
 from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
@@ -45,6 +45,7 @@ from resources.sources.python.batches import (
 )
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
+from resources.sources.python.values import number_type
 from resources.sources.schema import check_columns, kinds, pinned_struct, plain
 from resources.staging import Staging
 
@@ -170,6 +171,12 @@ class PythonRows:
     def _declared(self) -> Mapping[str, Kind]:
         """What columns hold, by the declared schema."""
         return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+
+    @cached_property
+    def _declared_columns(self) -> Mapping[str, Column]:
+        """Columns of the declared schema, by name."""
+        text = self._source.schema_
+        return {} if text is None else {column.name: column for column in parse_ddl(text)}
 
     @cached_property
     def _sampled(self) -> StructType | None:
@@ -428,18 +435,22 @@ class PythonRows:
         """The rows of a batch that are meant, with the columns that tell which these are, before all columns are known."""
         import pyarrow as pa
 
-        types = {
-            name: self._type_of(name, rows) or own_type(batch, name) for name in (*columns_of(rows), *more)
-        }
         try:
+            types = {
+                name: self._type_of(name, rows) or own_type(batch, name)
+                for name in (*columns_of(rows), *more)
+            }
             table = cast_to(batch, pa.schema(types.items()), self._zone_name, ignore_unknown=True)
         except SchemaError as error:
             raise self._caller.wrong(error, request) from None
         return table.filter(expression(rows))
 
     def _type_of(self, column: str, rows: Predicate) -> pa.DataType | None:
-        """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers, which compare as they are."""
+        """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers of no declared type, which compare as they are."""
         import pyarrow as pa
+
+        if (declared := number_type(self._declared_columns.get(column))) is not None:
+            return declared
 
         ranges = [range_ for range_ in ranges_of(rows) if range_.column == column]
         bounds = [bound for range_ in ranges for bound in (range_.lower, range_.upper) if bound is not None]

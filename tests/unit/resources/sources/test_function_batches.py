@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -77,6 +79,12 @@ def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> 
     assert [row["id"] for row in tables(forms[form], schema)] == numbers
 
 
+AWARE, NAIVE = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime.fromisoformat("2026-01-01T12:00:00")
+BERLIN = datetime(2026, 1, 1, 11, tzinfo=UTC)
+"""The local time there, as an instant."""
+PRICE, X_PRICE = pa.decimal128(10, 2), pa.struct([("x", pa.decimal128(10, 2))])
+
+
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [
@@ -86,14 +94,36 @@ def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> 
             datetime(2024, 7, 1, 10, tzinfo=UTC),
         ),  # local time of the definition
         ("2024-07-01T12:00:00+02:00", UTC_TIME, datetime(2024, 7, 1, 10, tzinfo=UTC)),
+        ("2026-01-01 12:00:00.000001", UTC_TIME, BERLIN.replace(microsecond=1)),
+        ("2026-01-01", UTC_TIME, datetime(2025, 12, 31, 23, tzinfo=UTC)),
+        (date(2026, 1, 1), UTC_TIME, datetime(2025, 12, 31, 23, tzinfo=UTC)),
+        (pd.Timestamp("2026-01-01T12:00:00.000001"), UTC_TIME, BERLIN.replace(microsecond=1)),
+        (np.datetime64("2026-01-01T12:00:00"), UTC_TIME, BERLIN),
+        (NAIVE.replace(month=10, day=25, hour=2), UTC_TIME, datetime(2026, 10, 25, 0, tzinfo=UTC)),
+        (NAIVE.replace(month=10, day=25, hour=2, fold=1), UTC_TIME, datetime(2026, 10, 25, 1, tzinfo=UTC)),
+        (NAIVE.replace(month=3, day=29, hour=2), UTC_TIME, datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        (pd.NaT, UTC_TIME, None),
+        (pd.NA, pa.int64(), None),
         ("2024-07-01T12:00:00", LOCAL_TIME, datetime.fromisoformat("2024-07-01T12:00:00")),
         ("2024-07-01", pa.date32(), date(2024, 7, 1)),
+        (NAIVE.replace(hour=0), pa.date32(), date(2026, 1, 1)),
         ("1.25", pa.decimal128(20, 2), Decimal("1.25")),
         (Decimal("1.2500"), pa.decimal128(20, 2), Decimal("1.25")),
+        (0.1, pa.decimal128(38, 18), Decimal("0.1")),
+        (1e22, pa.decimal128(38, 0), Decimal(10**22)),
+        (5, PRICE, Decimal(5)),
+        (2**64 + 1, pa.decimal128(38, 0), Decimal(2**64 + 1)),
         (1, pa.float64(), 1.0),
+        (Decimal("0.10"), pa.float64(), 0.1),
+        (0.5, pa.float32(), 0.5),
+        (0.1, pa.float32(), 0.10000000149011612),
         (2.0, pa.int64(), 2),
         (None, pa.int64(), None),
         ({"a": 1}, pa.struct([("a", pa.int64()), ("b", pa.string())]), {"a": 1, "b": None}),
+        ({"x": 1.1}, X_PRICE, {"x": Decimal("1.1")}),
+        ([{"x": 1}, None], pa.list_(X_PRICE), [{"x": Decimal(1)}, None]),
+        ({"a": 1.5}, pa.map_(pa.string(), PRICE), [("a", Decimal("1.5"))]),
+        ([NAIVE, AWARE], pa.list_(UTC_TIME), [BERLIN, AWARE]),
     ],
 )
 def test_a_value_that_is_one_of_the_type_is_kept(value: Any, kind: pa.DataType, expected: Any) -> None:
@@ -110,14 +140,123 @@ def test_a_value_that_is_one_of_the_type_is_kept(value: Any, kind: pa.DataType, 
         (True, pa.int64()),
         (1, pa.bool_()),
         (Decimal("1.255"), pa.decimal128(20, 2)),
+        (1.255, pa.decimal128(20, 2)),
+        (math.inf, PRICE),
+        (10**9, PRICE),
+        (Decimal("0.1000000000000000000001"), pa.float64()),
+        (2**53 + 1, pa.float64()),
+        (1 / 3, pa.float32()),
+        (1e300, pa.float32()),
+        (1_700_000_000, UTC_TIME),
+        (NAIVE, pa.int64()),
+        (NAIVE, pa.date32()),
+        (AWARE, pa.date32()),
         (datetime(2024, 1, 1, tzinfo=UTC), LOCAL_TIME),
+        ("2024-01-01T00:00:00Z", LOCAL_TIME),
+        ("2024-01-01T00:00:00.000000001Z", UTC_TIME),
+        (pd.Timestamp("2026-01-01T12:00:00.000000001"), UTC_TIME),
         ("yesterday", UTC_TIME),
+        ({"x": 1.255}, X_PRICE),
+        ([1, 2.5], pa.list_(pa.int64())),
+        ("ab", pa.list_(pa.string())),
+        ([1], X_PRICE),
     ],
 )
 def test_a_value_that_would_change_is_refused_with_its_column(value: Any, kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="column v: expected values of type") as refused:
         cast(value, kind)
     assert refused.value.field == "v"
+
+
+MIXED: list[tuple[list[Any], pa.DataType, list[Any]]] = [
+    ([NAIVE, AWARE, None], UTC_TIME, [BERLIN, AWARE, None]),
+    ([AWARE, NAIVE, pd.NaT], UTC_TIME, [AWARE, BERLIN, None]),
+    ([date(2026, 1, 1), NAIVE], LOCAL_TIME, [NAIVE.replace(hour=0), NAIVE]),
+    ([NAIVE.replace(hour=0), date(2026, 1, 2)], pa.date32(), [date(2026, 1, 1), date(2026, 1, 2)]),
+    (["2026-01-01T12:00:00Z", "2026-01-01T12:00:00", None], UTC_TIME, [AWARE, BERLIN, None]),
+    ([NAIVE, "2026-01-01", date(2026, 1, 1)], LOCAL_TIME, [NAIVE, *[NAIVE.replace(hour=0)] * 2]),
+    (["0.10", 1], PRICE, [Decimal("0.1"), Decimal(1)]),
+    (
+        [1, Decimal("0.25"), 0.5, np.int64(3)],
+        PRICE,
+        [Decimal(1), Decimal("0.25"), Decimal("0.5"), Decimal(3)],
+    ),
+    ([2**53 + 1, 0.5], pa.decimal128(38, 1), [Decimal(2**53 + 1), Decimal("0.5")]),
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "expected"), MIXED)
+def test_values_of_several_kinds_are_kept_whatever_comes_first(
+    values: list[Any], kind: pa.DataType, expected: list[Any]
+) -> None:
+    schema = pa.schema([("v", kind)])
+    assert [
+        row["v"] for row in tables([{"v": value} for value in values], schema, "Europe/Berlin")
+    ] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [case for case in MIXED if case[1] != UTC_TIME and not any(isinstance(value, str) for value in case[0])],
+)
+def test_objects_in_a_frame_are_kept_as_in_rows(
+    values: list[Any], kind: pa.DataType, expected: list[Any]
+) -> None:
+    frame = pd.DataFrame(
+        {"n": [float(at) for at in range(len(values))], "v": pd.Series(values, dtype=object)}
+    )
+    schema = pa.schema([("v", kind), ("n", pa.int64())])
+    assert [row["v"] for row in tables(frame, schema, "Europe/Berlin")] == expected
+
+
+def test_a_frame_with_times_of_both_kinds_is_refused() -> None:
+    frame = pd.DataFrame({"v": pd.Series([NAIVE, AWARE], dtype=object)})
+    with pytest.raises(WrongYield, match="found they are times with and without a zone"):
+        tables(frame, pa.schema([("v", UTC_TIME)]))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([date(2026, 1, 1), NAIVE], pa.date32()), ([True, 1], pa.int64()), ([1, "a"], pa.string())],
+)
+def test_values_of_several_kinds_of_which_one_would_change_are_refused(
+    values: list[Any], kind: pa.DataType
+) -> None:
+    with pytest.raises(SchemaError, match="column v: expected values of type"):
+        tables([{"v": value} for value in values], pa.schema([("v", kind)]))
+
+
+def test_arrow_s_objects_and_lists_are_kept_as_python_s_are() -> None:
+    inner = pa.array([{"x": 0.1, "at": NAIVE}, None], pa.struct([("x", pa.float64()), ("at", LOCAL_TIME)]))
+    table = pa.table({"v": inner, "w": pa.array([[1], None], pa.list_(pa.int32()))})
+    wide = pa.list_(pa.field("element", pa.int64()))
+    schema = pa.schema([("v", pa.struct([("x", PRICE), ("at", UTC_TIME)])), ("w", wide)])
+    assert tables(table, schema, "Europe/Berlin") == [
+        {"v": {"x": Decimal("0.1"), "at": BERLIN}, "w": [1]},
+        {"v": None, "w": None},
+    ]
+
+
+def test_a_column_without_any_value_fits_every_type_and_views_are_text() -> None:
+    empty = pd.DataFrame({"v": [math.nan, math.nan]})
+    assert tables(empty, pa.schema([("v", UTC_TIME)])) == [{"v": None}, {"v": None}]
+    views = pa.table({"v": pa.array(["a", None], pa.string_view())})
+    assert tables(views, pa.schema([("v", pa.string())])) == [{"v": "a"}, {"v": None}]
+
+
+def test_a_field_of_an_object_that_the_schema_lacks_is_refused_or_left_out() -> None:
+    schema = pa.schema([("v", pa.struct([("a", pa.int64())]))])
+    for given_rows in ([{"v": {"a": 1, "b": 2}}], pa.table({"v": [{"a": 1, "b": 2}]})):
+        with pytest.raises(SchemaError, match="column v: expected the fields a, found also b") as refused:
+            tables(given_rows, schema)
+        assert (refused.value.reason, refused.value.field) == ("unknown_field", "v")
+        assert tables(given_rows, schema, ignore_unknown=True) == [{"v": {"a": 1}}]
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
+    with pytest.raises(SchemaError, match="expected each column once, found id again"):
+        tables(twice, pa.schema([("id", pa.int64())]))
 
 
 def test_nanoseconds_are_refused_unless_they_are_whole_microseconds() -> None:

@@ -1,0 +1,421 @@
+"""Values of Python and of Arrow as values of a column: each is kept exactly, or refused (docs/source-python.md, What it yields).
+
+Belongs here: what one value may stand for. Which columns a batch has is :mod:`resources.sources.python.batches`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from itertools import accumulate
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from partitions.ddl import Column
+from partitions.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+"""A text with a time that ends with an offset."""
+_MISSING = frozenset({"NaTType", "NAType"})
+"""What pandas writes for no value, by the names of the types."""
+
+
+def of_python(
+    values: Sequence[Any], target: pa.DataType, zone: str, *, ignore_unknown: bool = False
+) -> pa.Array:
+    """Return values of Python as values of a type.
+
+    Args:
+        values: of one column.
+        target: the column's.
+        zone: of times without one, if the column's have one.
+        ignore_unknown: whether fields of objects that the type lacks are left out.
+
+    Raises:
+        SchemaError: reason ``unknown_field``: an object has a field that the type lacks.
+        TypeError, ValueError, OverflowError, pyarrow.ArrowException: a value cannot be one of the type without a change.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(target):
+        return _nested(
+            [None if _is_missing(value) else value for value in values], target, zone, ignore_unknown
+        )
+    has_zone = pa.types.is_timestamp(target) and target.tz is not None
+    if _reads_text(target) and (texts := [isinstance(value, str) for value in values]) and any(texts):
+        others = [None if is_text else value for value, is_text in zip(values, texts, strict=True)]
+        texts_alone = [value if is_text else None for value, is_text in zip(values, texts, strict=True)]
+        read = _read_text(pa.array(texts_alone, pa.string()), target, zone)
+        return pc.coalesce(read, of_arrow(own_array(others, zone, zoned=has_zone), target, zone))
+    return of_arrow(own_array(values, zone, zoned=has_zone), target, zone)
+
+
+def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -> pa.Array:
+    """Return values of Python as an array of the type that all of them have: of several kinds the one that loses nothing.
+
+    Args:
+        values: of one column.
+        zone: of times without one, beside others that have one; None: such times are refused.
+        zoned: whether all times get a zone.
+
+    Raises:
+        TypeError, ValueError, OverflowError, pyarrow.ArrowException: they have none in common.
+    """
+    import pyarrow as pa
+
+    kinds = set(map(type, values))
+    if any(_is_missing_type(kind) for kind in kinds):
+        values = [None if _is_missing(value) else value for value in values]
+    kinds = {kind for kind in kinds if kind is not type(None) and not _is_missing_type(kind)}
+    if any(_is_time_type(kind) for kind in kinds):
+        return pa.array(values if _are_zoned(values, kinds) else _moments(values, zone, zoned))
+    if len(kinds) > 1 and any(issubclass(kind, bool) or kind.__name__ == "bool" for kind in kinds):
+        raise TypeError("they are true or false, and others")
+    if len(kinds) > 1 and any(issubclass(kind, Decimal) for kind in kinds):
+        return pa.array([_decimal(value) for value in values])
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        if not all(issubclass(kind, Real) for kind in kinds):
+            raise
+        return pa.array(
+            [_decimal(value) for value in values]
+        )  # whole numbers that no double, or no long holds
+
+
+def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: bool = False) -> Any:
+    """Return an Arrow array as one of a type; arguments and errors as for :func:`of_python`."""
+    import pyarrow as pa
+
+    given = values.type
+    if pa.types.is_dictionary(given):
+        return of_arrow(values.cast(given.value_type), target, zone, ignore_unknown=ignore_unknown)
+    if values.null_count == len(values):
+        return pa.nulls(len(values), target)
+    if _are_alike(given, target):
+        return values.cast(target)
+    if pa.types.is_nested(target):
+        return _nested(values.to_pylist(), target, zone, ignore_unknown)
+    if _is_text(given) and not _is_text(target):
+        return _read_text(values.cast(pa.string()), target, zone)
+    if pa.types.is_timestamp(target):
+        return _as_times(values, target, zone)
+    if pa.types.is_date(target):
+        return _as_days(values, target)
+    if _is_number(given) and _is_number(target):
+        return _as_numbers(values, target)
+    if _family(given) is None or _family(given) != _family(target):
+        raise TypeError(f"they are {given}")
+    return values.cast(target)
+
+
+def number_type(column: Column | None) -> pa.DataType | None:
+    """Return the type of a declared column of numbers; None for any other."""
+    import pyarrow as pa
+
+    if column is None:
+        return None
+    if column.type in ("decimal", "dec", "numeric"):
+        precision, scale = (*column.numbers, *(10, 0)[len(column.numbers) :])
+        return pa.decimal128(precision, scale)
+    types = {
+        **dict.fromkeys(("tinyint", "byte"), pa.int8()),
+        **dict.fromkeys(("smallint", "short"), pa.int16()),
+        **dict.fromkeys(("int", "integer"), pa.int32()),
+        **dict.fromkeys(("bigint", "long"), pa.int64()),
+        **dict.fromkeys(("float", "real"), pa.float32()),
+        "double": pa.float64(),
+    }
+    return types.get(column.type)
+
+
+# Python
+
+
+def _is_missing_type(kind: type) -> bool:
+    return kind.__name__ in _MISSING and kind.__module__.startswith("pandas.")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or _is_missing_type(type(value))
+
+
+def _is_time_type(kind: type) -> bool:
+    return issubclass(kind, date) or kind.__name__ == "datetime64"
+
+
+def _are_zoned(values: Sequence[Any], kinds: set[type]) -> bool:
+    """Whether all are times with a zone, which Arrow takes as they are."""
+    return kinds == {datetime} and all(value is None or value.tzinfo is not None for value in values)
+
+
+def _moments(values: Sequence[Any], zone: str | None, zoned: bool) -> Sequence[Any]:
+    """Days, if all are; else times, all with a zone if one has it."""
+    found = [_python_time(value) for value in values]
+    if all(value is None or not isinstance(value, datetime) for value in found) and not zoned:
+        return found
+    times = [_midnight(value) for value in found]
+    if zoned or any(value is not None and value.tzinfo is not None for value in times):
+        if zone is None and not all(value is None or value.tzinfo for value in times):
+            raise TypeError("they are times with and without a zone")
+        local = ZoneInfo(zone or "UTC")
+        return [
+            value and (value if value.tzinfo else value.replace(tzinfo=local)).astimezone(UTC)
+            for value in times
+        ]
+    return times
+
+
+def _python_time(value: Any) -> Any:
+    """A time of Python for one of NumPy or pandas.
+
+    Raises:
+        ValueError: it has nanoseconds.
+        TypeError: it is no time.
+    """
+    import pyarrow as pa
+
+    if type(value).__name__ == "datetime64":
+        value = pa.scalar(value).as_py()
+    if getattr(value, "nanosecond", 0):
+        raise ValueError(f"{value} has nanoseconds, which no column holds")
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    if value is not None and not isinstance(value, date):
+        raise TypeError(f"they are times, and {type(value).__name__}")
+    return value
+
+
+def _midnight(value: date | None) -> datetime | None:
+    return value if value is None or isinstance(value, datetime) else datetime.combine(value, time.min)
+
+
+def _decimal(value: Any) -> Decimal | None:
+    """A number with the digits that it is written with."""
+    if value is None or isinstance(value, Decimal):
+        return value
+    if isinstance(value, Integral):
+        return Decimal(int(value))
+    if not isinstance(value, Real):
+        raise TypeError(f"they are numbers, and {type(value).__name__}")
+    return Decimal(str(value))
+
+
+def _nested(values: Sequence[Any], target: pa.DataType, zone: str, ignore_unknown: bool) -> pa.Array:
+    """Objects, lists and maps: each value within them is kept exactly, too."""
+    import pyarrow as pa
+
+    nulls = pa.array([value is None for value in values], pa.bool_())
+    if pa.types.is_struct(target):
+        return _structs(values, target, zone, ignore_unknown, nulls)
+    lists = [[] if value is None else _elements(value, target) for value in values]
+    offsets = pa.array([0, *accumulate(map(len, lists))], pa.int32())
+    flat = [element for elements in lists for element in elements]
+
+    def inner(found: Sequence[Any], kind: pa.DataType) -> pa.Array:
+        return of_python(found, kind, zone, ignore_unknown=ignore_unknown)
+
+    if pa.types.is_map(target):
+        keys, items = (
+            inner([pair[at] for pair in flat], kind)
+            for at, kind in enumerate((target.key_type, target.item_type))
+        )
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=nulls)
+    return pa.ListArray.from_arrays(offsets, inner(flat, target.value_type), type=target, mask=nulls)
+
+
+def _structs(
+    values: Sequence[Any], target: pa.DataType, zone: str, ignore_unknown: bool, nulls: pa.Array
+) -> pa.Array:
+    import pyarrow as pa
+
+    known = {field.name for field in target}
+    odd = next((value for value in values if value is not None and not isinstance(value, Mapping)), None)
+    if odd is not None:
+        raise TypeError(f"they are {type(odd).__name__}")
+    unknown = sorted({str(name) for value in values for name in value or () if name not in known})
+    if unknown and not ignore_unknown:
+        raise SchemaError(
+            f"expected the fields {', '.join(sorted(known))}, found also {', '.join(unknown)} (unknown_fields: ignore leaves them out)",
+            reason="unknown_field",
+            field=unknown[0],
+        )
+    children = [
+        of_python(
+            [None if value is None else value.get(field.name) for value in values],
+            field.type,
+            zone,
+            ignore_unknown=ignore_unknown,
+        )
+        for field in target
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=nulls)
+
+
+def _elements(value: Any, target: pa.DataType) -> Sequence[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_map(target):
+        return list(value.items()) if isinstance(value, Mapping) else list(value)
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"they are {type(value).__name__}")
+    return list(value)
+
+
+# Arrow
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _family(kind: pa.DataType) -> str | None:
+    """What types hold whose values are the same, whatever their widths."""
+    import pyarrow as pa
+
+    if _is_text(kind):
+        return "text"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return "bytes"
+    if pa.types.is_time(kind):
+        return "time"
+    return "duration" if pa.types.is_duration(kind) else None
+
+
+def _are_alike(given: pa.DataType, target: pa.DataType) -> bool:
+    """Whether two types differ in nothing but what Arrow notes beside them."""
+    import pyarrow as pa
+
+    if not pa.types.is_nested(target):
+        return bool(given == target)
+    if given.id != target.id or given.num_fields != target.num_fields:
+        return False
+    fields = [(given.field(number), target.field(number)) for number in range(target.num_fields)]
+    named = not pa.types.is_struct(target) or all(one.name == other.name for one, other in fields)
+    return named and all(_are_alike(one.type, other.type) for one, other in fields)
+
+
+def _read_text(values: Any, target: pa.DataType, zone: str) -> Any:
+    """Text stands for times, days and decimals, which JSON has no other way to say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(target) and target.tz is not None:
+        nothing = pa.scalar(None, pa.string())
+        zoned = pc.match_substring_regex(values, _ZONED)
+        with_zone = pc.if_else(zoned, values, nothing).cast(target)
+        local = pc.if_else(zoned, nothing, values).cast(pa.timestamp("us"))
+        return pc.coalesce(with_zone, _in_zone(local, target, zone))
+    if _reads_text(target):
+        return values.cast(target)
+    raise TypeError(f"they are {values.type}")
+
+
+def _reads_text(target: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(target) or pa.types.is_date(target) or pa.types.is_decimal(target))
+
+
+def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
+    import pyarrow as pa
+
+    given = values.type
+    if not pa.types.is_timestamp(given) and not pa.types.is_date(given):
+        raise TypeError(f"they are {given}")
+    if pa.types.is_timestamp(given) and given.tz is not None:
+        if target.tz is None:
+            raise TypeError("they have a zone, and the column has none")
+        return values.cast(target)
+    local = values.cast(pa.timestamp("us"))
+    return local.cast(target) if target.tz is None else _in_zone(local, target, zone)
+
+
+def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
+    """Local times as instants: the first of two, and as far behind the gap as it says if clocks skip it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="raise").cast(target)
+    except pa.ArrowInvalid:
+        return pa.array(_moments(local.to_pylist(), zone, zoned=True), target)
+
+
+def _as_days(values: Any, target: pa.DataType) -> Any:
+    """Days, and times without a zone at midnight: pandas has no days."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    given = values.type
+    if pa.types.is_date(given):
+        return values.cast(target)
+    if not pa.types.is_timestamp(given):
+        raise TypeError(f"they are {given}")
+    if given.tz is not None:
+        raise TypeError("they have a zone, and the column has days")
+    days = values.cast(pa.date32(), safe=False)
+    if not _are_all(pc.equal(days.cast(given), values)):
+        raise ValueError("they have times within a day")
+    return days.cast(target)
+
+
+def _as_numbers(values: Any, target: pa.DataType) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    given = values.type
+    if pa.types.is_float16(given):
+        return of_arrow(values.cast(pa.float32()), target, "UTC")
+    if pa.types.is_integer(given) and pa.types.is_decimal(target):
+        return values.cast(pa.decimal128(20, 0)).cast(target)
+    if pa.types.is_floating(given) and pa.types.is_decimal(target):
+        return _written(values).cast(target)
+    if pa.types.is_decimal(given) and pa.types.is_floating(target):
+        found = values.cast(target)
+        if not _are_all(pc.equal(_written(found).cast(pa.decimal128(38, given.scale)), values)):
+            raise ValueError(f"{target} has not all of their digits")
+        return found
+    if pa.types.is_float64(given) and pa.types.is_float32(target):
+        return _as_floats(values, target)
+    return values.cast(target)
+
+
+def _as_floats(values: Any, target: pa.DataType) -> Any:
+    """Doubles as numbers of 32 bits with the same digits, or the same value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = values.cast(target)
+    same = pc.or_(pc.equal(found.cast(pa.float64()), values), pc.is_nan(values))
+    digits = pc.if_else(pc.is_finite(found), _written(found), pa.scalar(None, pa.string()))
+    if not _are_all(pc.or_(same, pc.coalesce(pc.equal(digits.cast(pa.float64()), values), same))):
+        raise ValueError("a float has not all of their digits")
+    return found
+
+
+def _written(values: Any) -> Any:
+    """Numbers with the digits that they are written with: the fewest that tell them from all others."""
+    import pyarrow as pa
+
+    return values.cast(pa.string())
+
+
+def _are_all(conditions: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return pc.all(conditions).as_py() is not False
