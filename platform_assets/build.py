@@ -36,7 +36,7 @@ from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDefinitions
-from platform_assets.metadata import table_metadata, watermark_metadata
+from platform_assets.metadata import chunks_metadata, table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from platform_assets.schema_views import Columns, entry_columns
@@ -199,7 +199,7 @@ def _tables(
 
     def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
         resources = platform.loading(platform.loads or loaded_by(context.run, flows))
-        with closing(TableIOManager(resources, options, describe, partitions)) as tables:
+        with closing(TableIOManager(resources, options, describe, chunks_metadata, partitions)) as tables:
             yield tables
 
     return manager

@@ -111,7 +111,18 @@ def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
     return shown
 
 
-def chunk_table(reports: Sequence[Mapping[str, Any]]) -> MetadataValue[Any]:
+def chunks_metadata(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the metadata of the chunks of a replay, as they are now."""
+    done = [report for report in reports if report["status"] not in ("pending", "failed")]
+    return {
+        "chunks": _chunk_table(reports),
+        "chunks_done": len(done),
+        "chunks_in_all": len(reports),
+        "rows": sum(report["rows"] for report in reports),
+    }
+
+
+def _chunk_table(reports: Sequence[Mapping[str, Any]]) -> MetadataValue[Any]:
     """Return the chunks of a replay as a table: the last ones that are done, and those that are not."""
     ahead = [report for report in reports if report["status"] in ("failed", "pending")]
     done = [report for report in reports if report not in ahead]

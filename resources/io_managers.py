@@ -25,16 +25,19 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
-from partitions.request import DUE, Request
+from partitions.request import DUE, Forced, Request
 from partitions.sentinels import Watermark
 from resources.asset_partitions import AssetPartitions
 from resources.attempts import not_begun
+from resources.backfills import backfill_of
 from resources.loop.holder import this_process
 from resources.loop.loop import Loop, clock
 from resources.loop.outcome import Observer, Outcome, Step
 from resources.partition_events import PartitionEvents
 from resources.places import Place
 from resources.platform import Platform
+from resources.replay import read_again
+from resources.replay.reading import Report
 from resources.reporting import DATAFLOW_TAG, tell
 from resources.run_options import RunOptions
 from resources.tables import find_table
@@ -82,6 +85,9 @@ class Load:
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
 """Metadata of a run: its outcome, the table's place."""
 
+DescribeChunks = Callable[[Sequence[Report]], Mapping[str, Any]]
+"""Metadata of the chunks of a replay, as they are now."""
+
 DescribeEntry = Callable[[Dataflow, Entry | None], Mapping[str, Any]]
 """Metadata of a dataflow's watermark."""
 
@@ -94,6 +100,7 @@ class TableIOManager(IOManager):
         platform: Platform,
         options: RunOptions,
         describe: DescribeRun,
+        describe_chunks: DescribeChunks,
         partitions: Mapping[str, AssetPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
@@ -102,11 +109,13 @@ class TableIOManager(IOManager):
             platform: the resources.
             options: how runs behave.
             describe: says what a materialisation shows.
+            describe_chunks: says what is shown of chunks while a backfill works.
             partitions: of the dataflows that have some, by name.
         """
         self._platform = platform
         self._options = options
         self._describe = describe
+        self._describe_chunks = describe_chunks
         self._partitions = partitions or {}
         self._loops: list[Loop[Any]] = []
 
@@ -126,10 +135,7 @@ class TableIOManager(IOManager):
         if not instance.is_ephemeral:  # else no sensor will ask for the run
             mark_run(instance, run_id, dataflow.name)
         load.keys = self._keys(context, dataflow)
-        loop = self._loop(context, load, now)
-        load.outcome = outcome = loop.run()
-        if outcome.committed:
-            self._loops.append(loop)
+        load.outcome = outcome = self._run(context, load, now)
         self._options.report(outcome)
         for warning in outcome.news:
             context.log.warning(warning)
@@ -171,23 +177,37 @@ class TableIOManager(IOManager):
             return None
         return step.partition_keys if step.has_partition_key or step.has_partition_key_range else None
 
-    def _loop(self, context: AssetExecutionContext, load: Load, now: datetime) -> Loop[Any]:
+    def _run(self, context: AssetExecutionContext, load: Load, now: datetime) -> Outcome:
+        """Load what the run is asked for; partitions that no plan has asked for are a replay in place (docs/replay.md, Backfills)."""
         dataflow, run = load.dataflow, context.run
         request = self._request(context, load, now)
+        how: dict[str, Any] = {
+            "run_id": run.run_id,
+            "job_id": run.job_name,
+            "hold_wait": self._options.hold_wait,
+            "run_is_live": self._options.run_is_live,
+            "observer": self._observer(context),
+        }
         try:
-            return self._platform.loop(
-                dataflow,
-                now,
-                request,
-                run_id=run.run_id,
-                job_id=run.job_name,
-                hold_wait=self._options.hold_wait,
-                run_is_live=self._options.run_is_live,
-                observer=self._observer(context),
-            )
+            if isinstance(request, Forced) and load.keys is not None:
+                again = backfill_of(self._platform, dataflow, request.of, load.keys, run, now)
+                loop = self._platform.loop(again.loaded_by, now, **how)
+                outcome = read_again(again, loop, lambda chunks: self._show(context, load, chunks)).outcome
+            else:
+                loop = self._platform.loop(dataflow, now, request, **how)
+                outcome = loop.run()
         except StrandlineError as error:  # a variable that is not set, say
             self._options.report(not_begun(self._platform.log, dataflow.name, error, run.run_id))
             raise failure(error) from error
+        if outcome.committed:
+            self._loops.append(loop)
+        return outcome
+
+    def _show(self, context: AssetExecutionContext, load: Load, chunks: Sequence[Report]) -> None:
+        """Show the chunks of a backfill on the watermark's page, if there are several."""
+        if len(chunks) > 1:
+            watermark = AssetKey(["watermark", load.dataflow.name])
+            context.log_event(AssetObservation(watermark, metadata=self._describe_chunks(chunks)))
 
     def _observer(self, context: AssetExecutionContext) -> Observer:
         """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from partitions.dataflow import Dataflow
 from platform_assets.factory.decisions import Decision, config_job, listed, say
 from platform_assets.factory.keys import watermark_key
-from platform_assets.metadata import chunk_table, watermark_metadata
+from platform_assets.metadata import chunks_metadata, watermark_metadata
 from platform_assets.project import Project
 from resources.aside import drop, preview_drop, preview_promote, promote, replay_aside
 from resources.loop.loop import clock
@@ -128,14 +128,7 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
 
 def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
     """Show the chunks on the page of the watermark, as they are now."""
-    done = [report for report in reports if report["status"] not in ("pending", "failed")]
-    metadata: dict[str, Any] = {
-        "chunks": chunk_table(reports),
-        "chunks_done": len(done),
-        "chunks_in_all": len(reports),
-        "rows": sum(report["rows"] for report in reports),
-    }
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=chunks_metadata(reports)))
 
 
 def _act(

@@ -22,6 +22,7 @@ from resources.loop.loop import Loop
 from resources.platform import Platform
 from resources.replay.asked import Asked, asked_chunks
 from resources.replay.reading import Piece
+from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import InPlace, begin, entries_of, find
 from resources.watermarks.entry import Entry
 
@@ -39,29 +40,25 @@ def typed_range(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
 
 
 @dataclass(frozen=True)
-class ColumnReplay:
+class ColumnReplay(InPlaceReplay):
     """Chunks of a range of a column.
 
     Attributes:
-        platform: the resources.
-        dataflow: whose rows they are.
         asked: the range, and what becomes of table and watermark.
-        now: the clock, aware.
     """
 
-    platform: Platform
-    dataflow: Dataflow
     asked: Asked
-    now: datetime
 
-    def check(self) -> None:
-        """Raise ConfigurationError if the range cannot be cut so. Opens no source."""
-        asked_chunks(self.dataflow, self.asked)
+    @classmethod
+    def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> ColumnReplay:
+        """Chunks that the range can be cut into."""
+        asked_chunks(dataflow, asked)
+        return cls(platform, dataflow, asked.words, now, asked)
 
     def plan(self) -> Plan[Any]:
         """Return a slice for each chunk that is still to be read. Opens no source."""
         dataflow, log = self.dataflow, self.platform.log
-        known, newest = find(log, dataflow.name, self.asked), log.newest(dataflow.name)
+        known, newest = find(log, dataflow.name, self.words), log.newest(dataflow.name)
         planned, state = asked_chunks(dataflow, self.asked), _state(newest)
         stored = state.marks.get(planned[0].column)
         if known is not None:
@@ -85,7 +82,7 @@ class ColumnReplay:
         """Begin, or go on: return all chunks, and what there is to warn of."""
         log, name = self.platform.log, self.dataflow.name
         begun = begin(
-            log, name, self.asked, lambda: typed_range(self.platform, self.dataflow, self.asked, self.now)
+            log, name, self.words, lambda: typed_range(self.platform, self.dataflow, self.asked, self.now)
         )
         planned, newest = self._chunks(begun), log.newest(name)
         left = self._left(begun, planned, newest)
@@ -94,7 +91,7 @@ class ColumnReplay:
                 chunk.lower,
                 chunk.upper,
                 partial(self._next, loop, chunk, begun.number),
-                self.asked.words,
+                self.words,
                 done=chunk not in left,
             )
             for chunk in planned
@@ -129,7 +126,7 @@ class ColumnReplay:
         return Replay(
             chunk,
             since,
-            self.asked.words,
+            self.words,
             saves=self.asked.save_watermark,
             replaces=self.asked.replace,
             leaves_above=not self.asked.save_watermark,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
@@ -11,25 +13,34 @@ from partitions.plan import Plan
 from partitions.request import ReplayFiles
 from resources.kinds.path import PathKind
 from resources.platform import Platform
-from resources.replay.asked import asked_partitions
+from resources.replay.asked import Asked, asked_partitions
 from resources.replay.parts import PartsReplay
 from resources.sources.files.paths import SOURCE_FILE
 
 
+@dataclass(frozen=True)
 class FileReplay(PartsReplay):
-    """Files of a range of partitions."""
+    """Files of a range of partitions.
 
-    def check(self) -> None:
-        """Raise ConfigurationError if files of the dataflow cannot be read again so."""
-        asked_partitions(self.dataflow, self.asked)
-        name, target = self.dataflow.name, self.dataflow.target
+    Attributes:
+        asked: the range, and what becomes of rows that are there.
+    """
+
+    asked: Asked
+
+    @classmethod
+    def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> FileReplay:
+        """Files that can be read again."""
+        asked_partitions(dataflow, asked)
+        name, target = dataflow.name, dataflow.target
         if target.way == "merge_overwrite":
             raise ConfigurationError(
                 f"dataflow {name}: expected load append, merge_upsert or scd2, found merge_overwrite: rows that later files have of the same keys would go."
                 f" Read all files from a state on again: strandline state rewind {name} --to NUMBER --reason TEXT"
             )
-        if self.asked.replace:
-            check_files_of_rows(self.platform, self.dataflow)
+        if asked.replace:
+            check_files_of_rows(platform, dataflow)
+        return cls(platform, dataflow, asked.words, now, asked)
 
     def planned(self) -> tuple[PathKind, Plan[PathSlice]]:
         """List the source."""
@@ -47,7 +58,7 @@ class FileReplay(PartsReplay):
 
     def request(self, slice_: PathSlice, since: int) -> ReplayFiles:
         """Its files, as they are when they are read."""
-        return ReplayFiles(tuple(slice_.keys), since, self.asked.words, replaces=self.asked.replace)
+        return ReplayFiles(tuple(slice_.keys), since, self.words, replaces=self.asked.replace)
 
 
 def check_files_of_rows(platform: Platform, dataflow: Dataflow) -> None:

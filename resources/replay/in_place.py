@@ -6,27 +6,28 @@ have no entry. It is removed when all chunks are done, so the same command then 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import Plan
+from resources.loop.loop import Loop
 from resources.loop.outcome import Observer
 from resources.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.columns import ColumnReplay
 from resources.replay.files import FileReplay
 from resources.replay.reading import Replayed, Told, read_chunks
+from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import forget
-from resources.replay.windows import WindowReplay, unlimited
+from resources.replay.windows import WindowReplay
 from resources.tables.table import CanStandAside
 
-_REPLAYS: dict[str, type[ColumnReplay | FileReplay | WindowReplay]] = {
-    "column": ColumnReplay,
-    "path": FileReplay,
-    "window": WindowReplay,
-}
+_Make = Callable[[Platform, Dataflow, Asked, datetime], InPlaceReplay]
+
+_REPLAYS: dict[str, _Make] = {"column": ColumnReplay.of, "path": FileReplay.of, "window": WindowReplay.of}
 
 
 def plan_in_place(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
@@ -63,19 +64,26 @@ def replay_in_place(
         ConfigurationError: the range or the dataflow is not one that can be replayed so; nothing was changed.
     """
     replay = _checked(platform, dataflow, asked, now)
-    loaded = unlimited(dataflow) if dataflow.kind == "window" else dataflow
-    loop = platform.loop(loaded, now, observer=observer, **how)
+    return read_again(replay, platform.loop(replay.loaded_by, now, observer=observer, **how), told)
+
+
+def read_again(replay: InPlaceReplay, loop: Loop[Any], told: Told = lambda reports: None) -> Replayed:
+    """Read all chunks of a replay that are still to be read; when none is left, the same may be asked for again.
+
+    Args:
+        replay: what is read.
+        loop: of its ``loaded_by``.
+        told: hears what has become of all chunks, after each.
+    """
     pieces, warnings = replay.pieces(loop)
     done = read_chunks(loop, pieces, told)
     done.outcome.warnings[:0] = warnings
     if done.outcome.error is None:
-        forget(platform.log, dataflow.name, asked)
+        forget(replay.platform.log, replay.dataflow.name, replay.words)
     return done
 
 
-def _checked(
-    platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime
-) -> ColumnReplay | FileReplay | WindowReplay:
+def _checked(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
     """Return the replay that is asked for.
 
     Raises:
@@ -88,7 +96,6 @@ def _checked(
             f" again. Load it anew: strandline state reset {name} --replace --reason TEXT"
         )
     replay = _REPLAYS[dataflow.kind](platform, dataflow, asked, now)
-    replay.check()
     if target.load == "append" and not asked.replace:
         raise ConfigurationError(
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"

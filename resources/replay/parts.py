@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from partitions.dataflow import Dataflow
 from partitions.plan import Plan, Skip
 from partitions.request import Request
 from resources.kinds.kind import Kind
 from resources.loop.loop import Loop
-from resources.platform import Platform
-from resources.replay.asked import Asked
 from resources.replay.reading import Piece
+from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import InPlace, begin, done_keys, find
 
 
 @dataclass(frozen=True)
-class PartsReplay(ABC):
-    """Slices of a range.
-
-    Attributes:
-        platform: the resources.
-        dataflow: whose rows they are.
-        asked: the range, and what becomes of table and watermark.
-        now: the clock, aware.
-    """
-
-    platform: Platform
-    dataflow: Dataflow
-    asked: Asked
-    now: datetime
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise ConfigurationError if the dataflow cannot be read again so."""
+class PartsReplay(InPlaceReplay):
+    """Slices of a range."""
 
     @abstractmethod
     def planned(self) -> tuple[Kind[Any], Plan[Any]]:
@@ -57,11 +38,11 @@ class PartsReplay(ABC):
 
     def plan(self) -> Plan[Any]:
         """Return the slices that are still to be read."""
-        return self._plan(find(self.platform.log, self.dataflow.name, self.asked))[0]
+        return self._plan(find(self.platform.log, self.dataflow.name, self.words))[0]
 
     def pieces(self, loop: Loop[Any]) -> tuple[Sequence[Piece], Sequence[str]]:  # noqa: ARG002 - of all replays
         """Begin, or go on: return all slices as chunks, and what there is to warn of."""
-        begun = begin(self.platform.log, self.dataflow.name, self.asked)
+        begun = begin(self.platform.log, self.dataflow.name, self.words)
         made, done = self._plan(begun)
         return [
             *(self._piece(slice_, begun, done=True) for slice_ in done),
@@ -71,7 +52,7 @@ class PartsReplay(ABC):
     def _piece(self, slice_: Any, begun: InPlace, *, done: bool) -> Piece:
         lower, upper = self.bounds(slice_)
         request = self.request(slice_, begun.number)
-        return Piece(lower, upper, lambda: request, self.asked.words, done=done)
+        return Piece(lower, upper, lambda: request, self.words, done=done)
 
     def _plan(self, begun: InPlace | None) -> tuple[Plan[Any], Sequence[Any]]:
         """The plan of what is left, and the slices that are done."""

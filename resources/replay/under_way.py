@@ -8,7 +8,6 @@ from typing import Any
 from partitions.dataflow import short_hash
 from resources.kinds.kind import Kind
 from resources.loop.recorded import recorded_slice
-from resources.replay.asked import Asked
 from resources.watermarks.entry import Entry, Record, read_record, utc_now
 from resources.watermarks.log import WatermarkLog
 
@@ -27,7 +26,7 @@ class InPlace(Record):
 
     Attributes:
         dataflow: its name.
-        asked: what was asked for, as options of the command.
+        asked: what was asked for: as options of the command, or which partitions by which backfill.
         range: of columns: lower (inclusive) and upper (exclusive) bound, sentinel JSON text, of the column's type.
         number: of the newest entry when it began; 0 without one.
         time: when it began, ISO in UTC; for people.
@@ -41,25 +40,25 @@ class InPlace(Record):
 
 
 def begin(
-    log: WatermarkLog, dataflow: str, asked: Asked, typed_range: Callable[[], str] = lambda: "{}"
+    log: WatermarkLog, dataflow: str, asked: str, typed_range: Callable[[], str] = lambda: "{}"
 ) -> InPlace:
-    """Return the replay that was asked for so; put it, if there is none."""
+    """Return the replay that was asked for in these words; put it, if there is none."""
     if (known := find(log, dataflow, asked)) is not None:
         return known
     newest = log.newest(dataflow)
     number = newest.number if newest else 0
-    made = InPlace(dataflow=dataflow, asked=asked.words, range=typed_range(), number=number, time=utc_now())
+    made = InPlace(dataflow=dataflow, asked=asked, range=typed_range(), number=number, time=utc_now())
     log.put_object(dataflow, REPLAYING, _name(asked), made.to_bytes())
     return find(log, dataflow, asked) or made
 
 
-def find(log: WatermarkLog, dataflow: str, asked: Asked) -> InPlace | None:
+def find(log: WatermarkLog, dataflow: str, asked: str) -> InPlace | None:
     """Return the replay that is under way and was asked for so; None if there is none."""
     data = log.get_object(dataflow, REPLAYING, _name(asked))
     return None if data is None else read_record(InPlace, data, f"replay of {dataflow} in place")
 
 
-def forget(log: WatermarkLog, dataflow: str, asked: Asked) -> None:
+def forget(log: WatermarkLog, dataflow: str, asked: str) -> None:
     """All of it is done: the same may be asked for again."""
     log.delete(dataflow, REPLAYING, [_name(asked)])
 
@@ -86,5 +85,5 @@ def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace | None) -> set
     return keys
 
 
-def _name(asked: Asked) -> str:
-    return f"{short_hash({'asked': asked.words})}.json"
+def _name(asked: str) -> str:
+    return f"{short_hash({'asked': asked})}.json"

@@ -17,6 +17,7 @@ from dagster import (
     RunRequest,
     SensorResult,
     SkipReason,
+    TableMetadataValue,
     build_schedule_context,
     build_sensor_context,
 )
@@ -226,6 +227,113 @@ def test_a_backfill_reads_whole_windows_whatever_the_cutoff_says_replaces_them_a
     expected = [10, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33, 99]
     assert windows.feed.ids == expected
     assert dict(windows.rows)[10] == 7
+
+
+class TestABackfillIsAReplayInPlace:
+    """A slice for each day of two units; each value has changed since it was loaded."""
+
+    @pytest.fixture
+    def made(self, make: Make) -> Windows:
+        made = make(watermark=watermark(partial=False, checkpoint={"interval_windows": 2}, max_slices=4))
+        self.change(made, 0)
+        made.run(NOW)
+        self.change(made, 1)
+        return made
+
+    @pytest.fixture
+    def dagster(self, made: Windows) -> Dagster:
+        return Dagster(made.feed)
+
+    def change(self, made: Windows, value: int) -> None:
+        made.table.put(*(event(day * 10 + place, f"2020-01-0{day}T01:00", unit, value) for day in range(1, 4) for place, unit in enumerate("ab")))  # fmt: skip
+
+    KEYS: ClassVar[list[str]] = [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
+    RANGE: ClassVar[dict[str, str]] = {START: "a|2020-01-01", END: "b|2020-01-03"}
+
+    def chunks(self, dagster: Dagster) -> list[str]:
+        """The status of each chunk, as the watermark's page shows them last."""
+        (last,) = dagster.instance.fetch_observations(WATERMARK, limit=1).records
+        assert last.asset_observation is not None
+        table = last.asset_observation.metadata["chunks"]
+        assert isinstance(table, TableMetadataValue)
+        return [str(record.data["status"]) for record in table.records]
+
+    def test_a_killed_one_goes_on_where_it_stopped_and_another_one_reads_all_again(
+        self, made: Windows, dagster: Dagster
+    ) -> None:
+        asked = {"dagster/backfill": "first", **self.RANGE}
+        dagster.observer = killed_at(Step.INTENT_PUT, 3)
+        assert not dagster.run(None, **asked).success
+        dagster.observer = None
+        assert dagster.materialised() == []
+        self.change(made, 2)
+        assert dagster.run(None, **asked).success
+        assert self.chunks(dagster) == ["skipped", "skipped", "committed"]
+        assert dict(dagster.feed.rows("id", "value")) == {10: 1, 11: 1, 20: 1, 21: 1, 30: 2, 31: 2}
+        assert dagster.materialised() == dagster.materialised(WATERMARK) == self.KEYS
+        assert {entry.reason for entry in dagster.feed.entries[-2:]} == {
+            "backfill first of 6 partitions from a|2020-01-01 to b|2020-01-03"
+        }
+        assert dagster.run(None, **asked | {"dagster/backfill": "second"}).success
+        assert self.chunks(dagster) == ["committed"] * 3
+        assert {value for _, value in dagster.feed.rows("id", "value")} == {2}
+
+    def test_one_with_a_run_for_each_partition_reads_each_once_and_a_retry_only_what_is_left(
+        self, dagster: Dagster
+    ) -> None:
+        first = dagster.feed.entries[-1].number
+        for key in ("a|2020-01-01", "b|2020-01-01"):
+            assert dagster.run(key, **{"dagster/backfill": "each"}).success
+        dagster.observer = killed_at(Step.APPENDED, 1)
+        assert not dagster.run("b|2020-01-02", **{"dagster/backfill": "each"}).success
+        dagster.observer = None
+        retry = {"dagster/backfill": "retry", "dagster/root_backfill_id": "each"}
+        assert dagster.run("b|2020-01-02", **retry).success
+        assert [entry.reason for entry in dagster.feed.entries if entry.number > first] == [
+            f"backfill each of {key}" for key in ("a|2020-01-01", "b|2020-01-01", "b|2020-01-02")
+        ]
+        assert dict(dagster.feed.rows("id", "value")) == {10: 1, 11: 1, 20: 0, 21: 1, 30: 0, 31: 0}
+        assert dagster.materialised() == ["a|2020-01-01", "b|2020-01-01", "b|2020-01-02"]
+
+    def test_what_a_run_may_take_on_does_not_cut_it_short(self, dagster: Dagster) -> None:
+        dagster.feed.define(watermark=watermark(partial=False, parallelism=1))
+        assert dagster.run(None, **self.RANGE).success
+        assert dagster.materialised() == self.KEYS
+        assert {value for _, value in dagster.feed.rows("id", "value")} == {1}
+
+    def test_units_without_time_are_read_again_alone(self, make: Make) -> None:
+        units = {"name": "u", "type": "unit", "units": "a,b"}
+        made = make(
+            watermark={"type": "window", "definition": [units]}, source={"unit_columns": {"u": "unit"}}
+        )
+        self.change(made, 0)
+        made.run(NOW)
+        self.change(made, 1)
+        dagster = Dagster(made.feed)
+        assert dagster.run("a").success
+        assert dagster.materialised() == ["a"]
+        assert dict(made.feed.rows("id", "value")) == {10: 1, 11: 0, 20: 1, 21: 0, 30: 1, 31: 0}
+
+    def test_a_source_that_goes_down_stops_it_and_a_retry_goes_on(
+        self, made: Windows, dagster: Dagster
+    ) -> None:
+        """What is committed is materialised, and the rest is not."""
+        source, away = made.table.path, made.table.path.with_name("away")
+
+        def goes_down(step: Step, line: str) -> None:
+            if step is Step.APPENDED:
+                source.rename(away)
+
+        dagster.observer = goes_down
+        asked = {"dagster/backfill": "stopped", **self.RANGE}
+        assert not dagster.run(None, **asked).success
+        dagster.observer = None
+        assert dagster.materialised() == ["a|2020-01-01", "b|2020-01-01"]
+        assert self.chunks(dagster) == ["committed", "failed", "pending"]
+        away.rename(source)
+        assert dagster.run(None, **asked).success
+        assert self.chunks(dagster) == ["skipped", "committed", "committed"]
+        assert {value for _, value in dagster.feed.rows("id", "value")} == {1}
 
 
 def test_a_single_partition_is_loaded_alone(windows: Windows) -> None:

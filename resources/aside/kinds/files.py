@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -21,7 +20,7 @@ from resources.aside.kinds.kind import AsideKind, Begun, Swap
 from resources.aside.refusals import again_refused, never_loaded
 from resources.aside.standing import Aside
 from resources.replay.asked import Asked, asked_partitions
-from resources.replay.files import FileReplay, check_files_of_rows
+from resources.replay.files import check_files_of_rows
 from resources.sources.files.paths import SOURCE_FILE
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
@@ -37,8 +36,8 @@ class AsideFiles(AsideKind):
 
     def planned(self, asked: Asked, now: datetime) -> Plan[PathSlice]:
         """List the source."""
-        again = FileReplay(self.platform, self.dataflow, replace(asked, replace=True), now)
-        return again.planned()[1]
+        kind, newest = self.platform.path_kind(self.dataflow), self.platform.log.newest(self.dataflow.name)
+        return kind.read_again(newest, *asked_partitions(self.dataflow, asked), now, replaces=True)
 
     def begun(self, asked: Asked, now: datetime) -> Begun:  # noqa: ARG002 - of all kinds
         """Bounds are folders."""

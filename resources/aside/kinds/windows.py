@@ -47,7 +47,7 @@ class AsideWindows(AsideKind):
 
     def planned(self, asked: Asked, now: datetime) -> Plan[WindowSlice]:
         """Look up units only."""
-        return WindowReplay(self.platform, self.dataflow, asked, now).planned()[1]
+        return WindowReplay.of(self.platform, self.dataflow, asked, now).planned()[1]
 
     def begun(self, asked: Asked, now: datetime) -> Begun:
         """Bounds are times in the zone of the definition."""
@@ -57,7 +57,7 @@ class AsideWindows(AsideKind):
     def parts(self, aside: Aside, now: datetime) -> Parts:
         """Windows and units as they are now."""
         asked = Asked(aside.request["start"], aside.request["end"])
-        again = WindowReplay(self.platform, self.dataflow, asked, now)
+        again = WindowReplay.of(self.platform, self.dataflow, asked, now)
         plan = again.planned()[1]
         chunks = []
         for slice_ in plan.slices:
