@@ -189,6 +189,23 @@ class Dataflow(Model):
         return self.target.table or self.asset
 
     @property
+    def late_asset(self) -> str:
+        """The name of the asset of a stream's late rows."""
+        return f"{self.asset}__late"
+
+    @property
+    def late_table(self) -> str | None:
+        """The name of the table of a stream's late rows; None if none are kept."""
+        watermark = self.watermark
+        kept = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
+        return f"{self.table}__late" if kept else None
+
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """By asset: the tables that it makes beside its own and that others may read."""
+        return {self.late_asset: self.late_table} if self.late_table is not None else {}
+
+    @property
     def may_set_records_aside(self) -> bool:
         """Whether ``max_bad_records`` may be above 0."""
         return not any(bad_records_refusals(self.source.form, self.kind, 1))

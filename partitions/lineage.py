@@ -5,7 +5,7 @@ A table may have several makers: the dataflows that share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import NamedTuple, Protocol
 
@@ -28,6 +28,10 @@ class Maker(Protocol):
         """The table's name in the lake, ``<layer>/<name>``."""
 
     @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """By asset: the tables that it makes beside its own."""
+
+    @property
     def tables_read(self) -> Sequence[Input]:
         """The tables of the lake that it reads."""
 
@@ -45,10 +49,15 @@ class Lineage:
     def __init__(self, flows: Iterable[Maker] = ()) -> None:
         """Look at what they read and write."""
         known = {flow.name: flow for flow in flows}
+        self._beside = {
+            table: asset for flow in known.values() for asset, table in flow.tables_beside.items()
+        }
         self._table_of_asset = {flow.asset: flow.table for flow in known.values()}
+        self._table_of_asset |= {asset: table for table, asset in self._beside.items()}
         self._makers: dict[str, list[Maker]] = {}
         for flow in known.values():
-            self._makers.setdefault(flow.table, []).append(flow)
+            for table in (flow.table, *flow.tables_beside.values()):
+                self._makers.setdefault(table, []).append(flow)
         read = (self._table(given) for flow in known.values() for given in flow.tables_read)
         self._tables = frozenset((*self._makers, *read))
         self._upstream = {
@@ -87,7 +96,7 @@ class Lineage:
         for given in flow.tables_read:
             table = self._table(given)
             makers = self.makers(table)
-            assets |= dict.fromkeys(maker.asset for maker in makers)
+            assets |= dict.fromkeys(self._beside.get(table, maker.asset) for maker in makers)
             if not makers and table not in self._table_of_asset:
                 assets[table] = None
         return tuple(assets)

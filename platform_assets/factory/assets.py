@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from platform_assets.factory.keys import (
     watermark_key,
 )
 from platform_assets.kinds import profile_of
+from platform_assets.kinds.definitions import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import Load, TableIOManager, WatermarkIOManager, failure
@@ -60,6 +62,7 @@ def dataflow_assets(
     of_kind = profile_of(dataflow).definitions()
     checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)]
     table, watermark = table_key(dataflow), watermark_key(dataflow.name)
+    beside = side_table_of(of_kind, dataflow)
 
     def load(context: AssetExecutionContext) -> Iterator[Any]:
         if table not in context.selected_asset_keys:
@@ -67,7 +70,7 @@ def dataflow_assets(
             return
         run = Load(dataflow)
         _tables(context).load(context, run)
-        yield from _events(context, run)
+        yield from _events(context, run, beside)
         run.on_stored()
         if run.outcome is not None and run.outcome.error is not None:
             raise failure(run.outcome.error)
@@ -78,11 +81,11 @@ def dataflow_assets(
     load.__annotations__["context"] = AssetExecutionContext  # the type itself: Dagster takes no text for it
     decorate = multi_asset(
         name=dataflow.name,
-        outs=_outs(dataflow, platform),
+        outs=_outs(dataflow, platform, beside),
         check_specs=[check.spec for check in checks],
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
-        can_subset=True,
+        can_subset=not of_kind.one_step,
         required_resource_keys={TABLE_MANAGER, WATERMARK_MANAGER},
         partitions_def=partitions.definition if partitions else None,
         backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
@@ -90,13 +93,15 @@ def dataflow_assets(
     return decorate(load)
 
 
-def _events(context: AssetExecutionContext, run: Load) -> Iterator[Any]:
+def _events(context: AssetExecutionContext, run: Load, beside: SideTable | None) -> Iterator[Any]:
     """Yield what a run has loaded; of one that had nothing to do an observation, which wakes nothing downstream."""
     dataflow = run.dataflow
     if run.had_nothing_to_do:
         yield AssetObservation(table_key(dataflow), metadata=run.metadata)
         return
     yield Output(run, "table")
+    if beside is not None and run.outcome is not None and (shown := beside.shown(run.outcome)):
+        yield Output(replace(run, metadata=shown), beside.output)
     if run.outcome is None or run.outcome.error is not None:
         return
     watermark = watermark_key(dataflow.name)
@@ -116,7 +121,7 @@ def _watermarks(context: AssetExecutionContext) -> WatermarkIOManager:
     return manager
 
 
-def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
+def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> dict[str, AssetOut]:
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
     )
@@ -128,14 +133,16 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
     }
     yaml = _code_reference(platform.folder / f"dataflows/{dataflow.name}.yaml")
     loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."
-    return {
+    outs = {
         "table": AssetOut(
             key=table_key(dataflow),
             io_manager_key=TABLE_MANAGER,
             description=dataflow.description or loaded,
             kinds={_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"},
             tags=dataflow.tags,
-            metadata=_place(dataflow, platform) | _sharing(dataflow, platform) | yaml,
+            metadata=_place(dataflow.table, dataflow.target.format, platform)
+            | _sharing(dataflow, platform)
+            | yaml,
             **common,
         ),
         "watermark": AssetOut(
@@ -147,14 +154,25 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
             **common,
         ),
     }
+    if beside is not None:
+        outs[beside.output] = AssetOut(
+            key=asset_key(beside.asset),
+            io_manager_key=TABLE_MANAGER,
+            description=beside.description,
+            kinds={_ICONS["delta"], "spark"},
+            tags=dataflow.tags,
+            metadata=_place(beside.table, "delta", platform) | yaml,
+            **{**common, "freshness_policy": None},
+        )
+    return outs
 
 
-def _place(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
+def _place(table: str, format_: str, platform: Platform) -> dict[str, str]:
     """Return what Dagster's own pages show of a table: its name, where it lies, and its format."""
     return {
-        "dagster/table_name": dataflow.table.replace("/", "."),
-        "dagster/uri": str(platform.lake.child(dataflow.table)),
-        "dagster/storage_kind": dataflow.target.format,
+        "dagster/table_name": table.replace("/", "."),
+        "dagster/uri": str(platform.lake.child(table)),
+        "dagster/storage_kind": format_,
     }
 
 

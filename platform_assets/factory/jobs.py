@@ -8,7 +8,7 @@ from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import ROW_ACCOUNTING
-from platform_assets.factory.keys import table_key, watermark_key
+from platform_assets.factory.keys import asset_key, table_key, watermark_key
 from platform_assets.kinds import profile_of
 from resources.reporting import DATAFLOW_TAG
 
@@ -19,8 +19,9 @@ def job_name(name: str) -> str:
 
 
 def dataflow_job(dataflow: Dataflow) -> Any:
-    """Return a job of both assets and the checks of what its runs change; the operator requests the other checks."""
-    assets = AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name))
+    """Return a job of all of its assets and the checks of what its runs change; the operator requests the other checks."""
+    beside = map(asset_key, dataflow.tables_beside)
+    assets = AssetSelection.assets(table_key(dataflow), *beside, watermark_key(dataflow.name))
     return define_asset_job(
         job_name(dataflow.name),
         assets - _of_the_whole_table(dataflow),

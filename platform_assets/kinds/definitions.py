@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
 from resources.asset_partitions import AssetPartitions
+from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
 
@@ -26,8 +27,33 @@ class Triggers:
     jobs: Sequence[JobDefinition] = ()
 
 
+@dataclass(frozen=True)
+class SideTable:
+    """A table that a dataflow's runs write beside its own, and that is an asset.
+
+    Attributes:
+        output: its name among the outputs of the step.
+        asset: ``<layer>/<name>``.
+        table: in the lake, ``<layer>/<name>``.
+        description: for people.
+        shown: returns the metadata of a run that has changed it; nothing of one that has not.
+    """
+
+    output: str
+    asset: str
+    table: str
+    description: str
+    shown: Callable[[Outcome], Mapping[str, Any]]
+
+
 class KindDefinitions(ABC):
-    """The Dagster definitions of one kind."""
+    """The Dagster definitions of one kind.
+
+    Attributes:
+        one_step: whether its assets are materialised together only.
+    """
+
+    one_step: ClassVar[bool] = False
 
     @abstractmethod
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
@@ -49,6 +75,20 @@ class HasPartitions(Protocol):
     def partitions(self, dataflow: Dataflow) -> AssetPartitions:
         """Return the partitions of both assets."""
         ...
+
+
+@runtime_checkable
+class HasSideTable(Protocol):
+    """A kind whose dataflows may have another table beside their own."""
+
+    def side_table(self, dataflow: Dataflow) -> SideTable | None:
+        """Return it; None if the dataflow has none."""
+        ...
+
+
+def side_table_of(kind: KindDefinitions, dataflow: Dataflow) -> SideTable | None:
+    """Return a dataflow's other table; None if it has none."""
+    return kind.side_table(dataflow) if isinstance(kind, HasSideTable) else None
 
 
 @runtime_checkable

@@ -33,6 +33,7 @@ from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
 from resources.api import is_secret_parameter
 from resources.databases import is_database
+from resources.kinds.stream import side_tables
 
 # Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
@@ -137,8 +138,9 @@ def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
     for flow in flows:
         if flow.model is not None:
             by_table.setdefault(flow.model.table, []).append(flow)
-            if flow.model.bad_records_table is not None:
-                by_table.setdefault(flow.model.bad_records_table, []).append(flow)
+            beside = [flow.model.bad_records_table, *(name for name, _ in side_tables(flow.model).values())]
+            for table in filter(None, beside):
+                by_table.setdefault(table, []).append(flow)
     for table, sharing in by_table.items():
         for flow in sharing if len(sharing) > 1 else ():
             _share(flow, table, [other for other in sharing if other is not flow])

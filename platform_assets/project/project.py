@@ -37,6 +37,7 @@ class Made(NamedTuple):
     asset: str
     table: str
     tables_read: Sequence[Input] = ()
+    tables_beside: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)

@@ -482,6 +482,37 @@ class TellsRefusals(Protocol):
         ...
 
 
+class FileSpan(NamedTuple):
+    """What statistics tell of one data file.
+
+    Attributes:
+        group: the value of a column that is the same in all of the file's rows.
+        lowest: value of another column.
+        highest: value of it.
+    """
+
+    group: Any
+    lowest: Any
+    highest: Any
+
+
+@runtime_checkable
+class TellsSpans(Protocol):
+    """A format whose statistics tell the lowest value of a column, too."""
+
+    def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
+        """Return the span of a column in each data file of a version, in any order; None if statistics do not tell it of all files.
+
+        Times may be cut to milliseconds. Starts no Spark, reads no row.
+
+        Args:
+            version: of the table.
+            group: a column with one value in each file.
+            column: with single values, never NULL.
+        """
+        ...
+
+
 VERSION = "_strandline_version"
 """The column that says which version appended a row."""
 

@@ -29,6 +29,7 @@ from resources.tables.table import (
     TableCommit,
     Tag,
     TaggedCommit,
+    TellsSpans,
     Version,
     adopted_state,
 )
@@ -584,6 +585,19 @@ def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     subject.load(2, (2, "b"))
     rows: Sequence[Any] = subject.table.read(subject.spark, version).collect()
     assert [row["id"] for row in rows] == [1]
+
+
+def test_statistics_tell_the_span_of_each_file_by_a_column_that_is_the_same_in_all_of_it(
+    subject: Subject,
+) -> None:
+    subject.load(1, (5, "a"), (2, "a"))
+    subject.load(2, (7, "b"))
+    table = subject.table
+    assert isinstance(table, TellsSpans)
+    spans = table.file_spans(table.newest_version(), "unit", "id")
+    assert spans is not None
+    found = {(group, min(a for g, a, _ in spans if g == group), max(b for g, _, b in spans if g == group)) for group, _, _ in spans}  # fmt: skip
+    assert found == {("a", 2, 5), ("b", 7, 7)}
 
 
 def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from dagster import AssetKey, DagsterInstance, TableMetadataValue
+from dagster import AssetKey, DagsterInstance, SensorResult, TableMetadataValue, build_sensor_context
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
@@ -226,25 +226,42 @@ def test_whole_numbers_are_event_times_and_splits_may_have_none_or_several_colum
 
 
 def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
-    stream = make_stream()
+    stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 0), (2, "b", 1000), (3, "a", 20))
+    stream.append((4, "a", 25), (5, "b", 900))
     definitions = build_definitions(load_project(stream.feed.folder), stream.feed.platform, RunOptions())
     with DagsterInstance.ephemeral() as instance:
+
+        def requested() -> int:
+            found = definitions.resolve_sensor_def("flow_upstream")(build_sensor_context(instance))
+            assert isinstance(found, SensorResult)
+            return len(found.run_requests or ())
+
+        assert requested() == 1
         result = definitions.resolve_job_def("load_flow").execute_in_process(instance=instance)
+        assert requested() == 0
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert {name: each.passed for name, each in checks.items()} == {
         "rows_accounted": True,
         "up_to_date": True,
         "epoch_bounds": True,
+        "sorted": True,
         "split_drift": False,
         "watermark_monotone": True,
     }
-    (shown,) = [
-        event.materialization.metadata
-        for event in result.get_asset_materialization_events()
-        if event.asset_key == AssetKey(["silver", "flow"])
-    ]
-    assert (shown["epoch"].value, shown["rows_in"].value, shown["buffered"].value) == (1, 3, 2)
+    by_asset = {
+        event.asset_key: event.materialization.metadata for event in result.get_asset_materialization_events()
+    }
+    assert set(by_asset) == {
+        AssetKey(["silver", "flow"]),
+        AssetKey(["silver", "flow__late"]),
+        AssetKey(["watermark", "flow"]),
+    }
+    assert by_asset[AssetKey(["silver", "flow__late"])]["rows"].value == 1
+    drawn = by_asset[AssetKey(["watermark", "flow"])]["watermarks"].value
+    assert "2 columns, one an entry, up to epoch 2" in str(drawn)
+    shown = by_asset[AssetKey(["silver", "flow"])]
+    assert (shown["epoch"].value, shown["rows_in"].value, shown["buffered"].value) == (2, 5, 3)
     assert isinstance(shown["splits"], TableMetadataValue)
     assert [record.data["split"] for record in shown["splits"].records] == ["a", "b"]
 

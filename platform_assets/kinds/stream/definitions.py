@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec, DagsterInstance, RunRequest
+from dagster import DagsterInstance, RunRequest
 
 from partitions.dataflow import Dataflow
-from partitions.predicate import Among
-from partitions.stream.operators import EPOCH, Aggregate
-from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
-from partitions.stream.ticks import ticks
 from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.factory.keys import run_request, table_key
+from platform_assets.factory.keys import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
-from platform_assets.kinds.definitions import KindDefinitions, Triggers
+from platform_assets.kinds.definitions import HasPicture, HasSideTable, KindDefinitions, SideTable, Triggers
+from platform_assets.kinds.stream.checks import run_checks
+from platform_assets.kinds.stream.pictures import splits_metadata
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
@@ -28,24 +26,30 @@ _INTERVAL = 60
 """Seconds: each tick lists the source's log."""
 
 
-class StreamDefinitions(KindDefinitions):
+class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
     """The Dagster definitions of stream watermarks."""
+
+    one_step = True
+
+    def side_table(self, dataflow: Dataflow) -> SideTable | None:
+        """Return the table of late rows, if there is one."""
+        table = dataflow.late_table
+        if table is None:
+            return None
+        description = f"Rows of {dataflow.name} that came below the watermark of their split, with `_split`, `_watermark` and `_epoch`."
+        return SideTable("late", dataflow.late_asset, table, description, _late_rows)
+
+    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:  # noqa: ARG002 - the contract's
+        """Return the watermarks of the splits over the last epochs as a picture; nothing for Spark's engine."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return {}
+        return splits_metadata(platform.log, dataflow)
 
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
         """Return the checks of epochs and of splits; Spark's engine has neither."""
         if isinstance(dataflow.watermark, StructuredStream):
             return ()
-        bounds = AssetCheckSpec(
-            "epoch_bounds",
-            asset=table_key(dataflow),
-            description="No row of an epoch lies at or above the epoch's global watermark, and no window of it ends above.",
-        )
-        drift = AssetCheckSpec(
-            "split_drift",
-            asset=table_key(dataflow),
-            description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
-        )
-        return RunCheck(bounds, _epoch_bounds), RunCheck(drift, _split_drift)
+        return run_checks(dataflow)
 
     def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
         """Return no check."""
@@ -75,46 +79,9 @@ class StreamDefinitions(KindDefinitions):
         return Triggers((sensor,), schedules)
 
 
-def _epoch_bounds(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
-    windows = any(isinstance(each, Aggregate) for each in dataflow.operators)
-    column = "window_end" if windows else dataflow.stream.event_time
-    table, above = platform.table(dataflow), list[int]()
-    for committed in outcome.committed:
-        state = StreamState.of(committed.entry.state())
-        if not committed.rows or state.value is None:
-            continue
-        found = table.highest_values([column], None, Among(EPOCH, (state.epoch,)))[column]
-        if found is not None and ticks(_in_utc(found)) >= ticks(state.value) + windows:
-            above.append(state.epoch)
-    return AssetCheckResult(
-        passed=not above,
-        check_name="epoch_bounds",
-        asset_key=table_key(dataflow),
-        metadata={"epochs_above": ", ".join(map(str, above)) or "none"},
-    )
-
-
-def _in_utc(at: Any) -> Any:
-    return at.replace(tzinfo=UTC) if isinstance(at, datetime) and at.tzinfo is None else at
-
-
-def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
-    splits = StreamState.of(outcome.after).splits
-    marks = sorted((split.watermark, name) for name, split in splits.items() if split.watermark is not None)
-    most: Any = dataflow.stream.buffer.max_drift
-    drift: Any = marks[-1][0] - marks[0][0] if marks else None
-    comparable = drift is not None and isinstance(drift, int) == isinstance(most, int)
-    return AssetCheckResult(
-        passed=not comparable or drift <= most,
-        check_name="split_drift",
-        asset_key=table_key(dataflow),
-        severity=AssetCheckSeverity.WARN,
-        metadata={
-            "drift": "none" if drift is None else str(drift),
-            "slowest": marks[0][1] if marks else "none",
-            "fastest": marks[-1][1] if marks else "none",
-        },
-    )
+def _late_rows(outcome: Outcome) -> Mapping[str, Any]:
+    """Return what a run shows of late rows; nothing if it has found none."""
+    return {"rows": outcome.late} if outcome.late else {}
 
 
 def _due(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:

@@ -20,6 +20,7 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
+from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,6 +127,22 @@ def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int
         return []
     rows = zip(actions.column(named).to_pylist(), actions.column("num_records").to_pylist(), strict=True)
     return [(value, count) for value, count in rows if value is not None and count is not None]
+
+
+def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[FileSpan] | None:
+    """Return what statistics tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
+    import pyarrow as pa
+
+    actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
+    names = [f"max.{group}", f"min.{column}", f"max.{column}"]
+    if actions.num_rows == 0:
+        return []
+    if not set(names) <= set(actions.column_names):
+        return None
+    spans = [
+        FileSpan(*row) for row in zip(*(actions.column(name).to_pylist() for name in names), strict=True)
+    ]
+    return spans if all(None not in span for span in spans) else None
 
 
 def source_table(log: DeltaLog, version: int | None = None) -> DeltaTable:

@@ -39,6 +39,7 @@ from resources.tables.delta.rows import (
     distinct_rows,
     file_counts,
     file_maxima,
+    file_spans,
     highest_values,
     holds_any,
     missing,
@@ -52,6 +53,7 @@ from resources.tables.table import (
     Appended,
     Appends,
     Cared,
+    FileSpan,
     TableCommit,
     TableHead,
     Tag,
@@ -197,6 +199,10 @@ class DeltaLakeTable:
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
         """Return what the table's log says of its files."""
         return file_maxima(self._log, int(version), column)
+
+    def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
+        """Return what the table's log says of its files."""
+        return file_spans(self._log, int(version), group, column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""

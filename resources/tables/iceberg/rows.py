@@ -5,7 +5,7 @@ Belongs here: reading. Filters, and what a row means, are the planner's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
@@ -14,6 +14,7 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
+from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,25 +136,51 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
 
 def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> list[tuple[Any, int]]:
     """Return what the manifests tell; see :meth:`resources.tables.table.Table.file_maxima`."""
-    import pyarrow as pa
-    from pyiceberg.conversions import from_bytes
-    from pyiceberg.io.pyarrow import schema_to_pyarrow
-
     if snapshot is None:
         return []
     try:
         table = _table(metadata)
-        wanted = table.schema().find_field(column, case_sensitive=False)
-        kind: Any = wanted.field_type
-        files = _data_files(table, snapshot)
-        bounds = [((file.upper_bounds or {}).get(wanted.field_id), file.record_count) for file in files]
-        arrow = schema_to_pyarrow(kind)
-        known = [(from_bytes(kind, bound), rows) for bound, rows in bounds if bound is not None]
-        return [
-            (pa.scalar(value, arrow).as_py(), rows) for value, rows in known
-        ]  # of days and instants the number
+        value = _bound_of(table, column)
+        found = [(value(file.upper_bounds), file.record_count) for file in _data_files(table, snapshot)]
     except Exception as error:
         raise _unreadable(metadata, error) from error
+    return [(highest, rows) for highest, rows in found if highest is not None]
+
+
+def file_spans(
+    metadata: Metadata, snapshot: Snapshot | None, group: str, column: str
+) -> list[FileSpan] | None:
+    """Return what the manifests tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
+    if snapshot is None:
+        return []
+    try:
+        table = _table(metadata)
+        of_group, value = _bound_of(table, group), _bound_of(table, column)
+        spans = [
+            FileSpan(of_group(file.upper_bounds), value(file.lower_bounds), value(file.upper_bounds))
+            for file in _data_files(table, snapshot)
+        ]
+    except Exception as error:
+        raise _unreadable(metadata, error) from error
+    return spans if all(None not in span for span in spans) else None
+
+
+def _bound_of(table: StaticTable, column: str) -> Callable[[Mapping[int, bytes] | None], Any]:
+    """Return what reads a column's bound from those of a file; it gives None if there is none."""
+    import pyarrow as pa
+    from pyiceberg.conversions import from_bytes
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    wanted = table.schema().find_field(column, case_sensitive=False)
+    kind: Any = wanted.field_type
+    arrow = schema_to_pyarrow(kind)
+
+    def value(bounds: Mapping[int, bytes] | None) -> Any:
+        bound = (bounds or {}).get(wanted.field_id)
+        # of days and instants it is the number
+        return None if bound is None else pa.scalar(from_bytes(kind, bound), arrow).as_py()
+
+    return value
 
 
 def _highest_bound(

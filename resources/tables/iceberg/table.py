@@ -30,6 +30,7 @@ from resources.tables.iceberg.rows import (
     count_rows,
     distinct_rows,
     file_maxima,
+    file_spans,
     highest_values,
     holds_any,
     owns_commit_column,
@@ -40,6 +41,7 @@ from resources.tables.table import (
     MOST_ROWS,
     Adopted,
     Cared,
+    FileSpan,
     TableCommit,
     TableHead,
     Tag,
@@ -195,6 +197,11 @@ class IcebergTable:
         """Return what the table's manifests say of its files."""
         metadata = self._readable()
         return file_maxima(metadata, self._snapshot(metadata, version), column)
+
+    def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
+        """Return what the table's manifests say of its files."""
+        metadata = self._readable()
+        return file_spans(metadata, self._snapshot(metadata, version), group, column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""

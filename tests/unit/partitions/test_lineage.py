@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -17,6 +17,7 @@ class Flow(NamedTuple):
     name: str
     table: str
     tables_read: Sequence[Input] = ()
+    tables_beside: Mapping[str, str] = {}
 
     @property
     def asset(self) -> str:
@@ -147,3 +148,12 @@ def test_a_dataflow_reads_its_source_the_tables_of_its_units_and_its_inputs() ->
         Input(("watermark", "secondary_input", 2, "asset"), "silver/kinds", is_asset=True),
         Input(("inputs", "planes"), "silver/planes"),
     )
+
+
+def test_a_table_beside_a_dataflow_s_own_is_an_asset_of_its_own_and_makes_its_readers_run_after_it() -> None:
+    stream = Flow("readings", "silver/sorted", tables_beside={"bronze/readings__late": "silver/sorted__late"})
+    reader = reading("again", "silver/sorted__late")
+    lineage = Lineage([reader, stream])
+    assert lineage.upstream_assets(reader) == ("bronze/readings__late",)
+    assert lineage.table_of("bronze/readings__late") == "silver/sorted__late"
+    assert lineage.in_order(["again", "readings"]) == ["readings", "again"]

@@ -71,3 +71,25 @@ def test_dagster_s_own_pages_show_a_table_s_name_place_format_and_file(tmp_path:
     file = str(tmp_path / "dataflows/events.yaml")
     assert opened("bronze/events") == opened("watermark/events") == [(file, 2)]
     assert opened("silver/wrong") == [(str(tmp_path / "dataflows/wrong.yaml"), 2)]
+
+
+def test_a_stream_is_one_step_with_its_late_rows_unless_none_are_kept(tmp_path: Path) -> None:
+    stream = "layer: silver\nsource: {type: table, table: bronze/events}\ntarget: {load: append}\n"
+    watermark = "watermark: {type: stream, event_time: ts, split: device, timeout: PT5M"
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "dataflows/kept.yaml").write_text(f"{stream}{watermark}}}\n")
+    (tmp_path / "dataflows/dropped.yaml").write_text(f"{stream}{watermark}, late: drop}}\n")
+    late = "layer: gold\nsource: {type: table, table: silver/kept__late}\nwatermark: {type: column, columns: [_epoch]}\n"
+    (tmp_path / "dataflows/again.yaml").write_text(late)
+    definitions = build_definitions(project := load_project(tmp_path))
+    assert project.errors == []
+    found = {
+        name: definitions.resolve_job_def(f"load_{name}").asset_layer.executable_asset_keys
+        for name in ("kept", "dropped")
+    }
+    assert found == {
+        "kept": {AssetKey(["silver", "kept"]), AssetKey(["silver", "kept__late"]), AssetKey(["watermark", "kept"])},
+        "dropped": {AssetKey(["silver", "dropped"]), AssetKey(["watermark", "dropped"])},
+    }  # fmt: skip
+    graph = definitions.resolve_asset_graph()
+    assert graph.get(AssetKey(["gold", "again"])).parent_keys == {AssetKey(["silver", "kept__late"])}

@@ -1,0 +1,138 @@
+"""The checks of a stream over splits: epochs keep within their watermarks, rows lie in order, splits keep pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
+
+from partitions.dataflow import Dataflow
+from partitions.predicate import Among
+from partitions.stream.operators import EPOCH, Aggregate, OverWindow, one_of_splits
+from partitions.stream.slices import EpochSlice
+from partitions.stream.state import StreamState
+from partitions.stream.ticks import ticks
+from platform_assets.factory.checks import RunCheck
+from platform_assets.factory.keys import table_key
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.tables.table import TellsSpans
+
+_MILLISECOND = 1000
+"""Ticks of times, which statistics may cut to."""
+
+
+class Span(NamedTuple):
+    """The times of an epoch's files, in ticks, by their lowest."""
+
+    lowest: int | None
+    highest: int
+
+
+def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
+    """Return the checks that each run evaluates."""
+    table = table_key(dataflow)
+    bounds = AssetCheckSpec(
+        "epoch_bounds",
+        asset=table,
+        description="Each row of an epoch lies below its global watermark, and not below that of the epoch before; windows by their end.",
+    )
+    drift = AssetCheckSpec(
+        "split_drift",
+        asset=table,
+        description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
+    )
+    checks = [RunCheck(bounds, _epoch_bounds), RunCheck(drift, _split_drift)]
+    if not isinstance(one_of_splits(dataflow.operators), OverWindow):
+        in_order = AssetCheckSpec(
+            "sorted",
+            asset=table,
+            description="Files of an epoch do not overlap in event time (windows: in their end), by the statistics of the table's files.",
+        )
+        checks.append(RunCheck(in_order, _sorted))
+    return checks
+
+
+def _epoch_bounds(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
+    closes = isinstance(one_of_splits(dataflow.operators), Aggregate)
+    waits = isinstance(one_of_splits(dataflow.operators), OverWindow)
+    outside = list[int]()
+    for slice_, spans in _epochs(dataflow, platform, outcome):
+        before, after = slice_.judged.before.drained, slice_.judged.after.drained
+        cut = _MILLISECOND if isinstance(before, datetime) else 1
+        lower = None if before is None or waits else ticks(before) // cut * cut
+        above = after is None or any(span.highest >= ticks(after) + closes for span in spans)
+        below = lower is not None and any(span.lowest is not None and span.lowest < lower for span in spans)
+        if spans and (above or below):
+            outside.append(slice_.number)
+    return _result(dataflow, "epoch_bounds", "epochs_outside", outside)
+
+
+def _sorted(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
+    mixed = [
+        slice_.number
+        for slice_, spans in _epochs(dataflow, platform, outcome)
+        if any(right.lowest is not None and right.lowest < left.highest for left, right in pairwise(spans))
+    ]
+    return _result(dataflow, "sorted", "epochs_that_overlap", mixed)
+
+
+def _result(dataflow: Dataflow, name: str, what: str, epochs: Sequence[int]) -> AssetCheckResult:
+    return AssetCheckResult(
+        passed=not epochs,
+        check_name=name,
+        asset_key=table_key(dataflow),
+        metadata={what: ", ".join(map(str, epochs)) or "none"},
+    )
+
+
+def _epochs(
+    dataflow: Dataflow, platform: Platform, outcome: Outcome
+) -> Iterator[tuple[EpochSlice, Sequence[Span]]]:
+    """Yield a run's epochs that have written rows, with the times of their files; of a format whose statistics do not tell them the highest time only."""
+    epochs = [
+        committed.slice
+        for committed in outcome.committed
+        if committed.rows and isinstance(committed.slice, EpochSlice)
+    ]
+    if not epochs:
+        return
+    windows = isinstance(one_of_splits(dataflow.operators), Aggregate)
+    column = "window_end" if windows else dataflow.stream.event_time
+    table = platform.table(dataflow)
+    told = table.file_spans(table.newest_version(), EPOCH, column) if isinstance(table, TellsSpans) else None
+    by_epoch: dict[int, list[Span]] = {}
+    for number, lowest, highest in told or ():
+        by_epoch.setdefault(number, []).append(Span(_in_ticks(lowest), _in_ticks(highest)))
+    for slice_ in epochs:
+        if told is None:
+            found = table.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
+            yield slice_, [] if found is None else [Span(None, _in_ticks(found))]
+        else:
+            yield slice_, sorted(by_epoch.get(slice_.number, ()))
+
+
+def _in_ticks(at: Any) -> int:
+    return ticks(at.replace(tzinfo=UTC) if isinstance(at, datetime) and at.tzinfo is None else at)
+
+
+def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+    splits = StreamState.of(outcome.after).splits
+    marks = sorted((split.watermark, name) for name, split in splits.items() if split.watermark is not None)
+    most: Any = dataflow.stream.buffer.max_drift
+    drift: Any = marks[-1][0] - marks[0][0] if marks else None
+    comparable = drift is not None and isinstance(drift, int) == isinstance(most, int)
+    return AssetCheckResult(
+        passed=not comparable or drift <= most,
+        check_name="split_drift",
+        asset_key=table_key(dataflow),
+        severity=AssetCheckSeverity.WARN,
+        metadata={
+            "drift": "none" if drift is None else str(drift),
+            "slowest": marks[0][1] if marks else "none",
+            "fastest": marks[-1][1] if marks else "none",
+        },
+    )
