@@ -78,11 +78,15 @@ class ReplaceKeys:
         where: over the table's columns. Rows that fit it are deleted, too.
         later: over the table's columns. Rows that fit it are later than the slice's: they stay with all of their key, and what the slice has of
             it is not added.
+        order: only rows that are later in it than those of the slice count as later; none: all that fit ``later``.
+        own: over the table's columns. Rows that fit it are the slice's as they were loaded before, and not later.
     """
 
     keys: tuple[str, ...]
     where: Predicate = NOTHING
     later: Predicate = NOTHING
+    order: Order = ()
+    own: Predicate = NOTHING
 
 
 @dataclass(frozen=True)

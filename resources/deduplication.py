@@ -57,20 +57,28 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     return latest.select(*_restored(rows, known, len(lateness)))
 
 
-def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str], order: Order = ()) -> DataFrame:
     """Return the rows whose key no other row has.
 
     Args:
         rows: with the keys.
         others: with the keys.
         keys: columns; NULL is a value like any other.
+        order: only others that are later in it than a row count; none: all do.
     """
     from pyspark.sql import functions as F
 
-    renamed = {name: f"_other_{number}" for number, name in enumerate(keys)}
+    columns = dict.fromkeys([*keys, *(by.column for by in order)])
+    renamed = {name: f"_other_{number}" for number, name in enumerate(columns)}
     held = others.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
-    same = " AND ".join(f"{quoted(name)} <=> {quoted(alias)}" for name, alias in renamed.items())
-    return rows.join(held, F.expr(same), "left_anti")
+    same = " AND ".join(f"{quoted(name)} <=> {quoted(renamed[name])}" for name in keys)
+    if not order:
+        return rows.join(held, F.expr(same), "left_anti")
+    mine, theirs = (
+        F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(order, made))])
+        for made in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(renamed[name])))
+    )
+    return rows.join(held, F.expr(same) & (theirs > mine), "left_anti")
 
 
 def position(order: Order, column: Callable[[str], Column]) -> list[Column]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
-from partitions.load import ByPath, Load, load_into
+from partitions.load import ByPath, Load, ReplaceKeys, load_into
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
 from partitions.path.listing_start import at_or_below, between, position
@@ -20,7 +20,7 @@ from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_o
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, Skip, counted
-from partitions.predicate import NOTHING, Among
+from partitions.predicate import EVERYTHING, NOTHING, Among
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
@@ -300,7 +300,10 @@ class PathKind:
         paths = tuple(file.path for file in slice_.all_files)
         by_file = (ByPath(SOURCE_FILE),)
         where = Among(SOURCE_FILE, paths) if slice_.replaces else NOTHING
-        return load_into(self._dataflow.target, where, by_file, guard=by_file)
+        load = load_into(self._dataflow.target, where, by_file, guard=by_file)
+        if slice_.why == "replay" and isinstance(load, ReplaceKeys):
+            return replace(load, later=EVERYTHING, order=by_file, own=Among(SOURCE_FILE, paths))
+        return load
 
     def find_bad_part(
         self, spark: SparkSession, slice_: PathSlice, pinned: str, error: Exception

@@ -162,7 +162,9 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
     held = run.table.read(run.spark, run.table.newest_version(), load.later).where(sql(load.later, SPARK))
-    return without_keys_of(rows, held, load.keys)
+    if load.own != NOTHING:
+        held = held.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
+    return without_keys_of(rows, held, load.keys, load.order)
 
 
 def _given_up(

@@ -32,13 +32,7 @@ class FileReplay(PartsReplay):
     def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> FileReplay:
         """Files that can be read again."""
         asked_partitions(dataflow, asked)
-        name, target = dataflow.name, dataflow.target
-        if target.way == "merge_overwrite":
-            raise ConfigurationError(
-                f"dataflow {name}: expected load append, merge_upsert or scd2, found merge_overwrite: rows that later files have of the same keys would go."
-                f" Read all files from a state on again: strandline state rewind {name} --to NUMBER --reason TEXT"
-            )
-        if asked.replace:
+        if asked.replace or dataflow.target.way == "merge_overwrite":
             check_files_of_rows(platform, dataflow)
         return cls(platform, dataflow, asked.words, now, asked)
 
@@ -67,6 +61,6 @@ def check_files_of_rows(platform: Platform, dataflow: Dataflow) -> None:
     known = table.columns() if table.exists() else [SOURCE_FILE] if dataflow.target.origin_columns else []
     if SOURCE_FILE not in known:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: the rows of each file that is read again are deleted: expected a column {SOURCE_FILE} in table"
+            f"dataflow {dataflow.name}: the rows of each file that is read again are looked for: expected a column {SOURCE_FILE} in table"
             f" {dataflow.table}, found {', '.join(known) or 'none (origin_columns: false)'}"
         )

@@ -13,13 +13,21 @@ from resources.replay import Asked
 from resources.spark import SparkEngine
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Answer, Feed, dies_after
-from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
+from tests.support.replayed import (
+    AFTER,
+    BEFORE,
+    DAYS,
+    OVERWRITE,
+    SWAPPED,
+    UPSERT,
+    WINDOWS,
+    changed_files,
+    changed_windows,
+    put,
+    statuses,
+)
+from tests.support.window_feed import REPLACED, event, instant
 
-UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
-OVERWRITE = {"load": "merge_overwrite", "merge_keys": ["id"]}
-SCHEMA = {"schema": "id long, value long"}
-DAYS = ("--start", "2026-01-02", "--end", "2026-01-04")
-WINDOWS = ("--start", "2020-01-02", "--end", "2020-01-04", "--now", "2020-01-08")
 STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED)
 
 
@@ -31,37 +39,8 @@ def ended(feed: Feed, command: str = "promote") -> Answer:
     return feed.cli(command, feed.name, TABLE, "--reason", "r", "--yes")
 
 
-def statuses(answer: Answer) -> list[tuple[str, int]]:
-    return [(chunk["status"], chunk["rows"]) for chunk in answer.json[0]["chunks"]]
-
-
 def replays(feed: Feed) -> list[tuple[int, int, bool]]:
     return [(each["chunks"], each["done"], each["complete"]) for each in feed.cli("list").json[0]["replays"]]
-
-
-def put(feed: Feed, day: int, number: int, value: int = 0, key: int | None = None) -> str:
-    return feed.put(f"2026-01-0{day}/{number}.ndjson", {"id": key or number, "value": value})
-
-
-def files(folder: Path, engine: SparkEngine, **target: Any) -> Feed:
-    """A file of each of five days is loaded, one a slice; then some change."""
-    watermark = {"type": "path", "checkpoint": {"interval_files": 1}}
-    definition = {"source": SCHEMA, "watermark": watermark, "target": {"load": "append", **target}}
-    late = {"late_files": "alert"} if target == OVERWRITE else {}
-    feed = Feed(folder, engine, definition | late)
-    for day in range(1, 6):
-        put(feed, day, day)
-    feed.load()
-    put(feed, 1, 1, 1)  # out of the range
-    put(feed, 2, 2, 1)
-    put(feed, 2, 20)  # late
-    (feed.landing / "2026-01-03" / "3.ndjson").unlink()
-    put(feed, 4, 4, 1)  # the end is no part of it
-    return feed
-
-
-BEFORE = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]
-AFTER = [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (20, 0)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +55,7 @@ AFTER = [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (20, 0)]
 def test_files_of_partitions_are_read_aside_and_promoted(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
 ) -> None:
-    feed = files(tmp_path, engine, **target)
+    feed = changed_files(tmp_path, engine, **target)
     before, known = feed.watermark, len(feed.entries)
     dry = replayed(feed, "--dry-run").json[0]
     assert [(described["files"], described["reason"]) for described in dry["slices"]] == [
@@ -107,7 +86,7 @@ def test_files_of_partitions_are_read_aside_and_promoted(
 def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    feed = files(tmp_path, engine, **UPSERT)
+    feed = changed_files(tmp_path, engine, **UPSERT)
     assert replayed(feed).code == 0
     put(feed, 2, 20, 7)
     assert feed.cli("late", feed.name).code == 0  # loads the late file, as it is now
@@ -122,7 +101,7 @@ def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
 def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    feed = files(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     assert replayed(feed).code == 0
     put(feed, 2, 2, 8)
     assert feed.cli("replay", feed.name, *DAYS, "--replace").code == 0
@@ -135,7 +114,7 @@ def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
 def test_a_bad_file_stops_a_replay_aside_and_the_same_command_goes_on(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    feed = files(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")
     answer = replayed(feed)
     assert answer.code == 1, answer.out
@@ -155,7 +134,7 @@ def test_a_bad_file_stops_a_replay_aside_and_the_same_command_goes_on(
 def test_a_replay_of_files_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
     tmp_path: Path, engine: SparkEngine, step: Step
 ) -> None:
-    feed = files(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     with pytest.raises(KeyboardInterrupt):
         replay_aside(feed.platform, feed.dataflow, Asked(*DAYS[1::2], TABLE), NOW, observer=dies_after(step))
     put(feed, 6, 6)
@@ -175,7 +154,7 @@ def test_a_replay_of_files_aside_and_its_promote_that_died_are_ended_by_the_same
 
 
 def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path, engine: SparkEngine) -> None:
-    feed = files(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     assert replayed(feed).code == 0
     for path in (feed.folder / "lake" / TABLE / "_delta_log").glob("*1.json"):
         path.unlink()
@@ -183,21 +162,6 @@ def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path,
     assert (answer.code, answer.json["error"]["code"]) == (4, "aside_changed")
     assert [choice.split()[1] for choice in answer.json["error"]["choices"]] == ["drop", "replay"]
     assert feed.rows("id", "value") == BEFORE
-
-
-def windows(folder: Path, engine: SparkEngine, target: dict[str, Any], **more: Any) -> Windows:
-    """Five days of two units are loaded; then each value changes, and one row goes."""
-    made = on_lake(folder / "project", engine, watermark=watermark(**more), target=target)
-    for day in range(1, 6):
-        made.table.put(event(day, f"2020-01-0{day}", "a"), event(10 + day, f"2020-01-0{day}", "b"))
-    for _ in range(3):
-        made.run("2020-01-08")
-    made.table.put(*(event(day, f"2020-01-0{day}", "a", value=1) for day in range(1, 6)))
-    made.table.drop(13)
-    return made
-
-
-SWAPPED = sorted([(1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (11, 0), (12, 0), (14, 0), (15, 0)])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +176,7 @@ SWAPPED = sorted([(1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (11, 0), (12, 0), (14,
 def test_whole_windows_are_read_aside_and_promoted(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
 ) -> None:
-    made = windows(tmp_path, engine, target, checkpoint={"interval_windows": 1}, max_slices=4)
+    made = changed_windows(tmp_path, engine, target, checkpoint={"interval_windows": 1}, max_slices=4)
     feed, before = made.feed, made.feed.watermark
     rows = made.rows
     dry = replayed(feed, "--dry-run", days=WINDOWS)
@@ -232,7 +196,7 @@ def test_whole_windows_are_read_aside_and_promoted(
 def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_are_due(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    made = windows(tmp_path, engine, REPLACED, to="2020-01-20")
+    made = changed_windows(tmp_path, engine, REPLACED, to="2020-01-20")
     days = ("--start", "2020-01-02", "--end", "2020-01-12", "--now", "2020-01-08")
     assert replayed(made.feed, days=days).code == 0
     made.table.put(*(event(day, f"2020-01-0{day}", "a", value=2) for day in range(1, 6)))
@@ -249,7 +213,7 @@ def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_a
 def test_a_replay_of_windows_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
     tmp_path: Path, engine: SparkEngine, step: Step
 ) -> None:
-    made = windows(tmp_path, engine, REPLACED)
+    made = changed_windows(tmp_path, engine, REPLACED)
     feed, now = made.feed, instant("2020-01-08")
     asked = Asked("2020-01-02", "2020-01-04", TABLE)
     with pytest.raises(KeyboardInterrupt):

@@ -11,47 +11,27 @@ from resources.loop.outcome import Step
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.feed import NOW, Answer, Feed
+from tests.support.replayed import AFTER, DAYS, OVERWRITE, UPSERT, changed_files, put, statuses
 from tests.support.window_feed import event, instant, on_lake, watermark
 
-UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
-SCHEMA = {"schema": "id long, value long"}
-RANGE = ("--start", "2026-01-02", "--end", "2026-01-04")
 
-
-def replayed(feed: Feed, *more: str, days: tuple[str, ...] = RANGE) -> Answer:
+def replayed(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
     return feed.cli("replay", feed.name, *days, *more)
 
 
-def statuses(answer: Answer) -> list[tuple[str, int]]:
-    return [(chunk["status"], chunk["rows"]) for chunk in answer.json[0]["chunks"]]
-
-
-def put(feed: Feed, day: int, number: int, value: int = 0) -> str:
-    return feed.put(f"2026-01-0{day}/{number}.ndjson", {"id": number, "value": value})
-
-
-def loaded(folder: Path, engine: SparkEngine, **target: Any) -> Feed:
-    """A file of each of five days is loaded, one a slice; then some change."""
-    watermark = {"type": "path", "checkpoint": {"interval_files": 1}}
-    feed = Feed(
-        folder, engine, {"source": SCHEMA, "watermark": watermark, "target": target or {"load": "append"}}
-    )
-    for day in range(1, 6):
-        put(feed, day, day)
-    feed.load()
-    put(feed, 1, 1, 1)  # out of the range
-    put(feed, 2, 2, 1)
-    put(feed, 2, 20)  # late
-    (feed.landing / "2026-01-03" / "3.ndjson").unlink()
-    put(feed, 4, 4, 1)  # the end is no part of it
-    return feed
-
-
-@pytest.mark.parametrize("target", [{}, pytest.param(UPSERT, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "target",
+    [
+        {},
+        OVERWRITE,
+        pytest.param(UPSERT, marks=pytest.mark.full),
+        pytest.param({"format": "iceberg", **OVERWRITE}, marks=pytest.mark.full),
+    ],
+)
 def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
 ) -> None:
-    feed = loaded(tmp_path, engine, **target)
+    feed = changed_files(tmp_path, engine, **target)
     before = feed.watermark
     options = () if target else ("--replace",)
     dry = replayed(feed, *options, "--dry-run").json[0]
@@ -64,7 +44,7 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     assert statuses(answer) == [("committed", 1), ("committed", 1)]
     (gone,) = answer.json[0]["warnings"]
     assert "2026-01-03/3.ndjson" in gone
-    assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (20, 0)]
+    assert feed.rows("id", "value") == AFTER
     assert feed.watermark == before
     assert [entry.why for entry in feed.entries][-2:] == ["replay", "replay"]
     assert feed.cli("late", feed.name).code == 0  # what came late counts as ingested
@@ -74,11 +54,33 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     assert feed.ids == [1, 2, 3, 4, 5, 6, 20]
 
 
+def test_a_key_of_which_the_table_holds_rows_of_later_files_stays_and_one_of_earlier_files_is_replaced(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """By folders, then names: the folder ``d`` comes before ``d-1``, whose paths come first."""
+    definition = {"source": {"schema": "id long, value long"}, "watermark": {"type": "path"}}
+    feed = Feed(tmp_path, engine, {**definition, "target": OVERWRITE, "late_files": "alert"})
+    for path, rows in {
+        "c/1.ndjson": [(1, 0), (2, 0)],
+        "d/1.ndjson": [(3, 0)],
+        "d/2.ndjson": [(4, 0)],
+        "d-1/1.ndjson": [(5, 0)],
+    }.items():
+        feed.put(path, *({"id": key, "value": value} for key, value in rows))
+        feed.load()
+    feed.put("d/1.ndjson", {"id": 2, "value": 1}, {"id": 3, "value": 1}, {"id": 4, "value": 1}, {"id": 5, "value": 1})  # fmt: skip
+    feed.put("d/2.ndjson", {"id": 6, "value": 1})
+    answer = replayed(feed, days=("--start", "d", "--end", "d-1"))
+    assert answer.code == 0, answer.out
+    assert statuses(answer) == [("committed", 4)]
+    assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 1), (4, 1), (5, 0), (6, 1)]
+
+
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full)])
 def test_a_replay_of_files_that_died_is_ended_by_the_same_command(
     tmp_path: Path, engine: SparkEngine, step: Step
 ) -> None:
-    feed = loaded(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     heard: list[Step] = []
 
     def dies(found: Step, line: str) -> None:
@@ -95,13 +97,13 @@ def test_a_replay_of_files_that_died_is_ended_by_the_same_command(
     answer = replayed(feed, "--replace")
     assert answer.code == 0, answer.out
     assert statuses(answer)[0] == ("skipped", 0)
-    assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (6, 0), (20, 0)]
+    assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
 
 
 def test_a_bad_file_stops_the_replay_and_the_same_command_goes_on(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    feed = loaded(tmp_path, engine)
+    feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")
     answer = replayed(feed, "--replace")
     assert answer.code == 1, answer.out
@@ -116,12 +118,12 @@ def test_a_bad_file_stops_the_replay_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (RANGE, "--replace"),
-        ((*RANGE, "--replace", "--every", "1 day"), "--every"),
-        ((*RANGE, "--replace", "--column", "id"), "--column"),
-        ((*RANGE, "--replace", "--save-watermark"), "--save-watermark"),
+        (DAYS, "--replace"),
+        ((*DAYS, "--replace", "--every", "1 day"), "--every"),
+        ((*DAYS, "--replace", "--column", "id"), "--column"),
+        ((*DAYS, "--replace", "--save-watermark"), "--save-watermark"),
         (("--start", "b", "--end", "a", "--replace"), "below the end"),
-        ((*RANGE, "--into", "aside/rows", "--every", "1 day"), "--every"),
+        ((*DAYS, "--into", "aside/rows", "--every", "1 day"), "--every"),
     ],
 )
 def test_what_files_do_not_have_is_refused(
