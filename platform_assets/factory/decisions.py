@@ -30,6 +30,7 @@ from platform_assets.state_views import changes_between, exported
 from platform_assets.words import stored_in_words
 from resources import decisions
 from resources.decisions import DraftBuilder
+from resources.decisions.splits import merge_splits, remove_splits
 from resources.io_managers import failure
 from resources.loop.loop import clock
 from resources.platform import Platform
@@ -98,6 +99,20 @@ class Paths(Decision):
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
+class Splits(Decision):
+    """``splits remove``."""
+
+    splits: list[str] = Field(
+        description="Names of splits of the stream, as `strandline state show` has them."
+    )
+
+
+class Merging(Splits):
+    """``splits merge``."""
+
+    into: str = Field(description="The name of the split that they become.")
+
+
 _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
         Decision,
@@ -139,6 +154,16 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]]
         lambda given: decisions.unprocess(given.reason, given.paths),
         "Mark ingested files for another read (tracking: set).",
     ),
+    "splits_remove": (
+        Splits,
+        lambda given: remove_splits(given.reason, given.splits),
+        "Remove splits of a stream: its global watermark does not wait for them any more.",
+    ),
+    "splits_merge": (
+        Merging,
+        lambda given: merge_splits(given.reason, given.splits, given.into),
+        "Make one split of several, with the maximum of their watermarks.",
+    ),
 }
 
 
@@ -167,6 +192,7 @@ _EMPTY: dict[str, Any] = {
     "watermark": "",
     "lines": [],
     "paths": [],
+    "splits": [],
     "table": "",
     "start": "",
     "end": "",

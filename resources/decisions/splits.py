@@ -41,6 +41,11 @@ def _changed(
         definition = dataflow.stream
         last = require_current_definition(platform, dataflow, last)
         state = state_of(StreamState, dataflow, last)
+        if not names:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected names of splits, found none",
+                choices=(f"strandline state show {dataflow.name} --full",),
+            )
         unknown = sorted(set(names) - set(state.splits))
         if unknown:
             known = ", ".join(sorted(state.splits)[:20]) or "none"

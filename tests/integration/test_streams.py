@@ -266,6 +266,30 @@ def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
     assert [record.data["split"] for record in shown["splits"].records] == ["a", "b"]
 
 
+def test_splits_are_removed_and_merged_by_jobs_of_dagster_as_by_the_command_line(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 10), (2, "b", 20), (3, "c", 30))
+    stream.feed.load()
+    definitions = build_definitions(load_project(stream.feed.folder), stream.feed.platform, RunOptions())
+
+    def decide(job: str, **config: Any) -> bool:
+        given = {"dataflow": "flow", "reason": "by hand", "confirm": True, **config}
+        made = definitions.resolve_job_def(job)
+        result = made.execute_in_process(
+            run_config={"ops": {f"{job}_step": {"config": given}}}, raise_on_error=False
+        )
+        return bool(result.success)
+
+    assert not decide("splits_remove", splits=[])
+    assert decide("splits_remove", splits=["a"], confirm=False)
+    assert [entry.why for entry in stream.feed.entries] == ["run"]
+    assert decide("splits_remove", splits=["a"])
+    assert minutes(stream.feed.watermark["global"]) == 15
+    assert decide("splits_merge", splits=["b", "c"], into="bc")
+    assert set(stream.feed.watermark["splits"]) == {"bc"}
+    assert [entry.why for entry in stream.feed.entries] == ["run", "splits", "splits"]
+
+
 VERSIONS = (
     ((1, "a", 100), (2, "b", 200), (3, "a", 110), (4, None, 5)),
     ((5, "a", 90), (6, "a", 300), (7, "b", 201), (8, "b", None)),
