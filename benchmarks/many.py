@@ -8,24 +8,52 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+from dagster import DagsterInstance, SensorDefinition, SkipReason, build_sensor_context
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import TickData, TickStatus
 
 from benchmarks.landing import name, pretend_loaded, project
 from benchmarks.measure import CHECKOUT, report
+from platform_assets.dagster_home import dagster_home
+from platform_assets.factory.groups import MOST_ALONE, MOST_TOGETHER, grouped
+from platform_assets.factory.jobs import dataflow_job
+from platform_assets.kinds.path.arrivals import files_sensor
+from platform_assets.kinds.path.late import late_sensor
+from platform_assets.platform import build_platform
+from platform_assets.project import load_project
 from resources.connect_server import free_port
 
 COUNT = 1000
 WARM_UP, SECONDS = 120.0, 300.0
 """The first ticks, in which all is imported and listed for the first time, do not count."""
 
-_DAY = 86_400
+_DAY = timedelta(days=1)
 
 
 def run() -> None:
-    """Start the product without an engine, which nobody needs here, and look at its processes."""
+    """Look at the product's processes for some minutes, and simulate the ticks of a day."""
+    cores = _cores()
+    stored = _stored_by_a_day() * COUNT / MOST_TOGETHER
+    report(
+        "many",
+        [{"process": what, "cores": used} for what, used in cores.items()],
+        [
+            f"{COUNT:,} dataflows with nothing new, sensors every 30 s: {sum(cores.values()):.2f} cores (aim: at most 0.5)",
+            f"Dagster's storage grows by {stored / 2**20:.0f} MiB a day (simulated ticks); ticks that found nothing are kept for 3 days",
+        ],
+    )
+
+
+def _cores() -> dict[str, float]:
+    """Start the product without an engine, which nobody needs here; return what its services use once they have settled."""
     with tempfile.TemporaryDirectory() as folder:
         here, port = project(Path(folder)), free_port()
-        _many(here)
+        _many(here, COUNT)
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
         }
@@ -47,22 +75,64 @@ def run() -> None:
             try:
                 _until_open(here / "dev.log", server)
                 time.sleep(WARM_UP)
-                before, stored = _seconds(server.pid), _stored(here)
+                before = _seconds(server.pid)
                 time.sleep(SECONDS)
-                after, grown = _seconds(server.pid), _stored(here) - stored
+                after = _seconds(server.pid)
             finally:
                 server.send_signal(signal.SIGTERM)
                 server.wait(120)
-    cores = {what: (after[what] - before[what]) / SECONDS for what in after}
-    rows = [{"process": what, "cores": used} for what, used in cores.items()]
-    report(
-        "many",
-        rows,
-        [
-            f"{COUNT:,} dataflows with nothing new, sensors every 30 s: {sum(cores.values()):.2f} cores (aim: at most 0.5)",
-            f"Dagster's storage grows by {grown / SECONDS * _DAY / 2**20:.0f} MiB a day; ticks that found nothing are kept for 3 days",
-        ],
-    )
+    return {what: (after[what] - before[what]) / SECONDS for what in after}
+
+
+def _stored_by_a_day() -> int:
+    """Return the bytes that the ticks of a day add to Dagster's storage, for one group of dataflows with nothing new. The first ticks do not count."""
+    with tempfile.TemporaryDirectory() as folder:
+        here, clock = project(Path(folder)), [time.time()]
+        _many(here, MOST_ALONE + 1)
+        with DagsterInstance.from_config(str(dagster_home(here, {}))) as instance:
+            groups = [_Group(instance, sensor) for sensor in _first_groups(here, lambda: clock[0])]
+            for group in groups:
+                group.tick(clock[0])
+            begun, before = clock[0], _stored(here)
+            while clock[0] < begun + _DAY.total_seconds():
+                clock[0] += min(group.interval for group in groups)
+                for group in groups:
+                    if clock[0] >= group.looked + group.interval:
+                        group.tick(clock[0])
+            return _stored(here) - before
+
+
+def _first_groups(here: Path, clock: Callable[[], float]) -> list[SensorDefinition]:
+    loaded = load_project(here)
+    platform = build_platform(loaded)
+    sensors = [
+        make(flow, platform, dataflow_job(flow), clock)
+        for flow in loaded.dataflows.values()
+        for make in (files_sensor, late_sensor)
+    ]
+    return [group for group in grouped(sensors) if group.name.endswith("_1")]
+
+
+class _Group:
+    """A sensor whose ticks are stored as Dagster's daemon stores them."""
+
+    def __init__(self, instance: DagsterInstance, sensor: SensorDefinition) -> None:
+        self._instance, self._sensor, self._cursor = instance, sensor, ""
+        self.interval, self.looked = float(sensor.minimum_interval_seconds or 30), 0.0
+
+    def tick(self, now: float) -> None:
+        """Look at the dataflows, which have nothing new."""
+        name, self.looked = self._sensor.name, now
+        data = TickData(name, name, InstigatorType.SENSOR, TickStatus.STARTED, now, selector_id=name)
+        begun = self._instance.create_tick(data)
+        result: Any = self._sensor(build_sensor_context(instance=self._instance, cursor=self._cursor or None))
+        assert isinstance(result.skip_reason, SkipReason), result
+        self._cursor = result.cursor
+        for event in result.asset_events:
+            self._instance.report_runless_asset_event(event)
+        told = begun.with_log_key(["__repository__", name, str(begun.tick_id)])
+        over = told.with_status(TickStatus.SKIPPED, end_timestamp=now).with_cursor(result.cursor)
+        self._instance.update_tick(over.with_reason(result.skip_reason.skip_message))
 
 
 def _until_open(log: Path, server: subprocess.Popen[bytes]) -> None:
@@ -72,10 +142,10 @@ def _until_open(log: Path, server: subprocess.Popen[bytes]) -> None:
         time.sleep(1)
 
 
-def _many(here: Path) -> None:
+def _many(here: Path, count: int) -> None:
     """Give a project so many dataflows that have loaded something, and whose folder has nothing new, late or removed."""
     text = (here / "dataflows/arrivals.yaml").read_text()
-    for number in range(1, COUNT):
+    for number in range(1, count):
         (here / f"dataflows/flow_{number:04d}.yaml").write_text(text)
     pretend_loaded(here, name(0))
 

@@ -1,6 +1,6 @@
 """What a sensor has told of a check: it looks thousands of times a day, and Dagster keeps each result for ever.
 
-So a result is told when it is another one, and once in some hours, which shows that somebody still looks.
+So a result is told when it is another one, and once a day, which shows that somebody still looks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from dagster import AssetCheckEvaluation, AssetCheckKey, DagsterEventType, DagsterInstance
 
-AGAIN = timedelta(hours=6)
+AGAIN = timedelta(days=1)
 """After which the same result is told again."""
 
 
