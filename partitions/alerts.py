@@ -6,12 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from partitions.pauses import pause
+
 Condition = Literal["failed", "late", "gaps", "stale"]
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 _PASSING: frozenset[Condition] = frozenset({"late", "gaps"})
 """What the next run mostly mends: told if a second look finds it, too."""
+
+APART = 300.0
+"""Seconds between two messages: what begins or ends meanwhile is told together, and what does both is not told."""
 
 SEEN, TOLD = "seen", "told"
 """What is known of an alert: found by one look, or told."""
@@ -44,7 +49,7 @@ class News:
     Attributes:
         began: to be told.
         ended: keys of what was told, and is well again.
-        known: by key, what is known after it.
+        known: by key, what is known once it is told.
     """
 
     began: tuple[Alert, ...]
@@ -52,9 +57,32 @@ class News:
     known: Mapping[str, str]
 
     @property
+    def untold(self) -> Mapping[str, str]:
+        """What is known by key as long as it is not told."""
+        return {**self.known, **{alert.key: SEEN for alert in self.began}, **dict.fromkeys(self.ended, TOLD)}
+
+    @property
     def any(self) -> bool:
         """Whether there is something to tell."""
         return bool(self.began or self.ended)
+
+
+@dataclass(frozen=True)
+class Posting:
+    """How the last message went.
+
+    Attributes:
+        at: when it was posted, seconds of the asker's own clock.
+        refused: how often in turn the address has not taken it.
+    """
+
+    at: float = 0.0
+    refused: int = 0
+
+    def rest(self, now: float) -> float:
+        """Seconds until the next message may be posted; none if the clock was put back."""
+        waits = pause(self.refused) if self.refused else APART
+        return max(0.0, self.at + waits - now) if self.at <= now else 0.0
 
 
 def compare(known: Mapping[str, str], found: Collection[Alert], looked_at: Collection[str]) -> News:

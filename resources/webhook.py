@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from partitions.errors import ConfigurationError, StrandlineError
 
-_SECONDS = 10.0
+_CONNECT, _ANSWER = 5.0, 10.0
+"""Seconds until an address must have taken the connection, and have answered."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,20 @@ class Webhook:
         import requests
 
         try:
-            answer = requests.post(self.url, json=document, timeout=_SECONDS, allow_redirects=False)
+            with requests.post(
+                self.url,
+                json=document,
+                timeout=(_CONNECT, _ANSWER),
+                allow_redirects=False,
+                stream=True,  # what it says, however slowly, is not read
+            ) as answer:
+                status = answer.status_code
         except requests.RequestException as error:
             raise StrandlineError(
                 f"alerts.webhook: {self.host} did not take the message: {type(error).__name__}", code="alerts"
             ) from None  # its text holds the address
-        if not 200 <= answer.status_code < 300:
+        if not 200 <= status < 300:
             raise StrandlineError(
-                f"alerts.webhook: {self.host} refused the message with status {answer.status_code}",
+                f"alerts.webhook: {self.host} refused the message with status {status}",
                 code="alerts",
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from dagster import (
@@ -20,9 +21,9 @@ from dagster import (
     sensor,
 )
 
-from partitions.alerts import TOLD, Alert, Condition, News, compare, dataflow_of
+from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, dataflow_of
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, in_one_line
 from partitions.plan import counted
 from partitions.window.ledger import GROWS
 from platform_assets.cli.attempts import Attempts
@@ -37,8 +38,14 @@ from resources.watermarks.entry import LOADS, Entry
 NAME = "strandline_alerts"
 
 _INTERVAL = 60
-_BUDGET = 40.0
-"""Seconds of a look; the next one goes on where this one stopped. Dagster ends a tick after 60."""
+_BUDGET, _PATIENCE = 25.0, 15.0
+"""Seconds of a look, and of one dataflow that does not answer; the next look goes on where this one stopped. Dagster ends a tick after 60."""
+
+_TEXTS, _LONG, _SHORT = 20, 1000, 100
+"""Troubles that a message tells at length, and the characters of those, and of the others."""
+
+_NAMED = 50
+"""Dataflows that a text for people names of those that it tells no more of."""
 
 _FAR = 100
 """The most entries to read in search of the newest that loaded something."""
@@ -79,6 +86,16 @@ class Look:
             text = judges[condition](dataflow, entry)
             if text is not None:
                 yield Alert(dataflow.name, condition, text)
+
+    def broken(self, project: Project) -> list[Alert]:
+        """Return the dataflows whose files have errors: nothing runs them, so no run fails."""
+        if "failed" not in self.on:
+            return []
+        errors = {name: "; ".join(map(str, of_file)) for name, of_file in project.broken.items()}
+        return [
+            Alert(name, "failed", f"its file has errors: {text}\n  strandline validate")
+            for name, text in errors.items()
+        ]
 
     def _failed(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         attempt = Attempts(self.platform.log, self.instance).last(dataflow.name, entry)
@@ -122,6 +139,38 @@ class Look:
         return f"nothing was loaded since {loaded.time}\n  strandline plan {dataflow.name}"
 
 
+class Judge:
+    """Looks at one dataflow after another, each in a thread of its own: one that does not answer must not keep all others waiting."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, Thread] = {}
+
+    def found(self, look: Look, dataflow: Dataflow) -> list[Alert] | None:
+        """Return what is wrong with a dataflow; None if that cannot be said now."""
+        if (before := self._waits.get(dataflow.name)) is not None and before.is_alive():
+            return None
+        answers: SimpleQueue[list[Alert] | Exception] = SimpleQueue()
+
+        def judge() -> None:
+            try:
+                answers.put(list(look.found(dataflow)))
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                answers.put(error)
+
+        thread = Thread(target=judge, name=f"strandline-alerts-{dataflow.name}", daemon=True)
+        thread.start()
+        try:
+            answer = answers.get(timeout=_PATIENCE)
+        except Empty:
+            self._waits[dataflow.name] = thread
+            return None
+        if isinstance(answer, StrandlineError):
+            return None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
 @dataclass(frozen=True)
 class Cursor:
     """What a look leaves for the next one.
@@ -129,22 +178,29 @@ class Cursor:
     Attributes:
         known: by key, what is known of an alert.
         resume: the dataflow that the next look begins with; "" is the first.
+        posting: how the last message went.
     """
 
     known: Mapping[str, str] = field(default_factory=dict)
     resume: str = ""
+    posting: Posting = field(default_factory=Posting)
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
         """Return the cursor of a text; an empty one if it does not parse: what is wrong is then told again."""
         try:
-            return cls(**json.loads(text or "{}"))
-        except (ValueError, TypeError):
+            document = json.loads(text or "{}")
+            known = {key: state for state, keys in document.pop("known", {}).items() for key in keys}
+            return cls(known, posting=Posting(**document.pop("posting", {})), **document)
+        except (ValueError, TypeError, AttributeError):
             return cls()
 
     def write(self) -> str:
-        """Return JSON text."""
-        return json.dumps({"known": self.known, "resume": self.resume})
+        """Return JSON text, with each state once: every tick keeps a copy."""
+        known: dict[str, list[str]] = {}
+        for key, state in self.known.items():
+            known.setdefault(state, []).append(key)
+        return json.dumps({"known": known, "resume": self.resume, "posting": asdict(self.posting)})
 
 
 def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time) -> SensorDefinition | None:
@@ -158,7 +214,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     settings = project.settings.alerts if project.valid_settings else None
     if settings is None:
         return None
-    on, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
+    on, flows, judge = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name), Judge()
 
     @sensor(
         name=NAME,
@@ -167,43 +223,92 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         description=f"Tells of dataflows that need you, once, and once more when they are well again: {', '.join(on)}.",
     )
     def tick(context: SensorEvaluationContext) -> SensorResult:
-        cursor, now = Cursor.read(context.cursor), datetime.fromtimestamp(clock(), UTC)
-        begun = time.monotonic()
-        look, found, judged = Look(platform, on, context.instance, now), list[Alert](), list[str]()
+        cursor, seconds = Cursor.read(context.cursor), clock()
+        begun, now = time.monotonic(), datetime.fromtimestamp(seconds, UTC)
+        look = Look(platform, on, context.instance, now)
+        found, judged = look.broken(project), [*project.broken]
         left = [flow for flow in flows if flow.name >= cursor.resume]
+        looked_at = len(left)
         while left and time.monotonic() - begun < _BUDGET:
             flow = left.pop(0)
-            with suppress(StrandlineError):  # what cannot be judged now stays as it is known
-                found += look.found(flow)
+            if (
+                alerts := judge.found(look, flow)
+            ) is not None:  # what cannot be judged now stays as it is known
+                found += alerts
                 judged.append(flow.name)
         gone = set(map(dataflow_of, cursor.known)) - {*project.dataflows, *project.broken}
-        found = [alert for alert in found if alert.dataflow in judged]
         news = compare(cursor.known, found, {*judged, *gone})
-        if news.any:
-            webhook = project.webhook()
-            webhook.post(message(news, webhook.host, project, now))
-        after = Cursor(news.known, left[0].name if left else "")
-        return SensorResult(skip_reason=SkipReason(_said(news, len(judged))), cursor=after.write())
+        posting, told, why = cursor.posting, False, "not told yet"
+        if news.any and not posting.rest(seconds):
+            posting, why = _post(project, news, now, posting)
+            told = not why
+        known = news.known if told or not news.any else news.untold
+        said = [_said(news, looked_at - len(left))]
+        if news.any and not told:
+            said.append(f"{why}; the next message may be posted in {posting.rest(seconds):.0f} s")
+            context.log.warning(said[-1])
+        after = Cursor(known, left[0].name if left else "", posting)
+        return SensorResult(skip_reason=SkipReason("; ".join(said)), cursor=after.write())
 
     return tick
+
+
+def _post(project: Project, news: News, now: datetime, before: Posting) -> tuple[Posting, str]:
+    """Post a message; return how that went, and why it was not taken, or "".
+
+    An address that is down, or takes messages too slowly to say so, must not get the same one each minute.
+    """
+    try:
+        webhook = project.webhook()
+        webhook.post(message(news, webhook.host, project, now))
+    except StrandlineError as error:
+        return Posting(now.timestamp(), before.refused + 1), in_one_line(error.message)
+    return Posting(now.timestamp()), ""
 
 
 def message(news: News, host: str, project: Project, now: datetime) -> dict[str, Any]:
     """Return what is posted: Slack's form to Slack, else plain JSON (docs/alerts.md)."""
     began = [(alert, project.hide(alert.text)) for alert in news.began]
     if host == "hooks.slack.com":
-        lines = [f":red_circle: *{alert.dataflow}* {alert.condition}: {text}" for alert, text in began]
-        lines += [f":large_green_circle: *{key.replace(':', '* ')}: well again" for key in news.ended]
-        return {"text": "\n".join(lines)}
+        return {"text": "\n".join(map(_for_slack, _lines(began, news.ended)))}
     ended = [dict(zip(("dataflow", "condition"), key.split(":"), strict=True)) for key in news.ended]
     return {
         "project": project.folder.name,
         "time": now.isoformat(),
         "began": [
-            {"dataflow": alert.dataflow, "condition": alert.condition, "text": text} for alert, text in began
+            {"dataflow": alert.dataflow, "condition": alert.condition, "text": _cut(text, number)}
+            for number, (alert, text) in enumerate(began)
         ],
         "ended": ended,
     }
+
+
+def _lines(began: Sequence[tuple[Alert, str]], ended: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a message for people, in Slack's form: it takes 40,000 characters."""
+    for number, (alert, text) in enumerate(began[:_TEXTS]):
+        yield f":red_circle: *{alert.dataflow}* {alert.condition}: {_cut(text, number)}"
+    more = [f"{alert.dataflow} {alert.condition}" for alert, _ in began[_TEXTS:]]
+    if more:
+        yield f":red_circle: and {len(more)} more: {_some(more)}"
+    if len(ended) <= _TEXTS:
+        yield from (f":large_green_circle: *{key.replace(':', '* ')}: well again" for key in ended)
+    else:
+        well = _some([key.replace(":", " ") for key in ended])
+        yield f":large_green_circle: {len(ended)} are well again: {well}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _cut(text: str, number: int) -> str:
+    most = _LONG if number < _TEXTS else _SHORT
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def _for_slack(line: str) -> str:
+    """Escape what Slack reads as more than text: an error may hold `<!channel>`."""
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _said(news: News, judged: int) -> str:

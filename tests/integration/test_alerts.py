@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance, build_sensor_context
 
+from partitions.alerts import APART
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.project import load_project
 from tests.integration.conftest import MakeFeed
@@ -36,9 +37,11 @@ class Told:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         Thread(target=self.server.serve_forever, daemon=True).start()
         self.cursor: str | None = None
+        self.now = datetime.now(UTC)
 
-    def look(self, feed: Feed, now: datetime | None = None) -> list[tuple[str, str]]:
-        """One look of the sensor; what it told: ``began`` or ``ended``, and the condition."""
+    def look(self, feed: Feed) -> list[tuple[str, str]]:
+        """One look of the sensor, minutes after the last one; what it told: ``began`` or ``ended``, and the condition."""
+        self.now += timedelta(seconds=APART)
         before = len(self.posts)
         (feed.folder / "platform.yaml").write_text(
             "state: ./state\nlake: ./lake\nalerts: {webhook: {env: HOOK}}\n"
@@ -46,7 +49,7 @@ class Told:
         url = f"http://127.0.0.1:{self.server.server_port}/hook"
         project = load_project(feed.folder, environment={"HOOK": url})
         assert project.errors == []
-        sensor = alerts_sensor(project, feed.platform, (now or datetime.now(UTC)).timestamp)
+        sensor = alerts_sensor(project, feed.platform, self.now.timestamp)
         assert sensor is not None
         with DagsterInstance.ephemeral() as instance:
             result: Any = sensor(build_sensor_context(instance=instance, cursor=self.cursor))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -132,7 +133,7 @@ class Installed:
     def call(self, *words: str, folder: str = ".") -> str:
         """Run a command of the environment in the user's folder, and return what it prints."""
         done = subprocess.run(
-            [str(self.bin / words[0]), *words[1:]],
+            [str(self.bin / words[0]) if words[0] != "env" else "env", *words[1:]],
             cwd=self.folder / folder,
             env=self.environment,
             capture_output=True,
@@ -163,6 +164,23 @@ def test_the_definitions_merge_with_those_of_a_project_that_has_a_package_named_
     assert "load_events" in seen["jobs"]
     assert seen["resources"] == str(installed.folder / "resources/__init__.py")
     assert seen["ours"] == []
+
+
+def test_every_definitions_file_that_the_documentation_shows_loads(installed: Installed) -> None:
+    blocks = [
+        text
+        for page in ("own-project", "alerts")
+        for text in re.findall(r"^```python\n(.*?)^```$", (ROOT / f"docs/{page}.md").read_text(), re.M | re.S)
+    ]
+    assert len(blocks) == 2
+    for number, text in enumerate(blocks):
+        installed.write(f"shown_{number}.py", text)
+        names = f"import shown_{number} as shown; r = shown.defs.get_repository_def(); print(*r.job_names, *[s.name for s in r.sensor_defs])"
+        said = installed.call(
+            "env", "MAIL_PASSWORD=secret", str(installed.bin / "python"), "-c", names
+        ).split()
+        assert {"load_events", "events_files"} <= set(said)
+    assert "email_on_run_failure" in said
 
 
 def test_a_project_is_a_code_location_beside_others_of_the_workspace(installed: Installed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.alerts import SEEN, TOLD, Alert, Condition, compare
+from partitions.alerts import APART, SEEN, TOLD, Alert, Condition, Posting, compare
 
 
 def alert(dataflow: str, condition: Condition = "failed") -> Alert:
@@ -38,3 +38,24 @@ def test_two_troubles_of_a_dataflow_begin_and_end_apart() -> None:
     both = compare({}, [alert("a"), alert("a", "stale")], ["a"])
     assert len(both.began) == 2
     assert compare(both.known, [alert("a", "stale")], ["a"]).ended == ("a:failed",)
+
+
+def test_what_could_not_be_told_is_told_by_the_next_look_that_can() -> None:
+    first = compare({"a:late": SEEN, "b:failed": TOLD}, [alert("a", "late")], ["a", "b"])
+    assert (first.began, first.ended) == ((alert("a", "late"),), ("b:failed",))
+    again = compare(first.untold, [alert("a", "late")], ["a", "b"])
+    assert (again.began, again.ended, again.known) == (first.began, first.ended, first.known)
+
+
+def test_what_is_over_before_it_could_be_told_is_not_told() -> None:
+    began = compare({}, [alert("a")], ["a"])
+    assert compare(began.untold, [], ["a"]).any is False
+    ended = compare({"a:failed": TOLD}, [], ["a"])
+    assert compare(ended.untold, [alert("a")], ["a"]).any is False
+
+
+def test_messages_are_apart_and_one_that_was_not_taken_is_posted_again_after_longer_and_longer() -> None:
+    assert Posting().rest(10_000) == 0
+    assert Posting(10_000).rest(10_010) == APART - 10
+    assert [Posting(10_000, refused).rest(10_000) for refused in (1, 2, 3, 50)] == [60, 120, 240, 3600]
+    assert Posting(10_000, 50).rest(9_999) == 0  # the clock was put back

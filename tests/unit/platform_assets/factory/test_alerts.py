@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from dagster import DagsterInstance, SensorResult, SkipReason, build_sensor_context
 
-from partitions.alerts import Alert, News
+from partitions.alerts import APART, TOLD, Alert, News
 from partitions.errors import StrandlineError
 from partitions.sentinels import serialise
-from platform_assets.factory.alerts import alerts_sensor, message
+from platform_assets.factory.alerts import Cursor, Look, alerts_sensor, message
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.attempts import note_attempt
@@ -36,12 +37,16 @@ class Receiver:
 
     def __init__(self) -> None:
         self.taken: list[Any] = []
-        self.status = 200
+        self.status, self.asked = 200, 0
+        self.holds_back = Event()
+        self.holds_back.set()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.asked += 1
+                receiver.holds_back.wait(60)
                 if receiver.status == 200:
                     receiver.taken.append(json.loads(body))
                 self.send_response(receiver.status)
@@ -49,7 +54,7 @@ class Receiver:
 
             def log_message(self, *_: Any) -> None: ...
 
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
@@ -69,28 +74,33 @@ class Watch:
     """A project with alerts, and its sensor."""
 
     def __init__(self, folder: Path, receiver: Receiver, on: str = "[failed, late, gaps, stale]") -> None:
-        (folder / "dataflows").mkdir(parents=True)
+        (folder / "dataflows").mkdir(parents=True, exist_ok=True)
         (folder / "landing").mkdir()
         (folder / "platform.yaml").write_text(f"alerts: {{webhook: {{env: HOOK}}, on: {on}}}\n")
         (folder / "dataflows/orders.yaml").write_text(FLOW)
-        self.project = load_project(folder, environment={"HOOK": receiver.url})
-        assert self.project.errors == []
+        self.dagster = DagsterInstance.ephemeral()
+        self.folder, self.now, self.cursor = folder, 1_700_000_000.0, ""
+        self.reload(receiver)
+
+    def reload(self, receiver: Receiver) -> None:
+        """Take the project's files as they are."""
+        self.project = load_project(self.folder, environment={"HOOK": receiver.url})
         self.platform = build_platform(self.project)
-        self.now, self.cursor = 1_700_000_000.0, ""
         sensor = alerts_sensor(self.project, self.platform, lambda: self.now)
         assert sensor is not None
         self.sensor = sensor
 
-    def tick(self) -> str:
-        with DagsterInstance.ephemeral() as instance:
-            result = self.sensor(build_sensor_context(instance=instance, cursor=self.cursor or None))
+    def tick(self, after: float = APART) -> str:
+        """Look once, so many seconds after the last time."""
+        self.now += after
+        result = self.sensor(build_sensor_context(instance=self.dagster, cursor=self.cursor or None))
         assert isinstance(result, SensorResult)
         assert isinstance(result.skip_reason, SkipReason)
         self.cursor = result.cursor or ""
         return str(result.skip_reason.skip_message)
 
-    def run(self, error: StrandlineError | None = None) -> None:
-        note_attempt(self.platform.log, Outcome("orders", "run", {}, 0, error=error))
+    def run(self, error: StrandlineError | None = None, name: str = "orders") -> None:
+        note_attempt(self.platform.log, Outcome(name, "run", {}, 0, error=error))
 
     def load(self, at: float) -> None:
         log, flow = self.platform.log, self.project.dataflows["orders"]
@@ -152,17 +162,106 @@ def test_what_is_not_asked_for_is_not_told(tmp_path: Path, receiver: Receiver) -
     assert receiver.taken == []
 
 
-def test_a_message_that_was_not_taken_fails_the_tick_without_the_address_and_is_posted_by_the_next(
+def test_a_message_that_was_not_taken_is_posted_again_after_growing_pauses_and_never_shows_the_address(
     watch: Watch, receiver: Receiver
 ) -> None:
     watch.run(StrandlineError("the source is away"))
     receiver.status = 500
-    with pytest.raises(StrandlineError, match="refused the message with status 500") as refused:
-        watch.tick()
-    assert "secretpath" not in str(refused.value)
+    said = [watch.tick(60) for _ in range(20)]
+    assert receiver.asked == 5  # after 0, 1, 3, 7 and 15 minutes
+    assert "refused the message with status 500; the next message may be posted in 60 s" in said[0]
+    assert not any("secretpath" in text for text in said)
     receiver.status = 200
+    for _ in range(20):
+        watch.tick(60)
+    assert [alert["dataflow"] for told in receiver.taken for alert in told["began"]] == ["orders"]
+
+
+def test_an_address_that_takes_a_message_and_never_says_so_does_not_get_it_each_minute(
+    watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.webhook._ANSWER", 0.2)
+    watch.run(StrandlineError("the source is away"))
+    receiver.holds_back.clear()
+    said = [watch.tick(60) for _ in range(10)]
+    assert "did not take the message: ReadTimeout" in said[0]
+    assert receiver.asked == 4  # after 0, 1, 3 and 7 minutes
+    receiver.holds_back.set()
+
+
+def test_what_begins_and_ends_within_minutes_is_told_together_or_not_at_all(
+    watch: Watch, receiver: Receiver
+) -> None:
+    for number in range(60):  # an hour of a dataflow that fails every other minute
+        watch.run(StrandlineError("the source is away") if number % 2 == 0 else None)
+        watch.tick(60)
+    assert 0 < len(receiver.taken) <= 12
+    told = [(bool(post["began"]), bool(post["ended"])) for post in receiver.taken]
+    assert all(before != after for before, after in pairwise(told))
+
+
+def test_a_clock_that_was_put_back_keeps_no_message(watch: Watch, receiver: Receiver) -> None:
+    watch.run(StrandlineError("the source is away"))
     watch.tick()
-    assert len(receiver.taken) == 1
+    watch.run()
+    watch.now -= 86_400
+    watch.tick(0)
+    assert [bool(post["ended"]) for post in receiver.taken] == [False, True]
+
+
+def test_a_broken_file_is_told_as_a_failure(tmp_path: Path, receiver: Receiver) -> None:
+    folder = tmp_path / "shop"
+    (folder / "dataflows").mkdir(parents=True)
+    (folder / "dataflows/broken.yaml").write_text("source: 7\n")
+    watch = Watch(folder, receiver, on="[failed]")
+    watch.tick()
+    watch.tick()
+    ((alert,),) = [post["began"] for post in receiver.taken]
+    assert (alert["dataflow"], alert["condition"]) == ("broken", "failed")
+    assert "strandline validate" in alert["text"]
+
+
+def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
+    watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (watch.folder / "dataflows/hangs.yaml").write_text(FLOW)
+    (watch.folder / "dataflows/zebra.yaml").write_text(FLOW)
+    again = Event()
+    watch.reload(receiver)
+    answer = Look.found
+
+    def found(look: Look, dataflow: Any) -> Any:
+        if dataflow.name == "hangs":
+            assert again.wait(60)
+        return answer(look, dataflow)
+
+    monkeypatch.setattr(Look, "found", found)
+    monkeypatch.setattr("platform_assets.factory.alerts._PATIENCE", 0.2)
+    watch.run(StrandlineError("the source is away"), "zebra")
+    assert watch.tick().startswith("3 dataflows looked at: 1 began")
+    assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["zebra"]
+    again.set()
+
+
+def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> None:
+    began = tuple(Alert(f"flow_{number:04d}", "failed", "x" * 5000) for number in range(1000))
+    ended = tuple(f"flow_{number:04d}:late" for number in range(1000))
+    said = message(News(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))["text"]
+    assert len(said) < 40_000
+    assert "and 980 more: flow_0020 failed, flow_0021 failed" in said
+    assert "1000 are well again: flow_0000 late, flow_0001 late" in said
+    told = message(News(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
+    assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
+    assert len(json.dumps(told)) < 400_000
+    cursor = Cursor({alert.key: TOLD for alert in began})
+    assert Cursor.read(cursor.write()) == cursor
+    assert len(cursor.write()) < 25_000
+
+
+def test_slack_takes_an_error_as_plain_text(watch: Watch) -> None:
+    news = News((Alert("orders", "failed", "<!channel> a & b"),), (), {})
+    said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
+    assert said == {"text": ":red_circle: *orders* failed: &lt;!channel&gt; a &amp; b"}
 
 
 def test_slack_gets_slack_s_form(watch: Watch) -> None:
