@@ -282,7 +282,8 @@ def _new(known: Schema, incoming: Schema, above: str) -> Iterator[Change]:
     names = {each["name"].casefold() for each in known["fields"]}
     for each in incoming["fields"]:
         if each["name"].casefold() not in names and each["type"] != _NO_VALUE:
-            yield Change(f"{above}{each['name']}", None, each["type"], not each.get("nullable", True))
+            required = not above and not each.get("nullable", True)
+            yield Change(f"{above}{each['name']}", None, each["type"], required)
 
 
 def _merged(known: Schema, incoming: Schema, *, only_new: bool = False) -> Schema:

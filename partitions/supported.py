@@ -145,11 +145,6 @@ SHARED: Fits = {"delta": None, "iceberg": None}
 HOLD_RECORDS = ("ndjson", "csv")
 """Forms whose records can be set aside one by one."""
 
-_ALL_MODES: Fits = dict.fromkeys(("strict", "merge", "overwrite", "rescue"))
-
-SCHEMA_MODES: Mapping[str, Fits] = {"delta": _ALL_MODES, "iceberg": _ALL_MODES}
-"""By format of the table: what may become of its columns; of a format that is missing nothing."""
-
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
 _NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
 
@@ -266,9 +261,6 @@ def bad_records_refusals(form: str, kind: str, most: int) -> Iterator[Refusal]:
 
 def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Refusal]:
     mode = target.schema_mode
-    modes = SCHEMA_MODES.get(target.format, {"strict": None})
-    if (expected := modes.get(mode, "strict (such a table keeps its columns), or format: delta")) is not None:
-        yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
     if mode == "overwrite" and target.load != "overwrite":
         yield Refusal(
             ("target", "schema_mode"),

@@ -9,7 +9,7 @@ from resources.spark_runtime import ICEBERG_PACKAGE
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.parquet.table import ParquetTable
-from resources.tables.table import Table, TakesColumns
+from resources.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
     "delta": DeltaLakeTable,
@@ -33,18 +33,8 @@ def open_table(
         place: of the table.
         partition_by: columns that a new table is partitioned by.
         schema_mode: what becomes of its columns if rows come with others.
-
-    Raises:
-        ConfigurationError: the format cannot do what the mode says.
     """
-    table = FORMATS[table_format](place, partition_by)
-    if schema_mode == "strict":
-        return table
-    if not isinstance(table, TakesColumns):
-        raise ConfigurationError(
-            f"table {place}: expected schema_mode: strict for a table of format {table_format}, found {schema_mode}"
-        )
-    return table.taking_columns(schema_mode)
+    return FORMATS[table_format](place, partition_by).taking_columns(schema_mode)
 
 
 def refuse_other_formats(table_format: str, place: Place) -> None:

@@ -189,6 +189,15 @@ class Table(Protocol):
         """Return what the table is now, whatever was recorded of it: the newest commit, and the highest number under the dataflow's tag."""
         ...
 
+    def taking_columns(self, mode: SchemaMode) -> Table:
+        """Return the same table, whose writes change its columns as the mode says (``partitions.evolution``).
+
+        In mode merge rows may lack columns, and have narrower types; in mode rescue the table only gets ``_rescued_data``. A change that the
+        mode does not accept is refused (RowsRefused). A change is in the commit of its rows; or in one before, which changes no row, and does
+        no harm if it is done twice.
+        """
+        ...
+
     def exists(self) -> bool:
         """Return whether there is a table of this format."""
         ...
@@ -446,20 +455,6 @@ class CanStandAside(Protocol):
 
         Raises:
             TargetError: some of it is still there; the next call removes the rest.
-        """
-        ...
-
-
-@runtime_checkable
-class TakesColumns(Protocol):
-    """A format whose tables take new columns and safely wider types (``partitions.evolution``) with the rows that bring them."""
-
-    def taking_columns(self, mode: SchemaMode) -> Table:
-        """Return the same table, whose writes change its columns as the mode says.
-
-        In mode merge rows may lack columns, and have narrower types; in mode rescue the table only gets ``_rescued_data``. A change that the
-        mode does not accept is refused (RowsRefused). A change is in the commit of its rows; or in one before, which changes no row, and does
-        no harm if it is done twice.
         """
         ...
 

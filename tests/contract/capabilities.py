@@ -85,17 +85,12 @@ _BY_KEYS = (
     "test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session",
     "test_a_row_of_a_key_whose_partition_changed_is_moved",
     "test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null",
+    "test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_rows_that_are_found_by_keys",
     "test_versions_of_a_key_follow_each_other_and_the_last_is_current",
     "test_a_late_or_corrected_version_moves_the_ends_of_its_neighbours",
     "test_versions_that_are_there_change_nothing_and_a_skipped_number_adds_none",
 )
 """Rules of loads that find rows by their keys."""
-
-_STRICT = "its columns stay as they are: `schema_mode` is strict"
-_TAKING_COLUMNS = (
-    "test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_their_rows",
-    "test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider",
-)
 
 SUITES = (
     Suite(
@@ -104,7 +99,6 @@ SUITES = (
         ("delta", "iceberg", "parquet"),
         {
             **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
-            **{(rule, "parquet"): Cannot("notyet", _STRICT) for rule in _TAKING_COLUMNS},
             ("test_a_table_aside_is_removed_whole_and_can_be_made_again", "parquet"): Cannot(
                 "never", "a reader of the folder would see a part of what a promote puts in place"
             ),

@@ -45,8 +45,8 @@ SCHEMA = pa.schema([("id", pa.int64())])
 class _ArrowCommit(Commit):
     """A commit whose rows are Arrow's."""
 
-    def _fitted(self, rows: Any, columns_json: str) -> Any:
-        return rows
+    def _fitted(self, rows: Any, begun: Snapshot) -> tuple[Any, str]:
+        return rows, begun.columns_json
 
     def _write_files(
         self, rows: Any, load: Load, begun: Snapshot | None, part: Any, folder: StagedFolder, layout: Any

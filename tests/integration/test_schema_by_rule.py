@@ -14,7 +14,7 @@ from partitions.load import Append, Upsert
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import open_table
-from resources.tables.table import Tag
+from resources.tables.table import FollowsUp, Tag
 
 VALUES: dict[str, Any] = {
     "int": 1,
@@ -45,20 +45,30 @@ def _merged(table: dict[str, str], columns: dict[str, str]) -> dict[str, str] | 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("load", [Append(), Upsert(("id",), ())], ids=["append", "upsert"])
+@pytest.mark.parametrize(
+    ("form", "load"),
+    [
+        pytest.param("delta", Append(), id="delta append"),
+        pytest.param("delta", Upsert(("id",), ()), id="delta upsert"),
+        pytest.param("iceberg", Append(), id="iceberg append"),
+        pytest.param("iceberg", Upsert(("id",), ()), id="iceberg upsert"),
+        pytest.param("parquet", Append(), id="parquet append"),
+    ],
+)
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=batches)
 def test_each_batch_is_in_the_table_with_its_columns_or_refused_as_a_whole(
     engine: SparkEngine,
     tmp_path_factory: pytest.TempPathFactory,
+    form: str,
     load: Append | Upsert,
     drawn: list[dict[str, str]],
 ) -> None:
-    spark, place = engine.session(), Place(str(tmp_path_factory.mktemp("merge") / "t"))
+    spark, place = engine.session(), Place(str(tmp_path_factory.mktemp("merge") / "lake" / "t"))
     columns: dict[str, str] = {"id": "bigint"}
     expected: list[dict[str, Any]] = []
     for number, batch in enumerate(drawn, 1):
-        table = open_table("delta", place, schema_mode="merge")
+        table = open_table(form, place, schema_mode="merge")
         row = {"id": number, **{name: VALUES[kind] for name, kind in batch.items()}}
         ddl = ", ".join(["id bigint", *(f"{name} {kind}" for name, kind in batch.items())])
         rows = spark.createDataFrame([tuple(row.values())], ddl)
@@ -70,7 +80,9 @@ def test_each_batch_is_in_the_table_with_its_columns_or_refused_as_a_whole(
             continue
         table.write(rows, load, tag, "s", base=base)
         columns, expected = merged, [*expected, row]
-        found = spark.read.format("delta").load(place.url)
+        if isinstance(table, FollowsUp) and (newest := table.tip("app").newest):
+            table.after_append(newest, "flow")
+        found = table.read(spark, table.newest_version())
         assert dict(found.dtypes) == columns
         wanted = [{name: each.get(name) for name in found.columns} for each in expected]
         assert sorted((each.asDict() for each in found.collect()), key=lambda each: each["id"]) == wanted

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
+from partitions.evolution import SchemaMode, all_nullable
 from resources.places import Place
 from resources.sql import quoted
+from resources.tables.row_columns import taken_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,6 +92,36 @@ def fitted(rows: DataFrame, columns_json: str, place: Place) -> DataFrame:
         for name, kind in ((field.name, field.dataType) for field in table)
     ]
     return rows.select(*columns)
+
+
+def taken(
+    rows: StructType, columns_json: str, partition_by: Sequence[str], mode: SchemaMode, place: Place
+) -> str:
+    """Return the columns that a table has with rows that do not replace all of its own; the same text if the rows fit.
+
+    Files that are there stay as they are: what they lack is NULL, and what they have narrower is read as the wider type.
+
+    Args:
+        rows: their columns.
+        columns_json: of the table.
+        partition_by: its columns of partitions.
+        mode: merge or rescue.
+        place: of the table.
+
+    Raises:
+        RowsRefused: the mode does not accept the rows' columns, or Parquet files cannot keep them.
+    """
+    known = json.loads(columns_json)
+    evolution = taken_columns(known, all_nullable(json.loads(rows.json())), mode, place)
+    if evolution.action == "none":
+        return columns_json
+    for name in partition_by:
+        if evolution.widened.get(name) == "double":
+            raise RowsRefused(
+                f"table {place}: expected the type float of column {name} of partition_by to stay, found double: names of folders keep the"
+                " digits of the narrower type. Convert it in sql, or load into a new table"
+            )
+    return schema_of(spark_schema(json.dumps(evolution.schema)), place)
 
 
 def spark_schema(columns_json: str) -> StructType:

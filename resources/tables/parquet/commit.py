@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import ProviderError, RowsRefused, SourceError, TargetError
+from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace, ReplaceAll
 from resources.places import Place
@@ -20,6 +21,7 @@ from resources.tables.parquet.columns import (
     named_as,
     schema_of,
     spark_schema,
+    taken,
     types_of,
 )
 from resources.tables.parquet.commit_list import (
@@ -34,6 +36,7 @@ from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
 from resources.tables.replacement import OUTSIDE, counting, is_outside
+from resources.tables.row_columns import with_columns_of
 from resources.tables.table import Tag, Version
 from resources.watermarks.entry import utc_now
 
@@ -52,7 +55,7 @@ class Change:
     Attributes:
         load: what becomes of the rows that are there.
         begun: the table as it was then; None: there was none, and the commit makes it.
-        columns_json: the columns of a table that is made, or that takes new ones.
+        columns_json: the columns of a table that is made, or that takes others; None: it keeps its own.
         partition_by: its columns of partitions.
         folder: where its files are staged; empty if it adds none.
         files: that are added.
@@ -82,6 +85,7 @@ class Commit:
         tag: of the commit.
         state: sentinel JSON text of the watermark after it.
         lost: paths of files that are gone: a commit that loads takes them out of the table.
+        schema_mode: what becomes of the table's columns if rows come with others.
     """
 
     log: CommitLog
@@ -89,6 +93,7 @@ class Commit:
     tag: Tag
     state: str
     lost: frozenset[str] = frozenset()
+    schema_mode: SchemaMode = "strict"
 
     @property
     def _place(self) -> Place:
@@ -112,8 +117,8 @@ class Commit:
         else:
             assert begun is not None
             self.placement.finish(begun.newest)
-            layout, columns_json = begun.partition_by, begun.columns_json
-            rows = self._fitted(rows, columns_json)
+            layout = begun.partition_by
+            rows, columns_json = self._fitted(rows, begun)
         whole, part = self._removals(begun, load)
         folder = StagedFolder.of(self.tag)
         try:
@@ -128,13 +133,13 @@ class Commit:
             if whole or others:
                 folder = StagedFolder.of(self.tag)
                 self.placement.begin(folder)
-        named = columns_json if made else None
+        names_columns = begun is None or made or columns_json != begun.columns_json
         self.land(
             Change(
                 load,
                 begun,
-                named,
-                layout if made else (),
+                columns_json if names_columns else None,
+                layout if names_columns else (),
                 folder.name if files or whole or others else "",
                 files,
                 frozenset(file.path for file in part),
@@ -232,8 +237,14 @@ class Commit:
                 " this table. Move them away, or use another target.table"
             )
 
-    def _fitted(self, rows: DataFrame, columns_json: str) -> DataFrame:
-        return fitted(rows, columns_json, self._place)
+    def _fitted(self, rows: DataFrame, begun: Snapshot) -> tuple[DataFrame, str]:
+        """Return rows with the columns of the table, and these columns, as the schema mode changes them."""
+        if self.schema_mode not in ("merge", "rescue"):
+            return fitted(rows, begun.columns_json, self._place), begun.columns_json
+        columns_json = taken(
+            rows.schema, begun.columns_json, begun.partition_by, self.schema_mode, self._place
+        )
+        return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
     def _write_files(
         self,
@@ -254,7 +265,7 @@ class Commit:
         if isinstance(load, Replace) and begun is not None:
             rows, outside = counting(rows, is_outside(load))
             if part:
-                kept, copied = self._kept_rows(rows, load, begun, part)
+                kept, copied = self._kept_rows(rows, load, part)
                 rows = rows.unionByName(kept)
         staged = self.placement.hidden.child(folder.name)
         try:
@@ -269,11 +280,11 @@ class Commit:
         return copied()
 
     def _kept_rows(
-        self, rows: DataFrame, load: Replace, begun: Snapshot, part: Sequence[ListedFile]
+        self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]
     ) -> tuple[DataFrame, Callable[[], int]]:
         from pyspark.sql import functions as F
 
-        there = read_files(rows, self._place, [file.path for file in part], spark_schema(begun.columns_json))
+        there = read_files(rows, self._place, [file.path for file in part], rows.schema)
         return counting(there.where(is_outside(load)), F.lit(True))
 
     def _files(self, folder: StagedFolder, schema: StructType) -> tuple[ListedFile, ...]:
@@ -353,7 +364,7 @@ class Commit:
                 f"table {self._place}: expected version {begun.version} or a later one of the table that this write was begun on,"
                 f" found {f'version {now.newest.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
             )
-        if change.columns_json is None and now.columns_json != change.begun.columns_json:
+        if not isinstance(change.load, ReplaceAll) and now.columns_json != change.begun.columns_json:
             raise TargetError(
                 f"table {self._place}: another dataflow has changed its columns meanwhile. Nothing is lost: run again"
             )

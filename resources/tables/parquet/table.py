@@ -9,6 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.errors import RowsRefused, SourceError, TargetError
+from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Load
 from partitions.predicate import EVERYTHING, Predicate
@@ -50,13 +51,20 @@ _LOOKS = 3
 class ParquetTable:
     """One folder of Parquet files with lists of them; it need not exist."""
 
-    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
+    def __init__(
+        self, place: Place, partition_by: Sequence[str] = (), *, schema_mode: SchemaMode = "strict"
+    ) -> None:
         """Use the table at a place, which the first write makes, partitioned as given."""
         self._place = place
         self._partition_by = tuple(partition_by)
+        self._schema_mode = schema_mode
         self._log = CommitLog(place)
         self._placement = Placement(place)
         self._look: Look | None = None
+
+    def taking_columns(self, mode: SchemaMode) -> ParquetTable:
+        """Return the same table, whose writes change its columns as the mode says."""
+        return ParquetTable(self._place, self._partition_by, schema_mode=mode)
 
     @property
     def place(self) -> Place:
@@ -209,7 +217,7 @@ class ParquetTable:
 
     def _commit(self, tag: Tag, state: str) -> Commit:
         lost = frozenset(self._look.missing) if self._look is not None else frozenset()
-        return Commit(self._log, self._placement, tag, state, lost)
+        return Commit(self._log, self._placement, tag, state, lost, self._schema_mode)
 
     def _snapshot(self, version: Version) -> Snapshot:
         try:

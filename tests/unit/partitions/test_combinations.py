@@ -7,7 +7,6 @@ from pydantic import ValidationError
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
-from partitions.evolution import SchemaMode
 from partitions.maintenance import Task
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
@@ -17,7 +16,6 @@ from partitions.supported import (
     KINDS,
     MAINTENANCE,
     RESCUES,
-    SCHEMA_MODES,
     UNKNOWN_FIELDS,
     source_refusal,
 )
@@ -55,10 +53,7 @@ def test_the_table_says_of_every_format_of_files_whether_unknown_fields_can_be_l
     assert set(UNKNOWN_FIELDS) == {*get_args(words), "api"}
 
 
-def test_the_tables_say_of_every_schema_mode_and_format_of_files_what_goes_together() -> None:
-    modes = set(get_args(SchemaMode))
-    assert set(SCHEMA_MODES) <= set(FORMATS)
-    assert all(set(given) == modes for given in SCHEMA_MODES.values())
+def test_the_table_says_of_every_format_of_files_whether_what_does_not_fit_can_be_kept() -> None:
     assert set(RESCUES) == set(get_args(FilesSource.model_fields["format"].annotation))
 
 
