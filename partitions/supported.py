@@ -32,8 +32,7 @@ _NEW_FILES = (
 )
 _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
-_CHUNKS = "a source of type table (a stream is read in chunks that do not change: versions of a table)"
-_NO_CHUNKS_YET = "a source of type table, which a dataflow with a path watermark loads (a stream does not read files itself yet)"
+_CHUNKS = "a source of type table or files (a stream is read in chunks that do not change: versions of a table, or files)"
 _ONLY_GROWS = "append (the table of a stream only grows: rows leave the buffer once, in order)"
 _PINNED = "its columns are pinned"
 _NOT_SHARED = "format: delta or iceberg, or a table of its own"
@@ -95,7 +94,7 @@ KINDS: Mapping[str, Supported] = {
     "stream": Supported(
         sources={
             "table": None,
-            "files": _NO_CHUNKS_YET,
+            "files": None,
             "jdbc": _CHUNKS,
             "api": _CHUNKS,
             "python": _CHUNKS,

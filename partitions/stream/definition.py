@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, timedelta, tzinfo
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from partitions.model import Duration, Model
-from partitions.path.definition import Checkpoint
+from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.sources.rows import ColumnName
 from partitions.stream.scaling import Mode
 from partitions.stream.splits import Splits
@@ -47,10 +47,15 @@ class StreamWatermark(Model):
         checkpoint: how much input an epoch may have.
         max_slices: epochs of one run.
         buffer: limits of what waits.
+        scope: and the keys after it: of the path watermark above which files are read.
     """
 
     SPLITS_ONLY: ClassVar[tuple[str, ...]] = (
         "split", "order_by", "late", "splits", "min_splits", "idle", "idle_after", "scaling", "max_ahead", "buffer",
+    )  # fmt: skip
+
+    FILES_ONLY: ClassVar[tuple[str, ...]] = (
+        "scope", "partition_filter", "time_template", "close_after", "layout", "settle",
     )  # fmt: skip
 
     type: Literal["stream"]
@@ -69,6 +74,12 @@ class StreamWatermark(Model):
     checkpoint: Checkpoint = Checkpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
     buffer: BufferLimits = BufferLimits()
+    scope: Literal["global", "partition"] = "partition"
+    partition_filter: PartitionFilter | None = None
+    time_template: str | None = None
+    close_after: Duration | None = None
+    layout: Literal["mixed", "leaf"] = "mixed"
+    settle: Duration = timedelta(0)
 
     @field_validator("splits", "order_by")
     @classmethod
@@ -77,6 +88,20 @@ class StreamWatermark(Model):
         if twice is not None:
             raise ValueError(f"expected each name once, found {twice} twice")
         return names
+
+    @model_validator(mode="after")
+    def _reads_files(self) -> StreamWatermark:
+        try:
+            _ = self.above_files
+        except ValidationError as error:
+            raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        return self
+
+    @property
+    def above_files(self) -> PathWatermark:
+        """The path watermark above which files are read."""
+        keys = (*self.FILES_ONLY, "checkpoint", "max_slices")
+        return PathWatermark.model_validate({"type": "path", **{key: getattr(self, key) for key in keys}})
 
     @property
     def timezone(self) -> str:
@@ -109,8 +134,11 @@ class StreamWatermark(Model):
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on (docs/state.md)."""
+        prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {
             "engine": self.engine,
             "event_time": self.event_time,
             "split": list(self.split_columns),
+            **({"scope": self.scope} if self.scope != "partition" else {}),
+            **({"source": {"prefix_template": prefix}} if prefix else {}),
         }

@@ -26,6 +26,13 @@ def refusals(
     """Yield why a stream cannot be read from the source, or loaded into the target; ``step`` is the key of the user's step, if there is one."""
     yield from source.column_refusals()
     yield from _engine_refusals(watermark)
+    for key in () if source.holds_files else StreamWatermark.FILES_ONLY:
+        if key in watermark.model_fields_set:
+            yield Refusal(
+                ("watermark", key),
+                f"{key} beside a source of type {source.type}",
+                "no such key, or a source of type files",
+            )
     if step is not None:
         yield Refusal(
             (step,), f"{step} beside a stream watermark", "no step (a stream's rows are kept as they are)"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from partitions.errors import BadPart
 from partitions.plan import Size
 from partitions.sentinels import Watermark, encode
 from partitions.stream.event_time import EventTime
+from partitions.stream.inputs import Input
 from partitions.stream.state import StreamState
 
 
@@ -29,26 +30,6 @@ class Tally(NamedTuple):
     late: int
     quarantined: int
     buffered: int
-
-
-class Input(NamedTuple):
-    """The versions of a table that an epoch reads.
-
-    Attributes:
-        table: id of the table, which another one of the same name does not have.
-        first: version, inclusive.
-        last: version, inclusive.
-        whole: whether the first is read with all that was there before.
-        files: that are read.
-        bytes: of these.
-    """
-
-    table: str
-    first: int
-    last: int
-    whole: bool
-    files: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +63,7 @@ class EpochSlice:
         input: what it reads.
         counts: whether it reads all the input there was; one that leaves some makes no split idle.
         judgement: None before its input was looked at.
+        since: where a filtered cold start began; None for any other slice.
     """
 
     number: int
@@ -89,9 +71,9 @@ class EpochSlice:
     input: Input
     counts: bool
     judgement: Judgement | None = field(default=None, repr=False)
+    since: Watermark | None = None
 
     why: Literal["run"] = "run"
-    since: None = None
     replaces: Literal[False] = False
 
     @property
@@ -107,50 +89,45 @@ class EpochSlice:
 
     @property
     def lower(self) -> Watermark | None:
-        """The version before its first; None if there is none."""
-        return {"version": self.input.first - 1} if self.input.first and not self.input.whole else None
+        """Where its input begins; None if nothing was read before."""
+        return self.input.lower
 
     @property
     def upper(self) -> Watermark:
-        """Its last version."""
-        return {"version": self.input.last}
-
-    @property
-    def position(self) -> Mapping[str, Any]:
-        """Up to where the source is read after it."""
-        return {"table": self.input.table, "version": self.input.last}
+        """Where its input ends."""
+        return self.input.upper
 
     @property
     def size(self) -> Size:
-        """The files that it reads."""
-        return Size(bytes=self.input.bytes, ranges=1)
+        """What it reads."""
+        return self.input.size
 
     @property
-    def keys(self) -> Collection[int]:
-        """Its last version, which no other epoch reads."""
-        return [self.input.last]
+    def keys(self) -> Collection[Any]:
+        """What no other epoch reads."""
+        return self.input.keys
 
     @property
     def failures(self) -> Mapping[int, str]:
         """None: an epoch is read whole, or not at all."""
         return {}
 
-    def contains(self, bad: BadPart) -> bool:  # noqa: ARG002 - part of what all slices have
-        """No: its rows are not told apart by a part of the source."""
-        return False
+    def contains(self, bad: BadPart) -> bool:
+        """Whether a file is one of its own."""
+        return bad.part in self.input.keys
 
-    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - part of what all slices have
-        """None: no part of it comes before a bad one."""
-        return
+    def up_to(self, bad: BadPart) -> EpochSlice | None:
+        """An epoch of the files before the bad one; None if there are none, or if its input has no such parts."""
+        before = self.input.up_to(bad.part)
+        return None if before is None else replace(self, input=before, counts=False, judgement=None)
 
     def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - its judgement was made on that state
         """The state after it."""
         return self.judged.after.watermark()
 
     def describe(self) -> list[dict[str, Any]]:
-        """Its number and versions."""
-        versions = {"first": self.input.first, "last": self.input.last}
-        return [{"epoch": self.number, "files": None, "versions": versions, "reason": "new"}]
+        """Its number, and its files or versions."""
+        return [{"epoch": self.number, **self.input.describe(), "reason": "new"}]
 
     def counts_of_rows(self) -> dict[str, Any]:
         """Epoch, global watermark, and the tally."""

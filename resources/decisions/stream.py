@@ -50,8 +50,7 @@ class StreamRules:
     def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> tuple[int, str]:
         """Epochs that begin below what was read."""
         state = StreamState.of(last.state() if last else None)
-        read = state.position.get("version", -1)
-        return sum(1 for slice_ in slices if slice_.input.first <= read), "epoch"
+        return sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch"
 
     def _no_way_back(self) -> NeedsDecision:
         name = self._dataflow.name

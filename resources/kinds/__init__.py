@@ -63,7 +63,7 @@ def open_kind(
             source, ReadsAbove
         ):
             return ColumnKind(dataflow, source, source)
-        case StreamWatermark(), TableRows():
+        case StreamWatermark(), TableRows() | FileSource():
             return open_stream(dataflow, source, sides)
         case WindowWatermark(), _:
             entries = partial(log.history, dataflow.name)

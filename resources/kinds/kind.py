@@ -131,13 +131,16 @@ class ReadsVersions(Protocol[SliceT]):
 class BuildsOnState(Protocol[SliceT]):
     """A kind whose slice can only be fixed on the state that it is committed on: what its rows become depends on the rows before."""
 
-    def fix_on(self, spark: SparkSession, entry: Entry | None, slice_: SliceT, now: datetime) -> SliceT:
+    def fix_on(
+        self, spark: SparkSession, entry: Entry | None, slice_: SliceT, pinned: str, now: datetime
+    ) -> SliceT:
         """Return the slice as :meth:`Kind.fix` does, on top of the newest entry.
 
         Args:
             spark: the run's session.
             entry: the newest.
             slice_: of the plan.
+            pinned: text of the schema that it is read with.
             now: the run's clock, aware.
         """
         ...

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError
+from partitions.errors import BadPart, ConfigurationError, StrandlineError
 from partitions.load import Append, Load
 from partitions.plan import Plan, counted
 from partitions.predicate import Among, Between, Predicate, any_of
@@ -16,9 +16,10 @@ from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.epoch import closed, opened
+from partitions.stream.inputs import input_of
 from partitions.stream.operators import EPOCH, OverWindow, one_of_splits
-from partitions.stream.plan import Chunk, plan
-from partitions.stream.slices import EpochSlice, Input, Judgement, Tally
+from partitions.stream.plan import plan
+from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from resources.kinds import stream_rows as R
@@ -26,17 +27,18 @@ from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
 from resources.kinds.stream_buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
 from resources.kinds.stream_emission import Emission, Epoch, emission_of, refusals_of_spark
+from resources.kinds.stream_inputs import Epochs, EpochsOfFiles, EpochsOfVersions
+from resources.sources.files.source import FileSource
 from resources.sources.schema import pinned_struct
-from resources.sources.source import HasChunks, HasVersions, PinsRows
 from resources.sources.table import TableRows
-from resources.tables.table import VERSION, Appended, Table
+from resources.tables.table import VERSION, Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-EPOCH_SPLITS = ListKind("epoch", 1, ("split", "bound"))
+EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
 """One row a split that has rows, with the watermark before the epoch as sentinel JSON; the head says what is read and what became of it."""
 
 _SMALL = 128 * 2**20
@@ -58,18 +60,16 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
 
 @dataclass(frozen=True)
 class StreamKind:
-    """Epochs of a table's versions.
+    """Epochs of what a source adds.
 
     Attributes:
         dataflow: what the user declared.
-        rows: its source.
-        chunks: the same source, as its chunks are read.
+        epochs: its source.
         sides: the side tables, by their short names.
     """
 
     dataflow: Dataflow
-    rows: PinsRows
-    chunks: HasChunks
+    epochs: Epochs
     sides: Mapping[str, Table]
 
     @property
@@ -78,8 +78,8 @@ class StreamKind:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """None: the plan says it all."""
-        return ()
+        """What the source has to say of what was read."""
+        return self.epochs.remarks
 
     @property
     def replans_after_load(self) -> bool:
@@ -97,11 +97,11 @@ class StreamKind:
         return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[EpochSlice]:
-        """Look at the source's log, and cut epochs.
+        """Look at the source, and cut epochs.
 
         Raises:
             ConfigurationError: something else than what is due is asked for.
-            NeedsDecision: the source is another table now, or does not tell what was not read yet.
+            NeedsDecision: the source is another one now, or does not tell what was not read yet.
             SourceError: the source is not there, or has changed rows.
         """
         number, name = entry.number if entry else 0, self.dataflow.name
@@ -112,31 +112,18 @@ class StreamKind:
                 f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
             )
         state = state_of(StreamState, self.dataflow, entry)
-        since = state.position.get("version")
-        try:
-            found = self.chunks.chunks(since)
-        except NeedsDecision as gone:
-            raise self._other_source(gone.message, gone.code) from gone
-        known = state.position.get("table", found.table)
-        if found.table != known or (since is not None and found.newest < since):
-            raise self._other_source(
-                f"expected table {self.dataflow.source.shown} of which versions up to {since} were read, found another table of that name, or an"
-                " older version of it",
-                "source_replaced",
-            )
-        chunks = [
-            Chunk(each.version, len(each.files), sum(file.bytes for file in each.files), each.whole)
-            for each in found.versions
-        ]
-        return plan(self._definition, state, found.table, chunks, now, dataflow=name, number=number)
-
-    def _other_source(self, message: str, code: str) -> NeedsDecision:
-        name = self.dataflow.name
-        return NeedsDecision(
-            f"dataflow {name}: {message}. Reset the state with --replace to sort what the table holds now",
-            code=code,
-            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        found = self.epochs.waiting(entry, state, now)
+        made = plan(
+            self._definition,
+            state,
+            found.inputs,
+            now,
+            dataflow=name,
+            number=number,
+            held_back=found.held_back,
         )
+        slices = tuple(replace(slice_, since=found.since) for slice_ in made.slices)
+        return replace(made, slices=slices, warnings=(*made.warnings, *found.warnings), calls=found.calls)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the global watermark, the splits that both have, and the source's position."""
@@ -144,14 +131,11 @@ class StreamKind:
         both = [name for name in before.splits if name in after.splits]
         pairs = [(after.splits[name].watermark, before.splits[name].watermark) for name in both]
         pairs.append((after.value, before.value))
-        same = after.position.get("table") == before.position.get("table")
-        read = after.position.get("version", -1), before.position.get("version", -1)
-        return all(old is None or (new is not None and new >= old) for new, old in pairs) and (
-            not before.position or not same or read[0] >= read[1]
-        )
+        risen = all(old is None or (new is not None and new >= old) for new, old in pairs)
+        return risen and self.epochs.covers(after, before)
 
     def modified(self, slice_: EpochSlice, before: Watermark, now: datetime) -> int | None:
-        """None: a table's log tells no clock that is the source's."""
+        """None: what an epoch reads is older than its rows wait."""
         return None
 
     @property
@@ -164,7 +148,7 @@ class StreamKind:
         found = slice_.judged
         head = {
             "number": slice_.number,
-            "input": list(slice_.input),
+            "input": slice_.input.to_plain(),
             "counts": slice_.counts,
             "timeout": found.timeout,
             "latest": found.latest,
@@ -182,21 +166,22 @@ class StreamKind:
         return EpochSlice(
             head["number"],
             {"epoch": before.epoch, "global": before.value},
-            Input(*head["input"]),
+            input_of(head["input"]),
             head["counts"],
             judgement,
+            deserialise(intent.since) if intent.since else None,
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
         """What the source says of its columns, if the operator can be applied to them."""
-        pinned = self.rows.pin(spark)
+        pinned = self.epochs.pin(spark, pending)
         if pinned is not None:
             self._check_operator(spark, pinned)
         return pinned
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare the source's columns with what was pinned."""
-        self.rows.check_schema(spark, pinned, self.dataflow.name)
+        self.epochs.check_schema(spark, pinned)
         self._check_operator(spark, pinned)
 
     def _check_operator(self, spark: SparkSession, pinned: str) -> None:
@@ -217,23 +202,38 @@ class StreamKind:
         return slice_
 
     def check_unchanged(self, slice_: EpochSlice) -> None:
-        """Versions do not change."""
+        """Compare files with what was listed; versions do not change."""
+        self.epochs.check_unchanged(slice_.input)
 
     # -- one epoch ------------------------------------------------------------------------------------------------
 
     def fix_on(
-        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, now: datetime
+        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
     ) -> EpochSlice:
         """Look at the epoch's input, and decide what becomes of each row and of each watermark.
 
         Raises:
+            BadPart: some of the input cannot be read.
             ConfigurationError: a column is not there, or of a type that is no event time.
             StrandlineError: code ``late_rows``: there are late rows, and must not be; code ``buffer_full``: more rows would wait than may.
             NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
         """
+        self.check_unchanged(slice_)
+        try:
+            return self._judged(spark, entry, slice_, pinned, now)
+        except StrandlineError:
+            raise
+        except Exception as error:
+            if (bad := self.find_bad_part(spark, slice_, pinned, error)) is None:
+                raise
+            raise bad from error
+
+    def _judged(
+        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
+    ) -> EpochSlice:
         definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
         number = entry.number + 1 if entry else 1
-        rows = self.chunks.read_chunks(spark, self._chunks_of(slice_), None)
+        rows = self.epochs.rows(spark, slice_.input, pinned)
         type_name = R.time_type(rows, definition, self.dataflow.name)
         timed = R.is_timed(type_name)
         latest = self._latest(now, timed=timed)
@@ -248,7 +248,7 @@ class StreamKind:
         bounds = {name: begun.bound(name) for name in sorted(tops)}
         timeout = span_ticks(definition.timeout)
         rows_in = sum(row["rows"] for row in found)
-        judged = R.judged(marked, bounds, timeout, one_chunk=slice_.input.first == slice_.input.last)
+        judged = R.judged(marked, bounds, timeout, one_chunk=slice_.input.one_chunk)
         epoch = Epoch(number, judged, before, ended.value, type_name, self._columns(rows))
         decided = self._emission.decide(epoch)
         gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
@@ -256,7 +256,7 @@ class StreamKind:
             ended,
             segments=decided.segments,
             epoch=number,
-            position=slice_.position,
+            position=slice_.input.position,
             emptied=tuple(sorted(gone)),
             late=before.late + decided.late,
             quarantined=before.quarantined + quarantined,
@@ -326,28 +326,14 @@ class StreamKind:
                 code="buffer_full",
             )
 
-    def _chunks_of(self, slice_: EpochSlice) -> Sequence[Appended]:
-        given = slice_.input
-        since = None if given.whole else given.first - 1 if given.first else None
-        found = [
-            each for each in self.chunks.chunks(since, given.last).versions if each.version >= given.first
-        ]
-        if not found or found[0].whole != given.whole or len(found) != given.last - given.first + 1:
-            raise self._other_source(
-                f"expected versions {given.first} to {given.last} of table {self.dataflow.source.shown}, found others in its log",
-                "versions_gone",
-            )
-        return found
-
     # -- its rows -------------------------------------------------------------------------------------------------
 
     def _epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
         found = slice_.judged
-        rows = self.chunks.read_chunks(spark, self._chunks_of(slice_), pinned)
+        rows = self.epochs.rows(spark, slice_.input, pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, found.latest)
-        one_chunk = slice_.input.first == slice_.input.last
-        judged = R.judged(marked, found.bounds, found.timeout, one_chunk=one_chunk)
+        judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
         names = pinned_struct(pinned).names
         return Epoch(slice_.number, judged, found.before, found.after.value, type_name, names)
 
@@ -427,19 +413,22 @@ class StreamKind:
     def find_bad_part(
         self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the version that cannot be read; an epoch has no other parts."""
-        if isinstance(self.rows, HasVersions):
-            return self.rows.find_unreadable(spark, slice_.input.last, error)
-        return None
+        """Return the file, or the version, that cannot be read."""
+        return self.epochs.find_bad_part(spark, slice_.input, pinned, error)
 
     def slice_without(self, slice_: EpochSlice, bad: BadPart) -> None:
         """None: a run stops."""
         return
 
 
-def open_stream(dataflow: Dataflow, source: TableRows, sides: Mapping[str, Table]) -> StreamKind:
-    """Return the kind of a stream over a table's versions."""
-    return StreamKind(dataflow, source, source, sides)
+def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mapping[str, Table]) -> StreamKind:
+    """Return the kind of a stream over a table's versions, or over files."""
+    epochs: Epochs = (
+        EpochsOfFiles(dataflow, source)
+        if isinstance(source, FileSource)
+        else EpochsOfVersions(dataflow, source)
+    )
+    return StreamKind(dataflow, epochs, sides)
 
 
 def _split_in_words(name: str) -> str:

@@ -52,7 +52,7 @@ def commit(
     started = time.monotonic()
     with run.staging.emptied():
         try:
-            slice_ = _fixed(run, entry, slice_)
+            slice_ = _fixed(run, entry, slice_, pinned)
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
@@ -63,10 +63,12 @@ def commit(
             return _write_and_append(run, entry, intent, slice_, rows, started)
 
 
-def _fixed(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> SliceT:
+def _fixed(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, pinned: str) -> SliceT:
     kind = run.kind
     if isinstance(kind, BuildsOnState):
-        fixed: SliceT = outlasting_interruptions(lambda: kind.fix_on(run.spark, entry, slice_, run.now))
+        fixed: SliceT = outlasting_interruptions(
+            lambda: kind.fix_on(run.spark, entry, slice_, pinned, run.now)
+        )
         return fixed
     return kind.fix(slice_)
 

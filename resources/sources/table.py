@@ -19,7 +19,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
-from resources.tables.table import VERSION, Appended, Appends, Table, TellsAppends, Version
+from resources.tables.table import VERSION, Appended, Appends, Mark, Table, TellsAppends, Version
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class TableRows(PinsColumns):
         rows = self._table.read(spark, self._read_from(version), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
-    def chunks(self, since: int | None, until: int | None = None) -> Appends:
+    def chunks(self, since: Mark | None, until: int | None = None) -> Appends:
         """Return what each version appends.
 
         Raises:
@@ -149,22 +149,24 @@ class TableRows(PinsColumns):
             )
         return found
 
-    def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str | None) -> DataFrame:
+    def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str) -> DataFrame:
         """Return the rows that versions append."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         rows = self._appending.rows_of_appends(spark, chunks)
-        if pinned is None:
-            return rows
         with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
         return strict(rows, with_version)
+
+    def find_unreadable_chunk(self, spark: SparkSession, mark: Mark, error: Exception) -> BadPart | None:
+        """Try to read the table as it was at a mark."""
+        return self.find_unreadable(spark, self._appending.version_of(mark), error)
 
     @property
     def _appending(self) -> TellsAppends:
         if isinstance(self._table, TellsAppends):
             return self._table
         raise ConfigurationError(
-            f"table {self._source.shown}: expected a Delta table, whose log tells what each version appends, found another format"
+            f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
         )
 
     def _read_from(self, version: Version | None) -> Version:

@@ -526,20 +526,43 @@ class AppendedFile(NamedTuple):
     values: Mapping[str, str | None]
 
 
+class Mark(NamedTuple):
+    """Up to where the versions of a table were read.
+
+    Attributes:
+        version: the last one.
+        id: what that version had, and no other version of its number; None if it was not noted.
+    """
+
+    version: int
+    id: str | None = None
+
+
 class Appended(NamedTuple):
     """What one version appends.
 
     Attributes:
         version: its number.
-        files: that it appends; none if it changes no row.
+        files: how many it appends; 0 if it changes no row.
+        bytes: of these.
+        id: what no other version of its number has.
         changes: how it changes rows that were there; None if it does not.
         whole: whether the files are all that were there by then, since older versions are not told any more.
+        listed: the files, where the log lists them.
     """
 
     version: int
-    files: tuple[AppendedFile, ...]
+    files: int
+    bytes: int
+    id: str
     changes: str | None = None
     whole: bool = False
+    listed: tuple[AppendedFile, ...] = ()
+
+    @property
+    def mark(self) -> Mark:
+        """Where a read of it ends."""
+        return Mark(self.version, self.id)
 
 
 class Appends(NamedTuple):
@@ -548,7 +571,7 @@ class Appends(NamedTuple):
     Attributes:
         table: id of the table, which another one at the same place does not have.
         newest: version of it.
-        versions: ascending, without gaps.
+        versions: ascending.
     """
 
     table: str
@@ -560,7 +583,7 @@ class Appends(NamedTuple):
 class TellsAppends(Protocol):
     """A format whose log tells which rows each version appends."""
 
-    def appends(self, since: int | None, until: int | None = None) -> Appends:
+    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
         """Return what each version appends. Starts no Spark.
 
         Args:
@@ -568,9 +591,14 @@ class TellsAppends(Protocol):
             until: the last version; None: the newest.
 
         Raises:
-            NeedsDecision: code ``versions_gone``: the log does not tell all of them any more.
+            NeedsDecision: code ``versions_gone``: the log does not tell all of them any more; code ``source_replaced``: they do not follow the
+                version that was read last, since the table was rolled back or restored.
             SourceError: there is no table, or its log cannot be read.
         """
+        ...
+
+    def version_of(self, mark: Mark) -> Version:
+        """Return the version that :meth:`Table.read` reads up to there."""
         ...
 
     def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.feed import Feed
+from tests.support.iceberg import foreign_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -34,7 +38,9 @@ def minutes(at: datetime | None) -> int | None:
     return None if at is None else int((at - START) / timedelta(minutes=1))
 
 
-def definition(*operators: dict[str, Any], **watermark: Any) -> dict[str, Any]:
+def definition(
+    *operators: dict[str, Any], source: dict[str, Any] | None = None, **watermark: Any
+) -> dict[str, Any]:
     """Return a dataflow's definition."""
     declared = {
         "type": "stream",
@@ -45,7 +51,7 @@ def definition(*operators: dict[str, Any], **watermark: Any) -> dict[str, Any]:
     }
     return {
         "layer": "silver",
-        "source": {"type": "table", "table": "bronze/events"},
+        "source": source or {"type": "table", "table": "bronze/events"},
         "watermark": declared | watermark,
         "operators": list(operators),
         "target": {"load": "append", "table": "silver/readings"},
@@ -78,6 +84,19 @@ class Stream:
             "ts": pa.array([moment(row.at) for row in readings], pa.timestamp("us", "UTC")),
         }
         write_deltalake(str(self.source), pa.table(columns), mode="append", **how)
+
+    def compact(self) -> None:
+        """Have the source's small files joined, which changes no row."""
+        DeltaTable(str(self.source)).optimize.compact()
+
+    def delete(self, id_: int) -> None:
+        """Have a row of the source deleted."""
+        DeltaTable(str(self.source)).delete(f"id = {id_}")
+
+    def go_back(self) -> None:
+        """Put the source back to its first version, as a copy of old does, and have it grow again."""
+        for file in sorted((self.source / "_delta_log").glob("*.json"))[1:]:
+            file.unlink()
 
     def table(self, name: str = "") -> list[dict[str, Any]]:
         """Return the rows of the stream's table, or of a side table."""
@@ -114,6 +133,77 @@ class Stream:
             "quarantine": self.ids("__quarantine"),
             "buffer": self.buffered(),
         }
+
+
+class IcebergStream(Stream):
+    """The same over an Iceberg table, which another writer of the same Spark appends to."""
+
+    def _opened(self) -> tuple[SparkSession, str]:
+        """A session, and the table's name in it."""
+        spark = self.feed.engine.session()
+        return spark, foreign_table(spark, self.source)
+
+    def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
+        """Append a snapshot."""
+        readings = [Reading(*row) for row in rows]
+        self.written.append(readings)
+        plain = [
+            (row.id, row.device, None if row.at is None else int(moment(row.at).timestamp()))
+            for row in readings
+        ]  # type: ignore[union-attr]
+        spark, name = self._opened()
+        made = spark.createDataFrame(plain, "id long, device string, s long").selectExpr(
+            "id", "device", "timestamp_seconds(s) AS ts"
+        )
+        if (self.source / "metadata").is_dir():
+            made.writeTo(name).append()
+        else:
+            made.coalesce(1).writeTo(name).using("iceberg").create()
+
+    def compact(self) -> None:
+        """Have the source's small files joined, which changes no row."""
+        spark, name = self._opened()
+        catalog, _, table = name.partition(".")
+        arguments = f"table => '{table.replace('`', '')}', options => map('min-input-files', '2')"
+        spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})").collect()
+
+    def delete(self, id_: int) -> None:
+        """Have a row of the source deleted."""
+        spark, name = self._opened()
+        spark.sql(f"DELETE FROM {name} WHERE id = {id_}").collect()
+
+    def go_back(self) -> None:
+        """Roll the source back to its first snapshot."""
+        spark, name = self._opened()
+        catalog, _, table = name.partition(".")
+        first = spark.sql(f"SELECT snapshot_id FROM {name}.history ORDER BY made_current_at").first()
+        assert first is not None
+        arguments = f"'{table.replace('`', '')}', {first[0]}"
+        spark.sql(f"CALL {catalog}.system.rollback_to_snapshot({arguments})").collect()
+
+
+class FileStream(Stream):
+    """The same over files: each append is one file."""
+
+    def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
+        """Put a file; ``how``: its ``path``, else files are numbered."""
+        readings = [Reading(*row) for row in rows]
+        self.written.append(readings)
+        path = how.get("path", f"{len(self.written):04d}.ndjson")
+        told = [
+            {"id": row.id, "device": row.device, "ts": None if row.at is None else str(moment(row.at))}
+            for row in readings
+        ]
+        self.feed.put(path, *told)
+
+
+FILES = {
+    "type": "files",
+    "path": "./landing",
+    "format": "ndjson",
+    "schema": "id long, device string, ts timestamp",
+}
+"""The source of a :class:`FileStream`."""
 
 
 class Judged(NamedTuple):

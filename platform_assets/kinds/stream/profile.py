@@ -191,7 +191,10 @@ def _slowest(state: StreamState) -> Any:
 
 
 def _input(described: Mapping[str, Any]) -> str:
-    versions = described["versions"]
+    versions, files = described["versions"], described["files"]
+    if files is not None:
+        last = f", the last is {files[-1]}" if len(files) > 1 else f": {files[0]}"
+        return f"{counted(len(files), 'file')}{last}"
     if versions is None:  # Spark knows what it has read
         return "new input" if described["reason"] == "new input" else "a batch of Spark's"
     first, last = versions["first"], versions["last"]

@@ -98,15 +98,18 @@ class FileSource:
         """Raise SchemaError if ``source.schema`` differs from the pinned schema."""
         self._pinner.check_schema(spark, PinnedSchema.of(pinned), self._dataflow.name)
 
-    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
-        """Return the rows of exactly these files, with the pinned columns and, if the target has them, the columns of their origin.
+    def read(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, *, origin: bool | None = None
+    ) -> DataFrame:
+        """Return the rows of exactly these files, with the pinned columns, and with ``_source_file`` if the target has it or ``origin`` says so.
 
         Raises:
             SchemaError: the folders of a file name a column that the pinned schema does not have.
             SchemaEvolved: the files have columns that the pinned schema gets.
             BadFile: a file has columns that the schema mode does not accept.
         """
-        origin, schema = self._dataflow.target.origin_columns, PinnedSchema.of(pinned)
+        schema = PinnedSchema.of(pinned)
+        origin = self._dataflow.target.origin_columns if origin is None else origin
         self._follower.check(spark, files, schema)
         return self._reader.read(spark, files, schema, origin=origin)
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import NeedsDecision, TargetError
+from partitions.errors import NeedsDecision
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import direct_rows
 from resources.tables.delta.log import DeltaLog
-from resources.tables.table import VERSION, Appended, AppendedFile, Appends
+from resources.tables.delta.rows import source_table
+from resources.tables.table import VERSION, Appended, AppendedFile, Appends, Mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,22 +22,35 @@ if TYPE_CHECKING:
 _FILE = "_strandline_file"
 
 
-def appends(log: DeltaLog, since: int | None, until: int | None = None) -> Appends:
+def appends(log: DeltaLog, since: Mark | None, until: int | None = None) -> Appends:
     """Return what versions append; see :meth:`resources.tables.table.TellsAppends.appends`."""
-    table = log.table()
-    if table is None:
-        raise TargetError(f"table {log.place}: expected a Delta table, found none")
-    versions = [version for version in log.versions(since) if until is None or version <= until]
-    found = [_version(log, version) for version in versions]
-    if found and since is None and versions[0] > 0:
+    table = source_table(log)
+    known = since.version if since is not None else None
+    # the version that was read last is looked at once more, if the log still has it
+    versions = log.versions(None if known is None else known - 1)
+    if since is not None and versions[:1] == [known]:
+        _check_mark(log, since)
+        versions = versions[1:]
+    found = [_version(log, version) for version in versions if until is None or version <= until]
+    if found and known is None and versions[0] > 0:
         found[0] = _snapshot(log, versions[0])
-    elif found and since is not None and versions[0] != since + 1:
+    elif found and known is not None and versions[0] != known + 1:
         raise NeedsDecision(
-            f"table {log.place}: expected its log from version {since + 1} on, found it from version {versions[0]} on: the versions between were"
+            f"table {log.place}: expected its log from version {known + 1} on, found it from version {versions[0]} on: the versions between were"
             " cleaned before they were read",
             code="versions_gone",
         )
     return Appends(str(table.metadata().id), table.version(), tuple(found))
+
+
+def _check_mark(log: DeltaLog, since: Mark) -> None:
+    found = log.read(since.version).id
+    if since.id not in (None, found):
+        raise NeedsDecision(
+            f"table {log.place}: expected version {since.version} as it was read, commit {since.id}; found commit {found}: an older copy of the"
+            " table was put in its place, and has grown since",
+            code="source_replaced",
+        )
 
 
 def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
@@ -47,14 +61,14 @@ def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appen
     if not parts:
         newest = spark.read.format("delta").load(log.place.spark_url)
         return newest.limit(0).withColumn(VERSION, _number(0))
-    given = {file.path: file.values for part in parts for file in part.files}
+    given = {file.path: file.values for part in parts for file in part.listed}
     read = direct_rows(log, spark, parts[-1].version, given, _FILE)
     if read is None:
         frames = [_through_delta(log, spark, part) for part in parts]
         return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
     if len(parts) == 1:
         return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
-    told = [(file_name(file.path), part.version) for part in parts for file in part.files]
+    told = [(file_name(file.path), part.version) for part in parts for file in part.listed]
     versions = spark.createDataFrame(told, f"{_FILE} string, {VERSION} long")
     return read.join(F.broadcast(versions), _FILE).drop(_FILE)
 
@@ -62,7 +76,7 @@ def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appen
 def _through_delta(log: DeltaLog, spark: SparkSession, part: Appended) -> DataFrame:
     from pyspark.sql import functions as F
 
-    names = [file_name(file.path) for file in part.files]
+    names = [file_name(file.path) for file in part.listed]
     read = spark.read.format("delta").option("versionAsOf", str(part.version)).load(log.place.spark_url)
     return read.where(F.col("_metadata.file_name").isin(names)).withColumn(VERSION, _number(part.version))
 
@@ -76,12 +90,13 @@ def _number(version: int) -> Any:
 def _version(log: DeltaLog, version: int) -> Appended:
     added: list[AppendedFile] = []
     changes: str | None = None
-    for action in log.actions(version, b'{"add"', b'{"remove"'):
+    commit, actions = log.read_with(version, b'{"add"', b'{"remove"')
+    for action in actions:
         if (add := action.get("add")) is not None and add.get("dataChange", True):
             added.append(_file(add))
         elif (removed := action.get("remove")) is not None and removed.get("dataChange", True):
             changes = f"version {version} removes or changes rows"
-    return Appended(version, tuple(added), changes)
+    return _appended(commit.id, version, added, changes)
 
 
 def _snapshot(log: DeltaLog, version: int) -> Appended:
@@ -102,7 +117,14 @@ def _snapshot(log: DeltaLog, version: int) -> Appended:
         )
         for row in rows
     ]
-    return Appended(version, tuple(files), whole=True)
+    return _appended(log.read(version).id, version, files, whole=True)
+
+
+def _appended(
+    id_: str, version: int, files: Sequence[AppendedFile], changes: str | None = None, *, whole: bool = False
+) -> Appended:
+    size = sum(file.bytes for file in files)
+    return Appended(version, len(files), size, id_, changes, whole, tuple(files))
 
 
 def _file(add: Mapping[str, Any]) -> AppendedFile:

@@ -98,15 +98,15 @@ class DeltaLog:
         """
         return Commit.parse(version, self._text(version))
 
-    def actions(self, version: int, *beginnings: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a commit whose lines begin so, in their order.
+    def read_with(self, version: int, *beginnings: bytes) -> tuple[Commit, Iterator[dict[str, Any]]]:
+        """One commit, and those of its actions whose lines begin so, in their order.
 
         Raises:
             TargetError: if it cannot be read.
         """
-        for line in self._text(version).splitlines():
-            if line.startswith(beginnings):
-                yield json.loads(line)
+        text = self._text(version)
+        actions = (json.loads(line) for line in text.splitlines() if line.startswith(beginnings))
+        return Commit.parse(version, text), actions
 
     def removes(self, version: int, file: str) -> bool:
         """Whether a commit removes a data file of this name."""

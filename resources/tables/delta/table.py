@@ -54,6 +54,7 @@ from resources.tables.table import (
     Appends,
     Cared,
     FileSpan,
+    Mark,
     TableCommit,
     TableHead,
     Tag,
@@ -380,10 +381,14 @@ class DeltaLakeTable:
         """Delete what is older than the table's retention."""
         return vacuum(self._log, session)
 
-    def appends(self, since: int | None, until: int | None = None) -> Appends:
+    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
         """Return what each version appends. Starts no Spark."""
         self.newest_version()  # which says that there is none
         return appends(self._log, since, until)
+
+    def version_of(self, mark: Mark) -> Version:
+        """Return its number."""
+        return mark.version
 
     def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
         """Return the rows of these versions, from their files."""

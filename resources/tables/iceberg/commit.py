@@ -90,6 +90,11 @@ class Commit:
         return dataflow is not None and self.ours.get("dataflow", dataflow) != dataflow
 
     @property
+    def fences(self) -> bool:
+        """Whether it only takes a number: what it has added it has taken away."""
+        return self.snapshot.summary.get(_LOAD) == _FENCED
+
+    @property
     def app_id(self) -> str | None:
         """Under whose tag it is; None if it carries none.
 
@@ -146,7 +151,7 @@ class Commit:
     def _counts(self) -> tuple[int, int | None, bool]:
         """Rows that it wrote, those that it deleted (None: all), and whether the summaries tell. Rows that were only moved are neither."""
         snapshot, load = self.snapshot, self.snapshot.summary.get(_LOAD)
-        if load == _FENCED:
+        if self.fences:
             return 0, 0, True
         written = snapshot.count("added-records")
         if load == _REPLACED_ALL and self.before is not None:

@@ -15,6 +15,7 @@ from partitions.target import DATAFLOW_COLUMN
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.spark_process import said
+from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import COMMIT_COLUMN, commits_of
@@ -40,8 +41,11 @@ from resources.tables.removal import remove_files
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
+    Appended,
+    Appends,
     Cared,
     FileSpan,
+    Mark,
     TableCommit,
     TableHead,
     Tag,
@@ -272,6 +276,18 @@ class IcebergTable:
         except Exception as error:
             raise TargetError(f"table {self._place} cannot be removed: {in_one_line(said(error))}") from error
         remove_files(self)
+
+    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
+        """Return what the snapshots that follow each other append."""
+        return appends(self._readable(), since, until)
+
+    def version_of(self, mark: Mark) -> Version:
+        """Return the snapshot's number and id."""
+        return f"{mark.version}-{mark.id}"
+
+    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+        """Return the rows of these snapshots, without Strandline's column."""
+        return rows_of_appends(self._catalog, self._readable(), spark, appended)
 
     def _own_rows(self, metadata: Metadata | None) -> Predicate:
         """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""

@@ -46,6 +46,9 @@ def test_whole_numbers_take_a_whole_number_as_timeout() -> None:
     assert flow({"timeout": 10}).stream.policy.timeout == 10
 
 
+FILES = {"source": {"type": "files", "path": "in", "format": "ndjson"}}
+
+
 @pytest.mark.parametrize("key", StreamWatermark.SPLITS_ONLY)
 def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> None:
     values: dict[str, Any] = {
@@ -75,7 +78,11 @@ def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> Non
         ({}, {"target": {"shared": True}}, "target.shared: expected a table of its own"),
         ({}, {"target": {"partition_by": ["d"]}}, "target.partition_by: expected no such key"),
         ({}, {"maintenance": {"optimize": "P1D"}}, "maintenance.optimize: expected no such key"),
-        ({}, {"source": {"type": "files", "path": "in", "format": "ndjson"}}, "watermark.type: expected a source of type table"),
+        ({}, {"source": {"type": "jdbc", "connection": "db", "table": "t"}}, "watermark.type: expected a source of type table or files"),
+        ({"scope": "global"}, {}, "watermark.scope: expected no such key, or a source of type files"),
+        ({"settle": "PT1M"}, {}, "watermark.settle: expected no such key, or a source of type files"),
+        ({"close_after": "P1D"}, FILES, "close_after needs the time of a partition"),
+        ({"scope": "global", "time_template": "%Y"}, FILES, "time_template and close_after close partitions"),
     ],
 )  # fmt: skip
 def test_what_a_stream_does_not_go_together_with_is_refused_at_its_key(
@@ -91,3 +98,6 @@ def test_engine_event_time_and_split_are_what_the_state_depends_on() -> None:
         "split": ["device"],
     }
     assert flow({"late": "drop", "timeout": "PT1H"}).fingerprint == flow().fingerprint
+    files = flow(**FILES).fingerprint
+    assert flow({"scope": "partition", "settle": "PT1M"}, **FILES).fingerprint == files
+    assert flow({"scope": "global"}, **FILES).fingerprint != files

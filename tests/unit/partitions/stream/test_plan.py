@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.plan import Plan
+from partitions.path.definition import Checkpoint
+from partitions.path.source import SourceFile, in_pair_order
+from partitions.plan import Plan, Skip
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.plan import Chunk, plan
+from partitions.stream.inputs import Chunk, Files, Versions, files_in_epochs, versions_in_epochs
+from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import Split, StreamState
 
@@ -20,13 +24,20 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def planned(chunks: list[Chunk], state: StreamState | None = None, **keys: Any) -> Plan[EpochSlice]:
     declared = {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5} | keys
     definition = StreamWatermark.model_validate(declared)
-    return plan(definition, state or StreamState(), "t", chunks, NOW, dataflow="flow", number=7)
+    inputs = versions_in_epochs(definition.checkpoint, "t", chunks, None)
+    return plan(definition, state or StreamState(), inputs, NOW, dataflow="flow", number=7)
+
+
+def versions(slice_: EpochSlice) -> tuple[int, int]:
+    given = slice_.input
+    assert isinstance(given, Versions)
+    return given.first, given.last
 
 
 def test_an_epoch_has_at_most_so_many_files_and_no_version_is_cut() -> None:
     chunks = [Chunk(0, 2, 1), Chunk(1, 2, 1), Chunk(2, 9, 1), Chunk(3, 1, 1)]
     slices = planned(chunks, checkpoint={"interval_files": 4}).slices
-    assert [(each.number, each.input.first, each.input.last) for each in slices] == [
+    assert [(each.number, *versions(each)) for each in slices] == [
         (8, 0, 1),
         (9, 2, 2),
         (10, 3, 3),
@@ -36,8 +47,59 @@ def test_an_epoch_has_at_most_so_many_files_and_no_version_is_cut() -> None:
 
 def test_versions_that_append_nothing_go_along_and_are_no_epoch_alone() -> None:
     (only,) = planned([Chunk(3, 0, 0), Chunk(4, 1, 1), Chunk(5, 0, 0)]).slices
-    assert (only.input.first, only.input.last) == (3, 5)
+    assert versions(only) == (3, 5)
     assert planned([Chunk(3, 0, 0)]).slices == ()
+
+
+def test_input_that_waits_makes_no_split_idle() -> None:
+    definition = StreamWatermark.model_validate(
+        {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5}
+    )
+    inputs = versions_in_epochs(definition.checkpoint, "t", [Chunk(0, 1, 1)], None)
+    waits = [Skip("b.json", "settles")]
+    found = plan(definition, StreamState(), inputs, NOW, dataflow="flow", number=0, held_back=waits)
+    assert [each.counts for each in found.slices] == [False]
+    assert found.skips == (Skip("b.json", "settles"),)
+
+
+def files_of(paths: Sequence[str], most: int, split: Sequence[str], before: Any) -> list[list[str]]:
+    files = in_pair_order([SourceFile(path, 1, "v", 0) for path in paths])
+    made = files_in_epochs(Checkpoint(interval_files=most), before, files, split)
+    assert all(isinstance(each, Files) for each in made)
+    return [[str(path) for path in each.keys] for each in made]
+
+
+def test_folders_that_name_the_split_take_turns() -> None:
+    paths = [f"d={split}/{number}" for split in "abc" for number in range(4 if split == "a" else 2)]
+    by_partition = {"paths": {}, "closed_before": None}
+    assert files_of(paths, 3, ["d"], by_partition) == [
+        ["d=a/0", "d=b/0", "d=c/0"],
+        ["d=a/1", "d=b/1", "d=c/1"],
+        ["d=a/2", "d=a/3"],
+    ]
+    # one path alone tells no folders apart, and other folders name no split
+    assert files_of(paths, 4, ["d"], {"path": None})[0] == ["d=a/0", "d=a/1", "d=a/2", "d=a/3"]
+    assert files_of(paths, 4, ["other"], by_partition)[0] == ["d=a/0", "d=a/1", "d=a/2", "d=a/3"]
+
+
+def test_the_files_of_epochs_move_the_watermark_of_each_folder() -> None:
+    files = [SourceFile(path, 1, "v", 0) for path in ("d=a/1", "d=a/2", "d=b/1")]
+    first, second = files_in_epochs(
+        Checkpoint(interval_files=2), {"paths": {"d=b": "0"}, "closed_before": None}, files, ["d"]
+    )
+    assert first.position == {"path": {"paths": {"d=a": "1", "d=b": "1"}, "closed_before": None}}
+    assert second.position == {"path": {"paths": {"d=a": "2", "d=b": "1"}, "closed_before": None}}
+    assert second.was_read(second.position)
+    assert not second.was_read(first.position)
+
+
+def test_an_epoch_ends_before_a_file_that_is_bad() -> None:
+    files = [SourceFile(path, 1, "v", 0) for path in ("1", "2", "3")]
+    (made,) = files_in_epochs(Checkpoint(), {"path": None}, files, [])
+    before = made.up_to("3")
+    assert before is not None
+    assert (before.keys, before.position) == (["1", "2"], {"path": {"path": "2"}})
+    assert made.up_to("1") is None
 
 
 def test_a_run_that_leaves_epochs_for_the_next_one_makes_no_split_idle() -> None:
@@ -69,7 +131,7 @@ def test_epochs_cover_all_versions_with_files_once_and_in_order(
     chunks = [Chunk(version, files, size) for version, (files, size) in enumerate(sizes)]
     limits = {"interval_files": most_files, "interval_bytes": most_bytes}
     slices = planned(chunks, checkpoint=limits).slices
-    read = [version for each in slices for version in range(each.input.first, each.input.last + 1)]
+    read = [version for each in slices for version in range(versions(each)[0], versions(each)[1] + 1)]
     assert read == sorted(set(read))
     assert {chunk.version for chunk in chunks if chunk.files} <= set(read)
     assert sum(each.counts for each in slices) == bool(slices)

@@ -1,0 +1,136 @@
+"""What each snapshot of an Iceberg table appends, from its metadata; and the rows (docs/streams.md).
+
+What readers see at once is one chunk: a commit that was made on a branch is all of its snapshots. Compaction, and a fence, append nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from partitions.errors import NeedsDecision, SourceError
+from resources.tables.iceberg.catalog import Catalog
+from resources.tables.iceberg.commit import COMMIT_COLUMN, Commit, commits_of
+from resources.tables.iceberg.metadata import Metadata, Snapshot
+from resources.tables.iceberg.rows import owns_commit_column
+from resources.tables.table import VERSION, Appended, Appends, Mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CHANGE, _ORDINAL, _SNAPSHOT = "_change_type", "_change_ordinal", "_commit_snapshot_id"
+"""Columns of Iceberg's table of changes."""
+
+
+def appends(metadata: Metadata, since: Mark | None, until: int | None = None) -> Appends:
+    """Return what snapshots append; see :meth:`resources.tables.table.TellsAppends.appends`. A version's number is the snapshot's."""
+    if metadata.raw.get("format-version", 1) < 2:
+        raise SourceError(
+            f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
+            " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
+            code="format_version",
+        )
+    commits = commits_of(_above(metadata, since))
+    found = [_appended(commit) for commit in commits]
+    if found and since is None and commits[0].follows is not None:
+        found[0] = _whole(commits[0].snapshot)
+    found = [each for each in found if until is None or each.version <= until]
+    newest = metadata.current.sequence if metadata.current else 0
+    return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(found))
+
+
+def rows_of_appends(
+    catalog: Catalog, metadata: Metadata, spark: SparkSession, appended: Sequence[Appended]
+) -> DataFrame:
+    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.table.TellsAppends.rows_of_appends`.
+
+    Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
+    """
+    from pyspark.sql import functions as F
+
+    name, frames = catalog.name(spark), list["DataFrame"]()
+    given = [each for each in appended if each.files]
+    for each in [each for each in given if each.whole]:
+        rows = spark.read.option("versionAsOf", each.id).table(name)
+        frames.append(rows.withColumn(VERSION, F.lit(each.version).cast("long")))
+    rest = [each for each in given if not each.whole]
+    if rest:
+        reader = spark.read.option("end-snapshot-id", rest[-1].id)
+        before = _before(metadata, rest[0])
+        reader = reader if before is None else reader.option("start-snapshot-id", str(before))
+        # Iceberg gives values of other columns if Spark reads some of these three and not all, and fails if it asks for rows by their values: so
+        # all of them are in one expression, which is never NULL.
+        added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
+        snapshot = F.coalesce(added, F.lit(0).cast("long"))
+        changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
+        told = [(snapshot, each.version) for each in rest for snapshot in _snapshots(metadata, each)]
+        versions = F.broadcast(spark.createDataFrame(told, f"{_SNAPSHOT} long, {VERSION} long"))
+        frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
+    if not frames:
+        frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
+    found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
+    return found.drop(COMMIT_COLUMN) if owns_commit_column(metadata) else found
+
+
+def _above(metadata: Metadata, since: Mark | None) -> Iterator[Snapshot]:
+    """Yield the snapshots above a mark, newest first.
+
+    Raises:
+        NeedsDecision: what readers see was not made of the snapshot that was read last, or the ones between are not told.
+    """
+    oldest: Snapshot | None = None
+    for snapshot in metadata.lineage():
+        if since is not None and str(snapshot.id) == since.id:
+            return
+        oldest = snapshot
+        yield snapshot
+    if since is None or (oldest is not None and str(oldest.parent) == since.id):
+        return
+    rolled_back = oldest is None or oldest.parent is None or oldest.sequence <= since.version
+    if rolled_back or int(since.id or 0) in metadata.snapshots:
+        raise NeedsDecision(
+            f"table {metadata.table_location}: expected snapshots that follow snapshot {since.id}, up to which it was read; found others: it was"
+            " rolled back or made anew, and has grown since",
+            code="source_replaced",
+        )
+    raise NeedsDecision(
+        f"table {metadata.table_location}: expected its snapshots from {since.id} on, found them from {oldest and oldest.id} on: the ones between"
+        " were expired before they were read",
+        code="versions_gone",
+    )
+
+
+def _appended(commit: Commit) -> Appended:
+    """What a commit adds. One that takes away what it has added itself, such as a fence, adds nothing."""
+    snapshot = commit.snapshot
+    id_, parts = str(snapshot.id), [part for part in (*commit.parts, snapshot) if part.operation != "replace"]
+    if commit.fences:
+        return Appended(snapshot.sequence, 0, 0, id_)
+    changes = None
+    if any(part.count("deleted-data-files") or part.count("added-delete-files") for part in parts):
+        changes = f"snapshot {id_} ({snapshot.operation}) removes or changes rows"
+    files = sum(part.count("added-data-files") for part in parts)
+    return Appended(
+        snapshot.sequence, files, sum(part.count("added-files-size") for part in parts), id_, changes
+    )
+
+
+def _whole(snapshot: Snapshot) -> Appended:
+    """All files of a snapshot, the oldest that the table still has."""
+    files, size = snapshot.count("total-data-files"), snapshot.count("total-files-size")
+    return Appended(snapshot.sequence, files, size, str(snapshot.id), whole=True)
+
+
+def _commit(metadata: Metadata, appended: Appended) -> Commit:
+    return next(commit for commit in commits_of(metadata.lineage()) if str(commit.snapshot.id) == appended.id)
+
+
+def _before(metadata: Metadata, appended: Appended) -> int | None:
+    """The snapshot before a commit; None: it is the first."""
+    return _commit(metadata, appended).follows
+
+
+def _snapshots(metadata: Metadata, appended: Appended) -> list[int]:
+    commit = _commit(metadata, appended)
+    return [part.id for part in (*commit.parts, commit.snapshot)]
