@@ -105,7 +105,9 @@ def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: An
     assert "strandline state reset flow --replace" in error.choices[0]
 
 
-def test_a_backlog_of_files_that_is_read_folder_by_folder_makes_no_split_idle_and_no_row_late(make: Any) -> None:
+def test_a_backlog_of_files_that_is_read_folder_by_folder_makes_no_split_idle_and_no_row_late(
+    make: Any,
+) -> None:
     stream = make("files", checkpoint={"interval_files": 1}, idle_after=1)
     stream.feed.define(source={"schema": "id long, ts timestamp, device string"})
     for place, device in enumerate("ab"):
