@@ -94,7 +94,7 @@ def plan(
     nulls = definition.nulls == "read" and observed.nulls != 0
     made = Plan[ColumnSlice](dataflow, "column", number, now, "")
     if not (new or again or nulls or replace_until is not None):
-        return nothing_new(made, definition, state, ranges, observed)
+        return nothing_new(made, definition, state)
     whole = ColumnSlice(
         state.watermark(),
         tuple(ranges),
@@ -123,13 +123,10 @@ def nothing_new(
     made: Plan[ColumnSlice],
     definition: ColumnWatermark,
     state: ColumnState,
-    ranges: Sequence[Range],
-    observed: Observed,
 ) -> Plan[ColumnSlice]:
     """Return the plan without slices, for no row is to be read."""
     skips = tuple(
-        Skip(range_.column, _why_not(definition, range_, state.marks.get(range_.column), observed))
-        for range_ in ranges
+        Skip(column, _why_not(definition, state.marks.get(column))) for column in definition.columns
     )
     return replace(made, why="nothing is above the watermark", slices=(), skips=skips)
 
@@ -175,21 +172,21 @@ def _range(
 
 def _upper(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
     """The bound above, as far as it is known before the read."""
-    limit = _limit(definition, column, observed)
+    limit = time_limit(definition, column, observed)
     if limit is not None and observed.sent is not None:
         limit = Mark(observed.sent(limit.value), False)
-    highest = observed.maxima.get(column)
-    if highest is None:
+    if column not in observed.maxima:
         return limit
-    if limit is None:
-        return Mark(highest)
-    return limit if Mark(highest).covers(limit) else Mark(highest)
+    highest = observed.maxima[column]
+    if highest is None:
+        return None
+    return limit if limit is not None and Mark(highest).covers(limit) else Mark(highest)
 
 
-def _limit(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
-    """Where time itself ends what is read; None for columns that hold no time."""
+def time_limit(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
+    """Return where time itself ends what is read; None for columns that hold no time."""
     settled = observed.now - definition.settle
-    match observed.kinds[column]:
+    match observed.kinds.get(column):
         case "instant":
             return Mark(settled)
         case "local":
@@ -261,12 +258,8 @@ def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[Colum
     return f"rows above {', '.join(f'{name} {shown(mark.value)}' for name, mark in state.marks.items())}{counted}"
 
 
-def _why_not(definition: ColumnWatermark, range_: Range, stored: Mark | None, observed: Observed) -> str:
-    if range_.column in observed.maxima and observed.maxima[range_.column] is None:
-        return "no row has a value"
-    if stored is None or range_.upper is None:
-        return "no row lies above it"
-    settling = (
-        f"; younger rows settle for {lasting(definition.settle.total_seconds())}" if definition.settle else ""
-    )
-    return f"no row lies above {shown(stored.value)}{settling}"
+def _why_not(definition: ColumnWatermark, stored: Mark | None) -> str:
+    why = "no row has a value" if stored is None else f"no row lies above {shown(stored.value)}"
+    is_time = stored is None or isinstance(stored.value, date)
+    settles = lasting(definition.settle.total_seconds()) if definition.settle and is_time else ""
+    return f"{why}; younger rows settle for {settles}" if settles else why

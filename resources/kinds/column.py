@@ -8,12 +8,12 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, check_types, nothing_new, plan
+from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit
 from partitions.column.predicates import Range, cut, replaced_rows, rows_in
 from partitions.column.rounding import as_loaded, whole_cells
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
-from partitions.column.state import ColumnState, next_state
+from partitions.column.state import ColumnState, Mark, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError, SourceError
 from partitions.instants import milliseconds
@@ -48,6 +48,8 @@ from resources.watermarks.lists import ListKind, StoredList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from resources.tables.table import Table
 
 T = TypeVar("T")
 
@@ -138,7 +140,7 @@ class ColumnKind:
 
     def _plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
-        seen = self._completed(self.above.observe(definition.columns, now), state)
+        seen = self._completed(self.above.observe(definition.columns, now), state, fixes=True)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, seen.version)
@@ -155,7 +157,7 @@ class ColumnKind:
             replace_until=until,
         )
         made = replace(made, look=seen.look)
-        return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
+        return made if self._holds_rows(made) else nothing_new(made, definition, state)
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.
@@ -198,10 +200,16 @@ class ColumnKind:
         """Parts of a full slice that are read at the same time."""
         return 1 if isinstance(self.above, FetchesRows) else PARTS
 
-    def _completed(self, seen: Observed, state: ColumnState) -> Observed:
+    def _completed(self, seen: Observed, state: ColumnState, *, fixes: bool = False) -> Observed:
         """The look, with the highest value above the stored one of each column that neither time nor an index bounds.
 
         Of a source that fetches its rows only these tell it, once they are fetched.
+
+        Args:
+            seen: the look.
+            state: what is read so far.
+            fixes: whether the bounds are stored. If a step of the user follows they become the watermark, and time alone must not bound
+                them: rows that reach the source later, with values below now, would lie below it.
         """
         if isinstance(self.above, FetchesRows):
             seen = self._with_kinds(self.above, seen, state)
@@ -211,9 +219,15 @@ class ColumnKind:
         open_ = [
             name
             for name in self._definition.columns
-            if seen.kinds.get(name) in _OPEN and name not in seen.maxima
+            if name not in seen.maxima
+            and (seen.kinds.get(name) in _OPEN or (fixes and self._has_step and name in seen.kinds))
         ]
-        found = {name: self.above.highest(name, _above(name, state), seen.version) for name in open_}
+        found = {
+            name: self.above.highest(
+                name, _above(name, state, time_limit(self._definition, name, seen)), seen.version
+            )
+            for name in open_
+        }
         return replace(seen, maxima={**seen.maxima, **found})
 
     def _with_kinds(self, source: FetchesRows, seen: Observed, state: ColumnState) -> Observed:
@@ -346,12 +360,17 @@ class ColumnKind:
             SourceError: the source refuses, or does not answer; or no row has a value any more, so that no state would tell that those
                 without one were read.
         """
-        open_ = [range_.column for range_ in slice_.ranges if range_.upper is None]
+        open_ = [
+            range_.column for range_ in slice_.ranges if range_.upper is None or self._saves_bound_of(slice_)
+        ]
         if not open_ or not isinstance(self.above, FetchesRows):
             return slice_
         highest = self.above.fetched_up_to(slice_.rows_to_fetch, open_)
+        before = ColumnState.of(slice_.before)
         fixed = tuple(
-            range_.up_to(highest[range_.column]) if range_.column in highest else range_
+            _up_to(range_, highest[range_.column], before.marks.get(range_.column))
+            if range_.column in highest
+            else range_
             for range_ in slice_.ranges
         )
         if not any(range_.is_bounded for range_ in fixed):
@@ -360,6 +379,11 @@ class ColumnKind:
                 " before, found none any more. Nothing was begun; the next run looks again"
             )
         return replace(slice_, ranges=fixed)
+
+    def _saves_bound_of(self, slice_: ColumnSlice) -> bool:
+        """Whether the bounds of a slice become the watermark only because a step of the user follows: not those that the source was told."""
+        is_due = slice_.why == "run" and not slice_.replaces
+        return is_due and self._has_step and not self.dataflow.source.saves_bound
 
     def check_unchanged(self, slice_: ColumnSlice) -> None:
         """A version does not change; what a database holds between the bounds may, and is read as it is then."""
@@ -437,20 +461,38 @@ class ColumnKind:
         asked.append(F.count(F.when(without, 1)).alias("without"))
         return observed_rows(rows, observation, *asked), stats
 
-    def state_after(self, intent: Intent, stats: WriteStats) -> str:
-        """The highest value that was written, and never more than the bound; of a write that nobody saw, and behind a step of the user's, the bound. So of a chunk."""
-        if self.dataflow.source.saves_bound or intent.why == "replay":
+    def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
+        """The highest value that was written, and never more than the bound; behind a step of the user's, the bound. So of a chunk.
+
+        Of a write that nobody saw the table tells it.
+        """
+        if self.dataflow.source.saves_bound or self._has_step or intent.why == "replay":
             return intent.watermark
+        stats = stats or self._written_times(intent, table)
         without = stats[self.WITHOUT][0] if stats else 0
         written = {name: value[0] for name, value in stats.items() if name != self.WITHOUT}
         has_values = any(value is not None for value in written.values())
         # Rows without a value are read once if the state is not empty any more, unless each run reads them.
         once = without and not has_values and self._definition.nulls != "read"
-        if not stats or self._has_step or once:
+        if not stats or once:
             return intent.watermark
         before, bounds = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
         reached = ColumnState.of(next_state(before, written) or before)
         return serialise(reached.capped(bounds).watermark())
+
+    def _written_times(self, intent: Intent, table: Table) -> WriteStats:
+        """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
+        before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
+        found: dict[str, Sequence[Any]] = {}
+        for name, bound in after.marks.items():
+            stored = before.marks.get(name)
+            value = bound.value
+            if isinstance(value, date):  # or a datetime, which is one
+                written = table.highest_values([name], None, _above(name, before, bound))[name]
+                value = written if written is not None or stored is None else stored.value
+            if value is not None:
+                found[name] = (value,)
+        return found | {self.WITHOUT: (0,)} if found else {}
 
     def find_bad_part(
         self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception
@@ -487,11 +529,24 @@ def _types_of(pinned: str) -> Mapping[str, str]:
     return {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
 
 
-def _above(column: str, state: ColumnState) -> Predicate:
-    """The rows above the stored value of a column, or at it if it was not read itself; without one all rows."""
+def _above(column: str, state: ColumnState, limit: Mark | None) -> Predicate:
+    """The rows above the stored value of a column, or at it if it was not read itself, and up to a limit; without either all rows."""
     mark = state.marks.get(column)
-    lower = mark.value if mark else None
-    return rows_in([Range(column, lower, None, lower_inclusive=mark is not None and not mark.inclusive)])
+    lower, upper = mark.value if mark else None, limit.value if limit else None
+    begins_at = mark is not None and not mark.inclusive
+    return rows_in([Range(column, lower, upper, begins_at, limit is None or limit.inclusive)])
+
+
+def _up_to(range_: Range, highest: Any, stored: Mark | None) -> Range:
+    """The range up to the highest value that was fetched; of one that has a bound the lower of both, and never below what is stored."""
+    if range_.upper is None:
+        return range_.up_to(highest)
+    found = Mark(highest) if highest is not None else stored
+    if stored is not None and found is not None and stored.covers(found):
+        found = stored
+    if found is None or found.covers(Mark(range_.upper, range_.upper_inclusive)):
+        return range_
+    return replace(range_, upper=found.value, upper_inclusive=found.inclusive)
 
 
 def _without_value(columns: Sequence[str]) -> Predicate:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from resources.sources.files.misfit import BadRecord
     from resources.streaming.progress import BatchProgress
+    from resources.tables.table import Table
 
 WriteStats = Mapping[Any, Sequence[Any]]
 """What a write counted of the parts of a slice, by the part's key."""
@@ -213,12 +214,13 @@ class SetsRecordsAside(Protocol[_SliceContra]):
 class SavesHighest(Protocol):
     """A kind whose state after a slice is the highest value of the rows that the slice wrote."""
 
-    def state_after(self, intent: Intent, stats: WriteStats) -> str:
+    def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
         """Return the state after a slice that is in the table, sentinel JSON text.
 
         Args:
             intent: of the slice.
             stats: what the write counted; nothing if another process wrote the slice, or the write was skipped.
+            table: with the slice.
         """
         ...
 

@@ -66,7 +66,7 @@ def _watermark_after(run: RunContext[SliceT], intent: Intent, stats: WriteStats)
     kind = run.kind
     if not isinstance(kind, SavesHighest):
         return intent.watermark
-    return kind.state_after(intent, stats)
+    return kind.state_after(intent, stats, run.table)
 
 
 def append_abandoned(

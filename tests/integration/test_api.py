@@ -101,6 +101,19 @@ def test_without_an_upper_parameter_the_filter_cuts_and_the_highest_value_is_sav
     assert (flow.ids, flow.watermark) == ([1, 2, 9], {"at": at(9)})
 
 
+def test_without_an_upper_parameter_the_highest_value_is_saved_behind_a_step_too(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = {"watermark_param_mapping": {"at": "since"}, "schema": SCHEMA}
+    flow = ApiFeed(tmp_path, engine, server, source, {"sql": "SELECT * FROM input WHERE id <> 2"}).flow()
+    server.rows = [row(1), row(2)]
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1], {"at": at(2)})
+    server.rows += [row(3)]
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
+
+
 def test_numbers_are_read_up_to_the_highest_that_was_fetched(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:

@@ -6,6 +6,7 @@ import math
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -159,6 +160,19 @@ def test_a_client_killed_after_any_step_leaves_each_row_once_and_the_highest_val
     assert flow.feed.open_intent is None
 
 
+@pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_a_run_killed_after_its_write_saves_the_highest_time_that_was_read_and_not_the_bound(
+    tmp_path: Path, engine: SparkEngine, format_: str
+) -> None:
+    flow, table = on_lake(tmp_path, engine, target={"load": "append", "format": format_})
+    table.put({"id": 1, "at": at(1), "value": 1})
+    crash(flow.feed, Step.WRITTEN)
+    table.put({"id": 2, "at": at(2), "value": 1})
+    assert flow.run().status == "recovered"
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2)})
+
+
 @pytest.mark.postgres
 def test_a_rewind_that_replaces_loads_what_the_source_has_now_once(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
@@ -242,6 +256,51 @@ def test_rows_that_a_query_drops_are_read_once(
     table.put((1, at(1), 1), (2, at(1), 0))
     flow.run()
     assert (flow.ids, flow.watermark) == ([1], {"id": 2})
+    assert flow.run().status == "nothing"
+
+
+DROPS = "SELECT * FROM input WHERE value > 0"
+
+
+@pytest.mark.parametrize(
+    ("watermark", "target"),
+    [
+        (BY_TIME, {"load": "append"}),
+        (BY_TIME | {"backward": {"days": 1}}, REPLACED),
+        (BY_TIME | {"columns": ["at", "id"]}, {"load": "merge_upsert", "merge_keys": ["id"]}),
+    ],
+)
+def test_rows_that_reach_a_table_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
+    tmp_path: Path, engine: SparkEngine, watermark: dict[str, Any], target: dict[str, Any]
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=watermark, target=target, sql=DROPS)
+    table.put({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 0})
+    flow.run()
+    assert flow.watermark["at"] == at(2), (
+        "the highest value that was read, though the step has dropped its row"
+    )
+    flow.run()
+    assert flow.watermark["at"] == at(2)
+    table.put(
+        {"id": 3, "at": at(3), "value": 1}, {"id": 4, "at": datetime(2200, 1, 1, tzinfo=UTC), "value": 1}
+    )
+    flow.run()
+    assert 3 in flow.ids
+    assert flow.watermark["at"] == at(3)
+
+
+@pytest.mark.postgres
+def test_rows_that_reach_a_database_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres, indexed=None)
+    flow = on_postgres(tmp_path, engine, table, sql=DROPS)
+    table.put((1, at(1), 1), (2, at(2), 0))
+    flow.run()
+    assert flow.watermark == {"at": at(2)}
+    table.put((3, at(3), 1))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
     assert flow.run().status == "nothing"
 
 

@@ -63,6 +63,18 @@ def test_numbers_and_text_are_read_up_to_the_highest_that_is_there_and_rows_with
     assert flow.watermark == {"id": "𝄞"}
 
 
+def test_rows_of_a_file_that_comes_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, sql="SELECT * FROM input WHERE value > 0")
+    put(flow, "a.ndjson", (1, at(1), 1), (2, at(2), 0))
+    flow.run()
+    assert flow.watermark == {"at": at(2)}
+    put(flow, "b.ndjson", (3, at(3), 1))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
+
+
 def test_rows_younger_than_settle_and_days_that_are_not_over_wait(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

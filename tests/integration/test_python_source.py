@@ -112,6 +112,23 @@ def test_a_run_loads_rows_above_the_stored_value_once_and_calls_the_function_onc
     assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(3)})
 
 
+@pytest.mark.parametrize("step", [{"sql": "SELECT * FROM input WHERE value <> 2"}, {}])
+def test_rows_that_a_function_yields_after_a_run_are_read_also_with_times_before_that_run(
+    tmp_path: Path, engine: SparkEngine, step: dict[str, str]
+) -> None:
+    replaced = {"load": "merge_overwrite", "replace_by_watermark": True}
+    flow, code = make(
+        tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 1}}, target=replaced, **step
+    )
+    code.put(row(1, 1), row(2, 2))
+    flow.run()
+    flow.run()
+    assert flow.watermark == {"at": at(2)}
+    code.put(row(3, 3))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3] if step else [1, 2, 3], {"at": at(3)})
+
+
 def test_rows_younger_than_settle_wait_and_rows_of_a_look_back_are_asked_for_again(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
