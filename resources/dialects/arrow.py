@@ -5,21 +5,39 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from partitions.decimal_bounds import Digits, within
 from partitions.predicate import AllOf, Among, AnyOf, Between, HasValue, Predicate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
 
-def expression(predicate: Predicate) -> pc.Expression:
-    """Return what exactly the predicate's rows meet. NULL is as in SQL, text is compared by bytes."""
+def expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
+    """Return what exactly the predicate's rows meet. NULL is as in SQL, text is compared by bytes.
+
+    Args:
+        predicate: over columns of the schema.
+        schema: of the rows.
+    """
+    import pyarrow as pa
+
+    digits = {
+        field.name: Digits(field.type.precision, field.type.scale)
+        for field in schema
+        if pa.types.is_decimal(field.type)
+    }
+    return _expression(within(predicate, digits))
+
+
+def _expression(predicate: Predicate) -> pc.Expression:
     import pyarrow.compute as pc
 
     match predicate:
         case AllOf(parts):
-            return reduce(lambda above, below: above & below, map(expression, parts), pc.scalar(True))
+            return reduce(lambda above, below: above & below, map(_expression, parts), pc.scalar(True))
         case AnyOf(parts):
-            either = [pc.coalesce(expression(part), pc.scalar(False)) for part in parts]
+            either = [pc.coalesce(_expression(part), pc.scalar(False)) for part in parts]
             return reduce(lambda above, below: above | below, either, pc.scalar(False))
         case Among():
             return _among(predicate)

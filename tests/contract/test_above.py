@@ -322,6 +322,16 @@ def test_rows_between_bounds_are_read_to_the_microsecond_and_the_last_digit(subj
         assert (column, found) == (column, [[2, 3], [1, 2]])
 
 
+def test_a_bound_that_the_column_cannot_hold_is_compared_exactly(subject: Subject) -> None:
+    subject.put(*map(row, range(1, 4)))
+    for bound, above in ((Decimal("0.015"), [2, 3]), (0, [1, 2, 3]), (1, []), (Decimal("1E+30"), [])):
+        rows = Between("amount", bound, None, lower_inclusive=False)
+        assert (bound, subject.source.holds_any(rows, None), subject.ids(rows)) == (bound, bool(above), above)
+        assert subject.source.highest("id", rows, None) == (3 if above else None)
+        below = Between("amount", None, bound, upper_inclusive=True)
+        assert (bound, subject.ids(below)) == (bound, [number for number in (1, 2, 3) if number not in above])
+
+
 def test_text_is_compared_by_bytes(subject: Subject) -> None:
     words = ["Z", "a", "b", "ä", "𝄞", "'; DROP TABLE x; --", "\\"]
     subject.put(*[row(number, word=word) for number, word in enumerate(words)])

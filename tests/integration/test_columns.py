@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
-from tests.support.columns import BY_TIME, REPLACED, PostgresRows, at, on_lake, on_postgres
+from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import crash
 from tests.support.feed import dies_after
+from tests.support.iceberg import foreign_table
 
 
 @pytest.mark.postgres
@@ -370,6 +373,43 @@ def test_infinity_and_nan_in_a_table_bound_nothing_and_hold_no_other_row_back(
     table.put({"id": 3, "value": 2.5})
     flow.run()
     assert (flow.ids, flow.watermark) == ([0, 3], {"value": 2.5})
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_decimals_of_38_digits_are_read_above_the_last_of_them(
+    tmp_path: Path, engine: SparkEngine, format_: str
+) -> None:
+    flow, insert = _on_lake_of_spark(tmp_path, engine, format_, "id int, at decimal(38, 18)")
+    for number, digit in enumerate("78", 1):
+        insert(f"({number}, 12345678901234567890.12345678901234567{digit})")
+        assert flow.run().rows == 1
+    assert flow.run().status == "nothing"
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": Decimal("12345678901234567890.123456789012345678")})
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("type_", ["date", pytest.param("timestamp_ntz", marks=pytest.mark.full)])
+def test_years_that_python_does_not_have_hold_no_other_row_back(
+    tmp_path: Path, engine: SparkEngine, format_: str, type_: str
+) -> None:
+    flow, insert = _on_lake_of_spark(tmp_path, engine, format_, f"id int, at {type_}")
+    insert(f"(1, {type_} '2026-01-01')")
+    assert flow.run().rows == 1
+    later = f"(2, {type_} '2026-01-02'), (3, {type_} '+12000-01-01'), (4, {type_} '-0044-03-15')"
+    insert(later)
+    assert flow.run().rows == 1
+    assert (flow.ids, flow.run().status) == ([1, 2], "nothing")
+
+
+def _on_lake_of_spark(
+    folder: Path, engine: SparkEngine, format_: str, ddl: str
+) -> tuple[Columns, Callable[[str], object]]:
+    """A dataflow above ``at`` of an empty table that Spark has made, and what inserts rows, given as SQL."""
+    spark, path = engine.session(), folder / "lake" / "raw" / "rows"
+    flow, _ = on_lake(folder, engine)
+    name = f"delta.`{path}`" if format_ == "delta" else foreign_table(spark, path)
+    spark.sql(f"CREATE TABLE {name} ({ddl}) USING {format_}")
+    return flow, lambda rows: spark.sql(f"INSERT INTO {name} VALUES {rows}")
 
 
 def test_nan_in_one_of_several_columns_is_loaded_with_its_row_and_is_no_bound(

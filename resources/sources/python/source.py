@@ -358,7 +358,7 @@ class PythonRows:
                 table = cast_to(
                     given, schema, self._zone_name, ignore_unknown=True
                 )  # columns without a value
-            yield table.filter(call.condition)
+            yield table.filter(call.condition(schema))
 
     def _with_all(self, batch: Raw, schema: pa.Schema) -> Raw:
         """A batch with NULL for columns that it lacks, in a mode in which the source may lose some."""
@@ -443,7 +443,7 @@ class PythonRows:
             table = cast_to(batch, pa.schema(types.items()), self._zone_name, ignore_unknown=True)
         except SchemaError as error:
             raise self._caller.wrong(error, request) from None
-        return table.filter(expression(rows))
+        return table.filter(expression(rows, table.schema))
 
     def _type_of(self, column: str, rows: Predicate) -> pa.DataType | None:
         """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers of no declared type, which compare as they are."""
@@ -480,11 +480,10 @@ class _Call(NamedTuple):
     rows: Predicate
     earlier: tuple[Predicate, ...] = ()
 
-    @property
-    def condition(self) -> pc.Expression:
-        """Of the rows that are meant."""
-        kept = expression(self.rows)
-        return kept & ~expression(AnyOf(self.earlier)) if self.earlier else kept
+    def condition(self, schema: pa.Schema) -> pc.Expression:
+        """Of the rows that are meant; all rows have the schema."""
+        kept = expression(self.rows, schema)
+        return kept & ~expression(AnyOf(self.earlier), schema) if self.earlier else kept
 
 
 class _Ahead(NamedTuple):

@@ -28,7 +28,8 @@ def needs_arrow(table: DeltaTable) -> bool:
 def holds_any(table: DeltaTable, place: Place, rows: Predicate) -> bool:
     """Return whether there is at least one of these rows."""
     try:
-        return bool(_dataset(table).scanner(columns=[], filter=expression(rows)).head(1).num_rows)
+        found = _dataset(table)
+        return bool(found.scanner(columns=[], filter=expression(rows, found.schema)).head(1).num_rows)
     except Exception as error:
         raise unreadable(place, error) from error
 
@@ -42,7 +43,9 @@ def highest_values(
 
     try:
         highest: dict[str, Any] = dict.fromkeys(columns)
-        for batch in _dataset(table).scanner(columns=list(columns), filter=expression(rows)).to_batches():
+        found = _dataset(table)
+        condition = expression(rows, found.schema)
+        for batch in found.scanner(columns=list(columns), filter=condition).to_batches():
             for name in columns:
                 values = batch.column(name)
                 if pa.types.is_floating(values.type):
@@ -79,7 +82,8 @@ def distinct(table: DeltaTable, place: Place, columns: Sequence[str], most: int)
 def count(table: DeltaTable, place: Place, rows: Predicate) -> int:
     """Return the number of these rows."""
     try:
-        return int(_dataset(table).count_rows(filter=expression(rows)))
+        found = _dataset(table)
+        return int(found.count_rows(filter=expression(rows, found.schema)))
     except Exception as error:
         raise unreadable(place, error) from error
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from partitions.decimal_bounds import digits_of, within
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate
 from resources.dialects.datafusion import DATAFUSION
@@ -20,6 +21,7 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
+from resources.tables.known_values import known_value
 from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
     table = source_table(log, version)
     if needs_arrow(table):
         return arrow_rows.holds_any(table, log.place, rows)
-    query = f"SELECT 1 FROM source WHERE {sql(rows, DATAFUSION)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
+    query = f"SELECT 1 FROM source WHERE {_condition(table, rows)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return any(batch.num_rows for batch in batches)
@@ -105,7 +107,7 @@ def highest_values(
         f"max({DATAFUSION.name(name)}){_FINITE.format(DATAFUSION.name(name)) if name in floats else ''} AS v{number}"
         for number, name in enumerate(columns)
     )
-    condition = sql(EVERYTHING if rows is None else rows, DATAFUSION)
+    condition = _condition(table, EVERYTHING if rows is None else rows)
     query = f"SELECT {asked} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
@@ -125,7 +127,9 @@ def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int
     )
     if named is None:
         return []
-    rows = zip(actions.column(named).to_pylist(), actions.column("num_records").to_pylist(), strict=True)
+    rows = zip(
+        map(known_value, actions.column(named)), actions.column("num_records").to_pylist(), strict=True
+    )
     return [(value, count) for value, count in rows if value is not None and count is not None]
 
 
@@ -168,12 +172,19 @@ def missing(place: Place) -> SourceError:
     )
 
 
+def _condition(table: DeltaTable, rows: Predicate) -> str:
+    """The condition in SQL, with bounds that its decimal columns can hold: DataFusion compares with no others."""
+    types = {field.name: getattr(field.type, "type", "") for field in table.schema().fields}
+    digits = {name: found for name, kind in types.items() if (found := digits_of(kind)) is not None}
+    return sql(within(rows, digits), DATAFUSION)
+
+
 def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
     from deltalake import QueryBuilder
 
     if needs_arrow(table):
         return arrow_rows.count(table, place, rows)
-    query = f"SELECT count(*) FROM source WHERE {sql(rows, DATAFUSION)}"  # noqa: S608 - names are quoted, values are literals
+    query = f"SELECT count(*) FROM source WHERE {_condition(table, rows)}"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return int(next(iter(batches)).column(0)[0].as_py())

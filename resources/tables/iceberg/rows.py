@@ -14,6 +14,7 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
+from resources.tables.known_values import known_value
 from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _bound_of(table: StaticTable, column: str) -> Callable[[Mapping[int, bytes] 
     def value(bounds: Mapping[int, bytes] | None) -> Any:
         bound = (bounds or {}).get(wanted.field_id)
         # of days and instants it is the number
-        return None if bound is None else pa.scalar(from_bytes(kind, bound), arrow).as_py()
+        return None if bound is None else known_value(pa.scalar(from_bytes(kind, bound), arrow))
 
     return value
 

@@ -132,7 +132,7 @@ class VersionRows:
                 value = partition_value(file.partition.get(name), kinds[name])
                 given[name] = pa.repeat(pa.scalar(value, types[name]), batch.num_rows)
             table = pa.table(given) if given else pa.table({"": batch.column(0)})
-            yield table if rows == EVERYTHING else table.filter(expression(rows))
+            yield table if rows == EVERYTHING else table.filter(expression(rows, table.schema))
 
     def _open(self, file: ListedFile) -> Any:
         return open_file(*self.places[file.path])

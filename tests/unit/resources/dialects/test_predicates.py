@@ -74,7 +74,8 @@ def test_the_condition_keeps_exactly_the_rows_that_match(predicate: Predicate) -
 
 @given(st.recursive(_leaves(), _branches, max_leaves=8))
 def test_the_expression_of_arrow_keeps_exactly_the_rows_that_match(predicate: Predicate) -> None:
-    kept = pa.Table.from_pylist(ROWS).filter(expression(predicate)).to_pylist()
+    table = pa.Table.from_pylist(ROWS)
+    kept = table.filter(expression(predicate, table.schema)).to_pylist()
     assert kept == [row for row in ROWS if matches(predicate, row)]
 
 
@@ -95,7 +96,17 @@ def test_an_expression_of_arrow_compares_text_by_bytes_times_to_the_microsecond_
     ]
     third.append(Between("amount", Decimal("0.015"), Decimal("0.03")))
     for between in third:
-        assert pa.table(rows).filter(expression(between)).column("word").to_pylist() == ["ä"]
+        table = pa.table(rows)
+        assert table.filter(expression(between, table.schema)).column("word").to_pylist() == ["ä"]
+
+
+@pytest.mark.parametrize("bound", [5, Decimal("5.0000000000000000001"), 10**30, -(10**30), Decimal("1E+37")])
+def test_a_bound_that_a_decimal_column_cannot_hold_is_compared_with_it_in_arrow(bound: int | Decimal) -> None:
+    values = [None, *map(Decimal, (-7, 5, "99999999999999999999.999999999999999999"))]
+    table = pa.table({"v": pa.array(values, pa.decimal128(38, 18))})
+    for predicate in (Between("v", bound, None), Between("v", None, bound), Among("v", (bound, None))):
+        expected = [value for value in values if matches(predicate, {"v": value})]
+        assert table.filter(expression(predicate, table.schema)).column("v").to_pylist() == expected
 
 
 _TIME = Between("at", datetime(2024, 1, 1, tzinfo=UTC), None)
