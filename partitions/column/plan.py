@@ -14,7 +14,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
-from partitions.plan import Plan, Skip, lasting
+from partitions.plan import Plan, Skip, counted, lasting
 from partitions.unit_values import WORDS, Kind
 from partitions.watermark import compare_values
 
@@ -94,7 +94,7 @@ def plan(
     nulls = definition.nulls == "read" and observed.nulls != 0
     made = Plan[ColumnSlice](dataflow, "column", number, now, "")
     if not (new or again or nulls or replace_until is not None):
-        return nothing_new(made, definition, state)
+        return nothing_new(made, definition, state, observed)
     whole = ColumnSlice(
         state.watermark(),
         tuple(ranges),
@@ -105,7 +105,8 @@ def plan(
     slices = _cut(whole, cuts, parts, inclusive=observed.sent is None)
     if replace_until is not None:
         slices = _make_room(slices, replace_until)
-    return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices)
+    skips = _left_out(definition, state, observed)
+    return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices, skips=skips)
 
 
 def check_types(state: ColumnState, observed: Observed, dataflow: str) -> None:
@@ -123,12 +124,23 @@ def nothing_new(
     made: Plan[ColumnSlice],
     definition: ColumnWatermark,
     state: ColumnState,
+    observed: Observed,
 ) -> Plan[ColumnSlice]:
     """Return the plan without slices, for no row is to be read."""
     skips = tuple(
         Skip(column, _why_not(definition, state.marks.get(column))) for column in definition.columns
     )
+    skips += _left_out(definition, state, observed)
     return replace(made, why="nothing is above the watermark", slices=(), skips=skips)
+
+
+def _left_out(definition: ColumnWatermark, state: ColumnState, observed: Observed) -> tuple[Skip, ...]:
+    """The rows without a value that the policy leaves out, if the source knows how many there are."""
+    if not observed.nulls or definition.nulls == "read" or (definition.nulls == "first" and not state.marks):
+        return ()
+    only = ": the first run alone reads them" if definition.nulls == "first" else ""
+    found = f"{counted(observed.nulls, 'row')} without a value"
+    return (Skip(", ".join(definition.columns), f"{found} left out (nulls: {definition.nulls}{only})"),)
 
 
 def _mark(state: ColumnState | None, column: str) -> Mark | None:
@@ -159,7 +171,8 @@ def _range(
         return Range(
             column, None, upper.value if upper else None, upper_inclusive=upper.inclusive if upper else True
         )
-    lower = definition.backward.lower(stored.value, now) if definition.backward else stored.value
+    local = now.astimezone(definition.zone)
+    lower = definition.backward.lower(stored.value, local) if definition.backward else stored.value
     inclusive = not stored.inclusive or definition.boundary == "inclusive"
     return Range(
         column,

@@ -157,7 +157,7 @@ class ColumnKind:
             replace_until=until,
         )
         made = replace(made, look=seen.look)
-        return made if self._holds_rows(made) else nothing_new(made, definition, state)
+        return made if self._holds_rows(made) else nothing_new(made, definition, state, seen)
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.

@@ -20,7 +20,7 @@ from partitions.errors import SchemaError, SchemaEvolved, SourceError
 from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
-from partitions.predicate import AllOf, Among, AnyOf, Predicate, columns_of
+from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Predicate, columns_of
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind, fitted, kind_of_value
 from partitions.watermark import compare_values
@@ -45,7 +45,7 @@ from resources.sources.python.batches import (
 )
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
-from resources.sources.python.values import number_type
+from resources.sources.python.values import number_type, of_python, own_array
 from resources.sources.schema import check_columns, kinds, pinned_struct, plain
 from resources.staging import Staging
 
@@ -321,10 +321,19 @@ class PythonRows:
 
     def _told(self, column: str) -> Any:
         """The highest value of a column, by the function ``highest``."""
-        value, kind = self._caller.highest(self._caller.request(), column), self._declared.get(column)
+        import pyarrow as pa
+
+        told, kind = self._caller.highest(self._caller.request(), column), self._declared.get(column)
         try:
+            type_ = self._type_of(column, NOTHING)
+            array = (
+                own_array([told], self._zone_name)
+                if type_ is None
+                else of_python([told], type_, self._zone_name)
+            )
+            value = array[0].as_py()
             return value if kind is None else fitted(value, kind, self._zone)
-        except ValueError as error:
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
             raise SourceError(
                 f"dataflow {self._dataflow.name}: function {self._source.highest}: expected the highest value of {column}, or None: {error}",
                 code="function_yield",

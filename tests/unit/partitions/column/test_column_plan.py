@@ -116,6 +116,43 @@ def test_a_look_back_moves_the_lower_bound_and_never_the_stored_value() -> None:
     assert slice_.advance(stored) == stored
 
 
+@pytest.mark.parametrize(
+    ("hour", "first"),
+    [(3, datetime(2026, 2, 1, 5, tzinfo=UTC)), (5, datetime(2026, 3, 1, 5, tzinfo=UTC))],
+)
+def test_the_closing_day_and_the_first_of_a_month_are_days_of_the_definition_s_zone(
+    hour: int, first: datetime
+) -> None:
+    definition = watermark(backward={"closing_day": 10}, timezone="America/New_York")
+    now = datetime(2026, 3, 11, hour, tzinfo=UTC)
+    slice_ = only(made(definition, {"u": NOW}, seen(highest=NOW, now=now)))
+    assert slice_.lower == {"u": first}
+
+
+@pytest.mark.parametrize(
+    ("policy", "stored", "expected"),
+    [
+        ("skip", {}, ["3 rows without a value left out (nulls: skip)"]),
+        ("skip", {"u": 9}, ["3 rows without a value left out (nulls: skip)"]),
+        ("first", {}, []),
+        (
+            "first",
+            {"u": 9},
+            ["3 rows without a value left out (nulls: first: the first run alone reads them)"],
+        ),
+        ("read", {"u": 9}, []),
+    ],
+)
+def test_rows_without_a_value_that_are_left_out_are_counted_if_the_source_knows_them(
+    policy: str, stored: dict[str, Any], expected: list[str]
+) -> None:
+    definition = watermark(nulls=policy)
+    assert [skip.why for skip in made(definition, stored, seen("whole", 10, nulls=3)).skips] == expected
+    if stored and policy != "read":
+        found = made(definition, {"u": 10}, seen("whole", 10, nulls=3))
+        assert (found.due, [skip.why for skip in found.skips]) == (False, ["no row lies above 10", *expected])
+
+
 def test_flat_units_of_a_look_back_are_those_of_the_nested_block() -> None:
     assert watermark(backward_days=7, backward={"months": 1}) == watermark(backward={"days": 7, "months": 1})
     with pytest.raises(ValueError, match="backward_weeks"):
