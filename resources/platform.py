@@ -231,9 +231,9 @@ class Platform:
         return None if name is None else open_table("delta", self.lake.child(name))
 
     def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
-        """Return the tables that the dataflow's slices write beside their own, by their short names. They are Delta tables: epochs are replaced by their number."""
+        """Return the tables that the dataflow's slices write beside their own, by their short names, of the same format."""
         return {
-            short: open_table("delta", self.lake.child(name), partition_by)
+            short: open_table(dataflow.target.format, self.lake.child(name), partition_by)
             for short, (name, partition_by) in side_tables(dataflow).items()
         }
 

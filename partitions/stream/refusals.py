@@ -41,6 +41,12 @@ def refusals(
         yield Refusal(
             ("target", "shared"), "true", "a table of its own (its rows lie in the order of event time)"
         )
+    if target.format == "parquet":
+        yield Refusal(
+            ("target", "format"),
+            "parquet",
+            "delta or iceberg (files of a Parquet table move to their place after its entry, and side tables have no entries)",
+        )
     if target.partition_by:
         found = ", ".join(target.partition_by)
         yield Refusal(

@@ -34,7 +34,7 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
         if rows is None and base is not None:
             rows = table.read(run.spark, base).limit(0)
         assert rows is not None
-        load = Append() if base is None else Replace(aside.replaced)
+        load = Append() if base is None or aside.none_there else Replace(aside.replaced)
         table.write(rows, load, Tag(intent.app_id, intent.number, intent.id), "{}", base=base)
         run.notify(Step.SET_ASIDE, f"slice {intent.number}: rows go into {run.dataflow.table}__{aside.table}")
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from resources.places import Place
+from resources.tables import find_table
 from tests.support.feed import Feed
 from tests.support.iceberg import foreign_table
 
@@ -101,10 +103,14 @@ class Stream:
     def table(self, name: str = "") -> list[dict[str, Any]]:
         """Return the rows of the stream's table, or of a side table."""
         folder = self.feed.folder / "lake" / "silver" / f"readings{name}"
-        if not (folder / "_delta_log").is_dir():
+        if (folder / "_delta_log").is_dir():
+            found: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+            return found
+        table = find_table(Place(str(folder))) if folder.is_dir() else None
+        if table is None or not table.exists():
             return []
-        found: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
-        return found
+        rows = table.read(self.feed.engine.session(), table.newest_version()).toArrow()
+        return rows.to_pylist()
 
     def sorted(self) -> list[tuple[int, int | None, int]]:
         """Return id, event time and epoch of the sorted rows, by epoch and event time."""
