@@ -297,48 +297,10 @@ VERSIONS = (
 )
 
 
-def _told(stream: Stream) -> Any:
-    """All that a stream says, but the random names in it."""
-    state = dict(stream.feed.watermark)
-    state.pop("position")
-    return stream.places(), stream.sorted(), state
-
-
 def _appended(stream: Stream) -> Stream:
     for rows in VERSIONS:
         stream.append(*rows)
     return stream
-
-
-# The second epoch sets aside three times: what waits, what is late, what is quarantined.
-STEPS = [
-    pytest.param(Step.LIST_KEPT, 2, marks=pytest.mark.full),
-    pytest.param(Step.INTENT_PUT, 2, marks=pytest.mark.full),
-    (Step.SET_ASIDE, 3),
-    pytest.param(Step.SET_ASIDE, 4, marks=pytest.mark.full),
-    pytest.param(Step.SET_ASIDE, 5, marks=pytest.mark.full),
-    (Step.WRITTEN, 2),
-    pytest.param(Step.VERIFIED, 2, marks=pytest.mark.full),
-    pytest.param(Step.APPENDED, 2, marks=pytest.mark.full),
-]
-
-
-@pytest.mark.parametrize(("step", "occurrence"), STEPS)
-def test_a_run_that_dies_at_any_step_leaves_each_row_in_one_place(
-    make_stream: Any, step: Step, occurrence: int
-) -> None:
-    stream = _appended(make_stream(splits=["a", "b"], checkpoint={"interval_files": 1}))
-    with pytest.raises(Killed):
-        stream.feed.run(killed_at(step, occurrence))
-    with suppress(Killed):  # and once more in what finishes it
-        stream.feed.run(killed_at(Step.SET_ASIDE, 1))
-    stream.feed.load()
-    expected = plainly(stream.written, 5, ["a", "b"])
-    places, ordered, state = _told(stream)
-    assert tuple(places.values()) == expected[:4]
-    assert minutes(state["global"]) == expected.value
-    assert ordered == sorted(ordered, key=lambda row: (row[1], row[0]))
-    assert (state["late"], state["quarantined"]) == (len(expected.late), len(expected.quarantine))
 
 
 def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_stream: Any) -> None:
