@@ -65,7 +65,13 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         """What was, what is, and what that means for the state."""
-        return f"{self.name} was {json.dumps(self.before)}, is {json.dumps(self.now)} ({MEANINGS[self.part]})"
+        return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({MEANINGS[self.part]})"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return ", ".join(value) or "nothing"
+    return value if isinstance(value, str) else "nothing" if value is None else json.dumps(value)
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:

@@ -25,8 +25,18 @@ def compare_values(left: Any, right: Any) -> int:
         return int(left > right) - int(left < right)
     except TypeError as error:
         raise ConfigurationError(
-            f"cannot compare {left!r} with {right!r}: expected two values of one kind, both with or both without a zone"
+            f"cannot compare {_shown(left)} with {_shown(right)}: expected two values of one kind, both with or both without a zone"
         ) from error
+
+
+def _shown(value: Any) -> str:
+    return (
+        value.isoformat(sep=" ")
+        if isinstance(value, datetime)
+        else repr(value)
+        if isinstance(value, str)
+        else str(value)
+    )
 
 
 def _midnight(value: Any, beside: Any) -> Any:

@@ -68,7 +68,9 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
     try:
         function = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"{key}: expected a function at {name}, found none: {error}") from error
+        raise ConfigurationError(
+            f"{key}: expected a function at {name}, found none: {error}. Correct the name, or define the function there"
+        ) from error
     except Exception as error:
         raise ConfigurationError(
             f"{key}: expected a function at {name}; its module fails: {users_line(error)}"

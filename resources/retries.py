@@ -27,4 +27,5 @@ def attempts_while(
 
 
 def _log_retry(details: RetryDetails) -> None:
-    _LOG.warning("%s; trying again in %.1f s", details.caused_by, details.wait_for)
+    what, _, _ = str(details.caused_by).partition(". ")  # the rest says what to do if no attempt helps
+    _LOG.warning("%s; trying again in %.1f s", what, details.wait_for)

@@ -15,6 +15,7 @@ from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
 from partitions.plan import Plan, Skip, counted, lasting
+from partitions.spelling import beside_known
 from partitions.unit_values import WORDS, Kind
 from partitions.watermark import compare_values
 
@@ -156,6 +157,11 @@ def _range(
     until: Mark | None,
 ) -> Range:
     kind = observed.kinds.get(column)
+    if kind is None and observed.columns and column not in observed.columns:
+        raise PlanError(
+            f"watermark.columns: expected columns of the source, found {beside_known([column], observed.columns)}. Name those that are there,"
+            " or put the old names back at the source"
+        )
     if kind in (None, "flag"):
         found = observed.refused.get(column, "no column of that name" if kind is None else WORDS[kind])
         raise PlanError(
@@ -256,8 +262,9 @@ def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
 
 
 def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[ColumnSlice], new: bool) -> str:
+    in_slices = f", in {len(slices)} slices" if len(slices) > 1 else ""
     if not state.marks:
-        return "first run: no column has a stored value"
+        return f"first run: all rows{in_slices}"
     if not new:
         because = (
             "look-back"
@@ -267,8 +274,16 @@ def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[Colum
             else "nulls: read"
         )
         return f"{because}: rows that are not above the watermark are read again"
-    counted = f", in {len(slices)} slices" if len(slices) > 1 else ""
-    return f"rows above {', '.join(f'{name} {shown(mark.value)}' for name, mark in state.marks.items())}{counted}"
+    above = ", ".join(f"{name} {shown(mark.value)}" for name, mark in state.marks.items())
+    again = [
+        f"{range_.column} {shown(range_.lower)}"
+        for range_ in slices[0].ranges
+        if (mark := state.marks.get(range_.column)) is not None
+        and range_.lower is not None
+        and compare_values(range_.lower, mark.value) < 0
+    ]
+    looks_back = f"; the look-back reads again from {', '.join(again)} on" if again else ""
+    return f"rows above {above}{looks_back}{in_slices}"
 
 
 def _why_not(definition: ColumnWatermark, stored: Mark | None) -> str:

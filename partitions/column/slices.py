@@ -133,7 +133,12 @@ class ColumnSlice:
     def words(self) -> str:
         """The rows for people."""
         ranges = [range_.words for range_ in self.ranges]
-        nulls = ["no value"] if self.reads_nulls else []
+        columns = [range_.column for range_ in self.ranges]
+        nulls = (
+            [f"{' and '.join(columns)} {'is' if len(columns) == 1 else 'are'} NULL"]
+            if self.reads_nulls
+            else []
+        )
         parts = [*ranges, *nulls]
         return parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ class Observed:
         version: what is read from, if the source has versions; else None.
         sent: for a source that is told of upper bounds: returns the highest one that it can be told and that is not above a given one. Rows
             at such a bound are not read. None: any bound can be asked for, with the rows at it.
+        columns: the names of all columns, for messages; none if the source tells only some.
         look: of a source that only a read tells more of: how it looks from outside.
     """
 
@@ -36,3 +37,4 @@ class Observed:
     sent: Callable[[Any], Any] | None = None
     look: Look | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] = ()

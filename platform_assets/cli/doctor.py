@@ -13,6 +13,7 @@ from uuid import uuid4
 import click
 
 from partitions.errors import ConfigurationError, StrandlineError
+from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.installation import INSTALLED
 from platform_assets.platform import build_engine
@@ -83,7 +84,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     yield Finding(
         "project",
         not project.errors,
-        f"{len(project.dataflows)} dataflows, {len(project.errors)} errors in {project.folder}",
+        f"{counted(len(project.dataflows), 'dataflow')}, {counted(len(project.errors), 'error')} in {project.folder}",
         "strandline validate" if project.errors else None,
     )
     yield _tried(

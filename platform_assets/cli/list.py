@@ -212,8 +212,9 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
             f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{since}: {attempt['error']['message']}",
             attempt["error"]["choices"],
         )
-    if document["waiting"]["why"]:
-        _problem(context, f"{name}: what waits is unknown: {document['waiting']['why']}")
+    if why := document["waiting"]["why"]:
+        last = attempt["error"]["message"] if attempt and attempt["error"] else None
+        _problem(context, f"{name}: what waits is unknown: {'for the same reason' if why == last else why}")
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):

@@ -47,6 +47,9 @@ ALIASES = {"status": "list"}
 
 _INTERRUPTED = 130
 
+_OWN = {"partitions", "resources", "platform_assets", "strandline"}
+"""The product's packages: in a checkout, and in the one that is installed."""
+
 _COLLECTED_AT = 50_000
 """Allocated objects before a garbage collection; with Python's 700 it took an eighth of a run with nothing to do."""
 
@@ -131,11 +134,23 @@ def _failure(error: Exception) -> _Failure:
     return _Failure(1, "internal", f"{type(error).__name__}: {error} (STRANDLINE_DEBUG=1 shows where)")
 
 
+class _Lines(logging.Formatter):
+    """A line for people: what the product itself logs needs no name of a module."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        text = super().format(record)
+        level, package = record.levelname.lower(), record.name.partition(".")[0]
+        return f"{level}: {text}" if package in _OWN else f"{level}: {record.name}: {text}"
+
+
 @click.group(cls=Strandline, context_settings={"help_option_names": ["-h", "--help"]})
 @shared
 def strandline(_: Context) -> None:
     """Load data that keeps arriving, exactly once, and say what is loaded, missing and next."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(handlers=[handler])
     warnings.filterwarnings(
         "ignore", r"\[RETRIES_EXCEEDED\]"
     )  # pyspark's; the error of the run says that the server is gone

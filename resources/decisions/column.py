@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
 
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import EXCLUSIVE, ColumnState, Mark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.sentinels import deserialise, serialise
+from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.unit_values import TIMES, fitted, kind_of_value
 from partitions.watermark import compare_values
 from resources.kinds.states import state_of
 from resources.tables.table import Table
@@ -27,21 +29,49 @@ class ColumnRules:
     def parse_watermark(self, text: str) -> str:
         """The watermark's columns, each with a value."""
         try:
-            given = deserialise(text)
+            given = self._with_times(deserialise(text))
             state = ColumnState.of(given)
-        except CorruptWatermark as error:
-            raise ConfigurationError(f"{self._expected(text)} ({error.message})") from error
+        except (CorruptWatermark, ValueError) as error:
+            raise ConfigurationError(f"{self._expected(text)} ({error})") from error
         unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
         if unknown or not state.marks:
             raise ConfigurationError(self._expected(text))
         return serialise(state.watermark())
 
+    def _with_times(self, given: Watermark) -> Watermark:
+        """The values, of which a text is a time or a day if one is stored for its column, in the watermark's zone if it names none.
+
+        Raises:
+            ValueError: a text that is none.
+        """
+        stored = self._stored()
+        return {
+            name: fitted(value, held, self._dataflow.zone)
+            if isinstance(value, str) and (held := kind_of_value(stored.get(name))) in TIMES
+            else value
+            for name, value in given.items()
+        }
+
+    def _stored(self) -> Mapping[str, Any]:
+        """The newest values."""
+        newest = next(iter(self._history()), None)
+        marks = state_of(ColumnState, self._dataflow, newest).marks
+        return {name: mark.value for name, mark in marks.items()}
+
     def _expected(self, text: str) -> str:
-        form = ", ".join(f'"{name}": value' for name in self._columns)
-        return (
-            f"dataflow {self._dataflow.name}: expected a watermark such as {{{form}}}, with a time as"
-            f' {{"__datetime__": "2026-04-03T09:15:00+00:00"}} or {{"__date__": "2026-04-03"}}, found {text[:200]!r}'
+        stored = self._stored()
+        form = ", ".join(
+            f'"{name}": "2026-04-03T09:15:00+00:00"'
+            if isinstance(stored.get(name), date)
+            else f'"{name}": value'
+            for name in self._columns
         )
+        times = (
+            ""
+            if any(isinstance(value, date) for value in stored.values())
+            else ', with a time as {"__datetime__": "2026-04-03T09:15:00+00:00"} or {"__date__": "2026-04-03"}'
+        )
+        return f"dataflow {self._dataflow.name}: expected a watermark such as {{{form}}}{times}, found {text[:200]}"
 
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - the contract's
         """All of it: a value means the same rows."""

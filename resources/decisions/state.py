@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from partitions.column.words import text_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.source import SourceFile
@@ -25,7 +26,7 @@ from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.rules import KnowsFiles
 from resources.decisions.taken_over import taken_over
-from resources.loop.definition_guard import check_definition, other_place
+from resources.loop.definition_guard import check_definition, check_form, other_place
 from resources.loop.entries import moved
 from resources.platform import Platform
 from resources.tables.table import adopted_state
@@ -73,6 +74,7 @@ def accept(reason: str) -> DraftBuilder:
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_entry(dataflow, last)
         if not is_empty(last.state()):
+            check_form(dataflow, last, platform.log)
             rules_of(platform, dataflow).parse_watermark(last.watermark)
         changes: dict[str, Any] = {}
         remarks: tuple[str, ...] = ()
@@ -155,8 +157,9 @@ def _check_rows_exist(platform: Platform, dataflow: Dataflow, last: Entry, entry
     if adopted and adopted.state and not adopted.beyond and kind.covers(adopted.state, entry.watermark):
         return
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: expected an entry at or below the watermark {last.watermark}, or a table that tells that it has the rows up"
-        f" to it, found {entry.watermark}, and a table that tells {adopted.state if adopted and adopted.state else 'nothing'}: rows between the two"
+        f"dataflow {dataflow.name}: expected an entry at or below the watermark {text_in_words(last.watermark)}, or a table that tells that it has the rows up"
+        f" to it, found {text_in_words(entry.watermark)}, and a table that tells"
+        f" {text_in_words(adopted.state) if adopted and adopted.state else 'nothing'}: rows between the two"
         " may be missing. Run, which loads what is above the watermark; or say it yourself",
         code="would_rise",
         choices=(
@@ -179,7 +182,7 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
         check_definition(dataflow, last, platform.log)
         if last is not None and not platform.kind(dataflow).covers(watermark, last.watermark):
             raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a watermark at or above {last.watermark}, found {watermark}: set never lowers a"
+                f"dataflow {dataflow.name}: expected a watermark at or above {text_in_words(last.watermark)}, found {text_in_words(watermark)}: set never lowers a"
                 " value. To read files again, rewind to an older entry",
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.invalidation import Change, changes
@@ -20,28 +22,39 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     """
     if entry is None or not entry.fingerprint or entry.fingerprint == dataflow.fingerprint:
         return
+    raise _refusal(dataflow, entry, _changed(dataflow, entry, log))
+
+
+def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
+    """Raise unless the watermark can be taken over by the definition as it is now, whatever else has changed.
+
+    Raises:
+        NeedsDecision: code ``definition_changed``.
+    """
     changed = _changed(dataflow, entry, log)
+    if any(change.changes_form for change in changed):
+        raise _refusal(dataflow, entry, changed)
+
+
+def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> NeedsDecision:
     said = (
         f": {'; '.join(map(str, changed))}"
         if changed
         else f" (fingerprint {entry.fingerprint}, now {dataflow.fingerprint})"
     )
     name = dataflow.name
-    accept = (
-        ()
-        if any(change.changes_form for change in changed)
-        else (f"strandline state accept {name} --reason TEXT",)
-    )
+    resets = "`state reset`, which reads everything again into the table as it is, or `state reset --replace`, which empties it first"
+    accept = not any(change.changes_form for change in changed)
     way_on = (
-        "Run `state accept` if the watermark is still valid, else `state reset`"
+        f"Run `state accept` if the watermark is still valid; else {resets}"
         if accept
-        else "Run `state reset`, or put the old definition back"
+        else f"Put the old definition back; or run {resets}"
     )
-    raise NeedsDecision(
-        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
+    return NeedsDecision(
+        f"dataflow {name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
         code="definition_changed",
         choices=(
-            *accept,
+            *((f"strandline state accept {name} --reason TEXT",) if accept else ()),
             f"strandline state reset {name} --reason TEXT",
             f"strandline state reset {name} --replace --reason TEXT",
         ),

@@ -143,7 +143,8 @@ def _append(
     check_log(run, intent)
     appended, loaded = append_loaded(run, entry, intent, tagged, stats=stats)
     size = slice_.size
-    run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')} of {size.amount}")
+    amount = "" if size.ranges else f" of {size.amount}"
+    run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')}{amount}")
     return Committed(
         appended,
         loaded.rows,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.functions import ship_modules, user_function
 from resources.sql import quoted
@@ -125,6 +126,7 @@ def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataF
     missing = [name for name in named if name.lower() not in known]
     if missing:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.{key}: expected columns of {df.columns}, found {missing[0]!r}",
+            f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found {beside_known(missing, df.columns)}. Correct target.{key},"
+            " or have sql or transform make the column",
             code="query",
         )

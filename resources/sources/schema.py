@@ -184,10 +184,11 @@ def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow:
 
 def _way_back(source: RowsSource, dataflow: str) -> str:
     """Return how to keep the pinned columns. Only a database takes a query, and another query is another definition."""
+    merge = "Put the source back; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
     if not source.has_query:
-        return "Put the table's columns back"
+        return merge
     accept = f"`strandline state accept {dataflow} --reason TEXT`"
-    return f"Put the source back; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
+    return f"{merge}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
 def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:

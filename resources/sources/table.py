@@ -101,7 +101,8 @@ class TableRows(PinsColumns):
             name: types[name] for name in columns if isinstance(types.get(name), str)
         }  # a nested type is an object
         held = {name: kind_of(type_name) for name, type_name in named.items()}
-        return Observed(now, {name: kind for name, kind in held.items() if kind}, {}, version=version)
+        known = {name: kind for name, kind in held.items() if kind}
+        return Observed(now, known, {}, version=version, columns=tuple(types))
 
     def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
         """From the statistics of its files."""

@@ -427,7 +427,7 @@ def test_a_plan_asks_for_one_page_and_starts_no_spark(
     server.rows = [row(number) for number in range(1, 9)]
     (plan,) = flow.feed.cli("plan", "flow", "--now", "2026-02-01").json
     assert plan["due"]
-    assert plan["slices"][0]["predicate"] == "(at < 2026-02-01 00:00:00+00:00) or (no value)"
+    assert plan["slices"][0]["predicate"] == "(at < 2026-02-01 00:00:00+00:00) or (at is NULL)"
     assert server.asked("offset", "until") == [("0", "2026-02-01T00:00:00+00:00")]
 
 

@@ -80,7 +80,7 @@ class TestMistakes:
         error = feed.cli("plan", NAME).error
         assert error["code"] == "definition_changed"
         assert "state accept" not in json.dumps(error)
-        assert error["message"].endswith("Run `state reset`, or put the old definition back")
+        assert error["message"].endswith("or `state reset --replace`, which empties it first")
 
     def test_a_number_that_was_given_up_cannot_be_taken_by_the_writer_that_had_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)

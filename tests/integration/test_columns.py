@@ -307,6 +307,52 @@ def test_rows_that_reach_a_database_after_a_run_are_read_behind_a_step_also_with
     assert flow.run().status == "nothing"
 
 
+def test_state_set_takes_a_time_as_it_is_written_and_in_the_zone_of_the_watermark_if_it_names_none(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"timezone": "+02:00"})
+    table.put({"id": 1, "at": at(1), "value": 1})
+    flow.run()
+    lower = flow.feed.cli("state", "set", "flow", '{"at": "2025-12-31"}', "--reason", "skip", "--yes")
+    assert lower.code == 4
+    said = "expected a watermark at or above at = 2026-01-01 12:00:00+00:00, found at = 2025-12-30 22:00:00+00:00:"
+    assert lower.json["error"]["message"].split(" set ")[0] == f"dataflow flow: {said}"
+    wrong = flow.feed.cli("state", "set", "flow", '{"at": "soon"}', "--reason", "skip", "--yes")
+    assert (wrong.code, "found text 'soon'" in wrong.out) == (2, True)
+    done = flow.feed.cli("state", "set", "flow", '{"at": "2026-01-02 14:00"}', "--reason", "skip", "--yes")
+    assert (done.code, flow.watermark) == (0, {"at": at(2)})
+
+
+def test_another_watermark_column_is_not_accepted_and_the_message_names_the_ways_on(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine)
+    table.put({"id": 1, "at": at(1), "value": 1})
+    flow.run()
+    flow.feed.define(watermark={"columns": ["id"]})
+    refused = flow.feed.cli("state", "accept", "flow", "--reason", "by id", "--yes")
+    assert refused.code == 4
+    assert "columns was at, is id (the stored values are of other columns" in refused.out
+    assert "strandline state reset flow --replace" in refused.out
+    assert "__datetime__" not in refused.out
+
+
+def test_a_column_that_is_not_there_is_named_beside_those_that_are(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    keys = {"load": "merge_upsert", "merge_keys": ["idd"]}
+    flow, table = on_lake(tmp_path, engine, watermark={"type": "column", "columns": ["att"]}, target=keys)
+    table.put({"id": 1, "at": at(1), "value": 1})
+    there = "there are id, at, value"
+    assert f"watermark.columns: expected columns of the source, found att (did you mean at?); {there}" in str(
+        flow.fail()
+    )
+    flow.feed.define(watermark={"columns": ["at"]})
+    assert f"target.merge_keys: expected columns of the rows, found idd (did you mean id?); {there}" in str(
+        flow.fail()
+    )
+
+
 @pytest.mark.postgres
 def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres

@@ -171,7 +171,7 @@ def test_a_look_for_new_rows_that_scans_for_long_is_ended_and_says_what_to_do(
         ("permission", {"postgresql": "permission denied for table", "mariadb": "SELECT command denied to user"}),
         ("table", {"postgresql": 'relation "public.timeouts" does not exist', "mariadb": "Table 'shop.timeouts' doesn't exist"}),
         ("column", dict.fromkeys(("postgresql", "mariadb"), r"watermark\.columns: expected columns of .*, found timeout; there are id, .*at")),
-        ("case", {"postgresql": r"found AT \(did you mean at\?\); there are id, ", "mariadb": r"found AT \(did you mean at\?\); there are at$"}),
+        ("case", {"postgresql": r"found AT \(did you mean at\?\); there are id, ", "mariadb": r"found AT \(did you mean at\?\); there are at\."}),
         ("syntax", {"postgresql": 'syntax error at or near "1"', "mariadb": "You have an error in your SQL syntax; .* near '1 deadlock"}),
         ("database", {"postgresql": 'database "deadlock" does not exist', "mariadb": "(Unknown database|Access denied.*) 'deadlock'"}),
     ],

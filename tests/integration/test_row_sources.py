@@ -310,5 +310,5 @@ def test_a_changed_table_is_named_by_its_columns(spark: SparkSession, tmp_path: 
         SchemaError, match=r"the columns of a/t that were pinned, found others: extra is new \(int\)"
     ) as changed:
         reader.check_schema(spark, pinned, "flow")
-    assert "Put the table's columns back" in changed.value.message
+    assert "schema_mode: merge` below `target`" in changed.value.message
     assert "query" not in changed.value.message, "a table of the lake takes none"

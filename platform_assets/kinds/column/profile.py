@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from partitions.column.words import values_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
-from platform_assets.kinds.column.words import values_in_words
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from resources.kinds.column import ColumnKind
 from resources.loop.definition_guard import check_definition

@@ -147,7 +147,7 @@ class ApiClient:
         except _Passing as error:
             asked = "" if self._attempts else f"; it was asked for {self._retry_for.total_seconds():g} s"
             raise SourceUnreachable(
-                f"{error}{asked}. Nothing of this slice was saved, and the next run asks again"
+                f"{error}{asked}. Check that the API runs and can be reached; the next run asks again"
             ) from None
         raise AssertionError("a try either returns or raises")
 

@@ -65,9 +65,12 @@ class FileRows:
         if pinned is None:  # no file holds a row yet
             look = self._look(files, now, ())
             return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns), look=look)
-        held = kinds(pinned_struct(pinned))
+        struct = pinned_struct(pinned)
+        held = kinds(struct)
         known = {name: held[name] for name in columns if name in held}
-        return Observed(now, known, {}, look=self._look(files, now, tuple(known.values())))
+        return Observed(
+            now, known, {}, look=self._look(files, now, tuple(known.values())), columns=struct.fieldNames()
+        )
 
     def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:  # noqa: ARG002 - part of the contract
         """None: only a scan would tell."""

@@ -133,7 +133,10 @@ def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> Calamin
     if name not in names:
         asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
         asked += " (options.sheet)"
-        raise _bad(path, f"expected {asked}, found {', '.join(names) or 'no sheet'}")
+        found = ", ".join(names) or "no sheet"
+        raise _bad(
+            path, f"expected {asked}, found {found}", "Correct options.sheet, or mend or remove the file"
+        )
     return workbook.get_sheet_by_name(name)
 
 
@@ -156,7 +159,5 @@ def _value(cell: Cell) -> Cell | None:
     return None if isinstance(cell, str) and not cell.strip() else cell
 
 
-def _bad(path: str, why: str) -> BadFile:
-    return BadFile(
-        f"file {path}: {why}. Mend or remove it; nothing of the file was loaded", path=path, why=why
-    )
+def _bad(path: str, why: str, remedy: str = "Mend or remove it") -> BadFile:
+    return BadFile(f"file {path}: {why}. {remedy}; nothing of the file was loaded", path=path, why=why)

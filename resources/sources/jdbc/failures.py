@@ -94,8 +94,8 @@ def error_of(said: str, connection: JdbcConnection) -> SourceError:
         )
     if _INTERRUPTED.search(reason):
         return SourceInterrupted(
-            f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs;"
-            " nothing was saved, and the next run reads the same again"
+            f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs; the next run"
+            " asks again"
         )
     return SourceError(
         f"database {connection}: expected rows, found: {line}. Correct the source's table or query, its connection's url, or what the user may read"

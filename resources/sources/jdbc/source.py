@@ -17,7 +17,7 @@ from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import AllOf, Among, Predicate, all_of
 from partitions.sources import JdbcSource
-from partitions.spelling import nearest
+from partitions.spelling import beside_known
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
@@ -213,10 +213,9 @@ class JdbcRows(PinsColumns):
     def _check_names(self, columns: Sequence[str], names: Sequence[str]) -> None:
         missing = [column for column in columns if column not in names]
         if missing:
-            close = nearest(missing[0], names)
-            meant = f" (did you mean {close}?)" if close else ""
             raise SourceError(
-                f"watermark.columns: expected columns of {self._source.shown}, found {', '.join(missing)}{meant}; there are {', '.join(names)}",
+                f"watermark.columns: expected columns of {self._source.shown}, found {beside_known(missing, names)}. Name those that are there,"
+                " or put the old names back at the source"
             )
 
     def _known(self, database: Client) -> tuple[set[str], set[str]]:

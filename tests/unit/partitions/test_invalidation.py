@@ -46,7 +46,7 @@ def test_each_part_that_differs_says_what_it_means_for_the_state(
 
 def test_a_change_is_a_line_for_people() -> None:
     assert str(Change("target.format", None, "delta")) == (
-        'target.format was null, is "delta" (the rows that were loaded so far are in the old table: the new one gets only what lies above'
+        "target.format was nothing, is delta (the rows that were loaded so far are in the old table: the new one gets only what lies above"
         " the watermark)"
     )
 

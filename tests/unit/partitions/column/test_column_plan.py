@@ -48,7 +48,7 @@ def only(plan_: Plan[ColumnSlice]) -> ColumnSlice:
 
 def test_a_first_run_reads_up_to_now_less_settle_by_the_source_s_clock() -> None:
     slice_ = only(made(watermark(settle="PT5M"), {}, seen()))
-    assert slice_.words == "(u <= 2026-03-08 14:25:00+00:00) or (no value)"
+    assert slice_.words == "(u <= 2026-03-08 14:25:00+00:00) or (u is NULL)"
     assert slice_.lower is None
     assert slice_.upper == {"u": NOW - timedelta(minutes=5)}
 
@@ -175,7 +175,7 @@ def test_rows_without_a_value_alone_begin_no_state_so_that_no_run_is_the_first_t
 def test_only_the_first_slice_of_a_first_run_reads_rows_without_a_value() -> None:
     slices = made(watermark(), {}, seen("whole", 9), cuts=[3, 6]).slices
     assert [(slice_.words, slice_.reads_nulls) for slice_ in slices] == [
-        ("(u <= 3) or (no value)", True),
+        ("(u <= 3) or (u is NULL)", True),
         ("u > 3 and u <= 6", False),
         ("u > 6 and u <= 9", False),
     ]

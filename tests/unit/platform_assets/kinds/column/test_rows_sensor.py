@@ -12,12 +12,12 @@ import pytest
 from dagster import DagsterInstance, build_schedule_context
 from deltalake import write_deltalake
 
+from partitions.column.words import values_in_words
 from partitions.look import Look
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.kinds.column.triggers import column_schedule, rows_sensor
-from platform_assets.kinds.column.words import values_in_words
 from resources.looks import note_look
 from resources.loop.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG

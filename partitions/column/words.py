@@ -7,16 +7,29 @@ from typing import Any
 
 from partitions.column.predicates import shown
 from partitions.column.state import ColumnState
+from partitions.errors import CorruptWatermark
 from partitions.sentinels import deserialise, serialise
 
 
 def values_in_words(watermark: Mapping[str, Any]) -> str:
-    """Return each column with its value, from a watermark's JSON form or from its values."""
+    """Return each column with its value, from a watermark's JSON form or from its values.
+
+    Raises:
+        CorruptWatermark: it has values of another form, such as windows.
+    """
     state = ColumnState.of(deserialise(_text(watermark)))
     parts = [
         f"{name} {'=' if mark.inclusive else '<'} {shown(mark.value)}" for name, mark in state.marks.items()
     ]
     return ", ".join(parts) or "none"
+
+
+def text_in_words(text: str) -> str:
+    """Return a stored watermark in words; the beginning of its text if it has values of another form."""
+    try:
+        return values_in_words(deserialise(text))
+    except CorruptWatermark:
+        return text[:200]
 
 
 def _text(watermark: Mapping[str, Any]) -> str:
