@@ -17,7 +17,7 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.epoch import closed, opened
 from partitions.stream.inputs import input_of
-from partitions.stream.operators import EPOCH, OverWindow, one_of_splits
+from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
@@ -270,7 +270,7 @@ class StreamKind:
             before={"epoch": before.epoch, "global": before.value},
             judgement=Judgement(before, after, bounds, timeout, latest, tally),
         )
-        self._check_limits(fixed, judged if decided.late else None)
+        self._check_limits(fixed, epoch)
         return fixed
 
     def _latest(self, now: datetime, *, timed: bool) -> int | None:
@@ -291,12 +291,12 @@ class StreamKind:
     def _columns(rows: DataFrame) -> Sequence[str]:
         return [name for name in rows.columns if name != VERSION]
 
-    def _check_limits(self, slice_: EpochSlice, judged: DataFrame | None) -> None:
+    def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged
-        if judged is not None and definition.late == "fail":
+        if found.tally.late and definition.late == "fail":
             from pyspark.sql import functions as F
 
-            by_split = judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
+            by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
             worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
             splits = ", ".join(
                 f"{counted(row['rows'], 'row')} of {_split_in_words(row[R.SPLIT])}" for row in worst
@@ -306,23 +306,17 @@ class StreamKind:
                 " epoch was committed. Raise watermark.timeout, or set watermark.late to divert or drop",
                 code="late_rows",
             )
-        most = definition.buffer.max_rows
-        if found.tally.buffered > most:
-            marks = [
-                (split.watermark, split_name)
-                for split_name, split in found.after.splits.items()
-                if split.watermark is not None
-            ]
-            awaited = sorted(
-                split_name for split_name, split in found.after.splits.items() if split.watermark is None
-            )
-            slowest = (
-                awaited[0] if awaited and found.after.value is None else min(marks, default=(None, ""))[1]
-            )
+        most, waits = definition.buffer.max_rows, found.tally.buffered
+        if waits > most:
+            of_splits = self._emission.above(epoch)
+            causes = [(of_splits, f"for {_split_in_words(_slowest(found.after))}, the slowest")]
+            held = f"for {_held_open(self.dataflow)}"
+            causes += [(waits - of_splits, held)] if self.dataflow.operators else []
+            told = ", ".join(f"{rows:,} {why}" for rows, why in sorted(causes, reverse=True) if rows)
+            mend = "Mend the split, remove it, or" if of_splits * 2 >= waits else "Make it shorter, or"
             raise StrandlineError(
-                f"dataflow {name}: {counted(found.tally.buffered, 'row')} would wait for {_split_in_words(slowest)}, the slowest, after epoch"
-                f" {slice_.number}: more than watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. Mend the split, remove it, or"
-                " raise the limit",
+                f"dataflow {name}: {counted(waits, 'row')} would wait after epoch {slice_.number}: {told}. That is more than"
+                f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {mend} raise the limit",
                 code="buffer_full",
             )
 
@@ -429,6 +423,25 @@ def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mappi
         else EpochsOfVersions(dataflow, source)
     )
     return StreamKind(dataflow, epochs, sides)
+
+
+def _slowest(state: StreamState) -> str:
+    """The split that the global watermark waits for."""
+    awaited = sorted(name for name, split in state.splits.items() if split.watermark is None)
+    if awaited and state.value is None:
+        return awaited[0]
+    marks = [(split.watermark, name) for name, split in state.splits.items() if split.watermark is not None]
+    return min(marks, default=(None, ""))[1]
+
+
+def _held_open(dataflow: Dataflow) -> str:
+    """What holds rows below the global watermark."""
+    match one_of_splits(dataflow.operators):
+        case Aggregate(window=SessionWindows()):
+            return "sessions that are open"
+        case OverWindow():
+            return "rows that values look ahead to"
+    return "windows that are open"
 
 
 def _split_in_words(name: str) -> str:

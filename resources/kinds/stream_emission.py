@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.stream.drain import carried, drained
+from partitions.stream.drain import carried, drained, leaves
 from partitions.stream.event_time import EventTime, Span
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.over import NUMBERING, Call, Reach
@@ -127,6 +127,10 @@ class Emission(Protocol):
         """Return the rows to carry, without ``_epoch``; None if the operator carries none."""
         ...
 
+    def above(self, epoch: Epoch) -> int:
+        """Return how many rows lie at or above the global watermark after an epoch: they wait for splits, all others for the operator."""
+        ...
+
 
 def emission_of(dataflow: Dataflow, buffer: Buffer) -> Emission:
     """Return what the definition says of the sorted rows."""
@@ -179,6 +183,13 @@ class SortedRows:
     def carry(self, epoch: Epoch) -> DataFrame | None:
         """Return None: the buffer has all that waits."""
         return None
+
+    def above(self, epoch: Epoch) -> int:
+        """Count them, in the epoch's own rows and in the buffer."""
+        waits = ~R.leaves(epoch.value)
+        held = [each for each in epoch.before.segments if not leaves(each.highest, epoch.value)]
+        buffered = self.buffer.rows(epoch.spark, held).where(waits).count() if held else 0
+        return epoch.kept.where(waits).count() + buffered
 
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
         """Return the rows of epoch and buffer below a bound, with event time in ticks."""

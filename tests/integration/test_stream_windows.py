@@ -148,3 +148,81 @@ def test_what_leaves_equals_the_batch_query_however_epochs_are_cut_and_whoever_d
     emitted = _emitted(stream)
     assert emitted
     assert emitted == _batch(stream, name)
+
+
+def test_a_full_buffer_says_whether_rows_wait_for_a_split_or_in_windows(make_stream: MakeStream) -> None:
+    day = TUMBLE | {"window": {"type": "tumble", "size": "P1D"}}
+    stream = make_stream(day, splits=["a", "b"], buffer={"max_rows": 3})
+    stream.append((1, "a", 100), (2, "b", 110), (3, "a", 20), (4, "b", 30))
+    error = stream.feed.run().error
+    assert error is not None
+    # G is 95: two rows lie below it, in a day that is not over
+    assert error.code == "buffer_full"
+    assert (
+        "4 rows would wait after epoch 1: 2 for windows that are open, 2 for split a, the slowest"
+        in error.message
+    )
+
+
+def test_windows_of_whole_numbers_and_groups_without_a_value_are_emitted_once(make_feed: MakeFeed) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    operator = {
+        "type": "aggregate",
+        "window": {"type": "hop", "size": 10, "slide": 5},
+        "group_by": ["device"],
+        "aggregates": VALUES,
+    }
+    declared = definition(operator, timeout=0, split=None, order_by=[], checkpoint={"interval_files": 1})
+    stream = Stream(make_feed(**declared))
+    for times in ([-3, 1, 4], [6, 12], [30]):
+        columns = {"id": times, "device": pa.array([None] * len(times), pa.string()), "ts": times}
+        write_deltalake(str(stream.source), pa.table(columns), mode="append")
+    stream.feed.load()
+    rows = [
+        (row["window_start"], row["window_end"], row["device"], row["ids"], row["_epoch"])
+        for row in stream.table()
+    ]
+    assert sorted(rows) == [
+        (-10, 0, None, [-3], 1),
+        (-5, 5, None, [-3, 1, 4], 2),
+        (0, 10, None, [1, 4, 6], 2),
+        (5, 15, None, [6, 12], 3),
+        (10, 20, None, [12], 3),
+    ]
+
+
+def test_splits_that_are_removed_or_merged_while_windows_are_open_close_them_with_the_next_epoch_once(
+    make_stream: MakeStream,
+) -> None:
+    stream = make_stream(HOP, splits=None)
+    stream.append((1, "a", 0), (2, "b", 41), (3, "a", 6), (4, "c", 60), (5, "b", 33))
+    stream.feed.load()
+    assert stream.table() == []
+    removed = stream.feed.cli("splits", "remove", "flow", "a", "--reason", "broken", "--yes")
+    assert removed.code == 0, removed.err
+    assert minutes(stream.feed.watermark["global"]) == 36
+    merged = stream.feed.cli("splits", "merge", "flow", "b", "--into", "c", "--reason", "moved", "--yes")
+    assert merged.code == 0, merged.err
+    assert minutes(stream.feed.watermark["global"]) == 55
+    stream.append((6, "c", 61))
+    stream.feed.load()
+    stream.append((7, "c", 90))
+    stream.feed.load()
+    assert _emitted(stream) == _batch(stream, "hop")
+    assert {row["_epoch"] for row in stream.table()} == {4, 5}
+
+
+def test_rows_that_an_over_window_carries_and_that_are_gone_stop_the_run(make_stream: MakeStream) -> None:
+    from deltalake import DeltaTable
+
+    stream = make_stream(OVER, splits=["a"])
+    stream.append((1, "a", 0), (2, "a", 10), (3, "a", 20))
+    stream.feed.load()
+    DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__over")).delete("id = 1")
+    stream.append((4, "a", 40))
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("buffer_lost", 4)
+    assert "readings__over" in error.message

@@ -105,7 +105,8 @@ def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: An
     error = stream.feed.run().error
     assert error is not None
     assert error.code == "buffer_full"
-    assert "split a, the slowest" in error.message
+    assert "3 rows would wait after epoch 1: 3 for split a, the slowest. That is more" in error.message
+    assert "Mend the split" in error.message
     assert stream.feed.entries == []
 
 

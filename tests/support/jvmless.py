@@ -109,7 +109,14 @@ class _ArrowFiles(FileSource):
     def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
         return iter(())
 
-    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
+    def read(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: str,
+        *,
+        origin: bool | None = None,
+    ) -> DataFrame:
         rows = [
             {**json.loads(line), "_source_file": file.path}
             for file in files

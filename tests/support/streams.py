@@ -109,8 +109,8 @@ class Stream:
         table = find_table(Place(str(folder))) if folder.is_dir() else None
         if table is None or not table.exists():
             return []
-        rows = table.read(self.feed.engine.session(), table.newest_version()).toArrow()
-        return rows.to_pylist()
+        rows = table.read(self.feed.engine.session(), table.newest_version())
+        return list(rows.toArrow().to_pylist())
 
     def sorted(self) -> list[tuple[int, int | None, int]]:
         """Return id, event time and epoch of the sorted rows, by epoch and event time."""
@@ -153,10 +153,11 @@ class IcebergStream(Stream):
         """Append a snapshot."""
         readings = [Reading(*row) for row in rows]
         self.written.append(readings)
+        times = [moment(row.at) for row in readings]
         plain = [
-            (row.id, row.device, None if row.at is None else int(moment(row.at).timestamp()))
-            for row in readings
-        ]  # type: ignore[union-attr]
+            (row.id, row.device, None if at is None else int(at.timestamp()))
+            for row, at in zip(readings, times, strict=True)
+        ]
         spark, name = self._opened()
         made = spark.createDataFrame(plain, "id long, device string, s long").selectExpr(
             "id", "device", "timestamp_seconds(s) AS ts"

@@ -496,6 +496,17 @@ def test_the_nearest_name_ignores_case() -> None:
     assert nearest("zzz", ["format"]) is None
 
 
+@pytest.mark.parametrize("side", ["late", "quarantine", "buffer"])
+def test_a_table_that_is_named_like_a_side_table_of_a_stream_is_refused(make: Make, side: str) -> None:
+    stream = (
+        "source: {type: table, table: raw/events}\nwatermark: {type: stream, event_time: ts, split: d, timeout: PT5M}\n"
+        "target: {load: append, table: bronze/x}\n"
+    )
+    other = GOOD + f"target: {{load: append, table: bronze/x__{side}}}\n"
+    project = make(stream, files={"dataflows/other.yaml": other})
+    assert [error.found.partition(",")[0] for error in project.errors] == [f"the table bronze/x__{side}"] * 2
+
+
 def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
     project = make(
         GOOD, files={"dataflows/other.yaml": GOOD + "target:\n  load: append\n  table: bronze/flow\n"}
