@@ -158,7 +158,10 @@ RESCUES: Fits = {
 }
 """By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
 
-UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
+UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {
+    "api": None,
+    "a source of type python": None,
+}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
 
@@ -282,5 +285,5 @@ def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
         yield Refusal(
             ("unknown_fields",),
             f"ignore beside {form}",
-            f"check (fields are only left out of {', '.join(left_out)} and the answers of an API; {why})",
+            f"check (fields are only left out of {', '.join(left_out)}, the answers of an API and the rows of a function; {why})",
         )

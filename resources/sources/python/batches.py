@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
-from resources.sources.python.values import of_arrow, of_python, own_array
+from resources.sources.python.values import column_type, of_arrow, of_python, own_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,13 +71,30 @@ def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
         schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise WrongYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
-    fields = [_plain(field) for field in schema]
-    unknown = [field.name for field in fields if pa.types.is_null(field.type)]
-    if unknown:
+    seen: dict[str, str] = {}
+    for field in schema:
+        if (other := seen.setdefault(field.name.casefold(), field.name)) != field.name:
+            raise WrongYield(
+                f"expected columns whose names differ in more than upper and lower case, found {other} and {field.name}"
+            )
+    return pa.schema([(field.name, _told(field)) for field in schema])
+
+
+def _told(field: pa.Field) -> pa.DataType:
+    """The type that a column of the first rows gets.
+
+    Raises:
+        WrongYield: no value tells it, or no table has such columns.
+    """
+    try:
+        kind = column_type(field.type)
+    except TypeError as error:
+        raise WrongYield(f"expected values that a table can hold, found {field.name}: {error}") from None
+    if kind is None:
         raise WrongYield(
-            f"expected a value of {unknown[0]} among the first rows, found none, so nothing tells its type. Declare source.schema"
+            f"expected a value of {field.name} among the first rows, found none, so nothing tells its type. Declare source.schema"
         )
-    return pa.schema(fields)
+    return kind
 
 
 def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = False) -> pa.Table:
@@ -96,6 +113,8 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
     """
     import pyarrow as pa
 
+    if isinstance(batch, pa.Table) and not len(batch):
+        return schema.empty_table()
     names = column_names(batch)
     if isinstance(batch, pa.Table) and len(names) < batch.num_columns:
         twice = next(name for name in batch.column_names if batch.column_names.count(name) > 1)
@@ -132,7 +151,7 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
 
     names, fields = column_names(batch), list[pa.Field]()
     try:
-        own = {field.name: _plain(field) for field in _inferred(batch).schema}
+        own = {field.name: column_type(field.type) for field in _inferred(batch).schema}
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SchemaError(
             f"expected values of one type in each column, found {error}", reason="incompatible_schema"
@@ -143,11 +162,11 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
         try:
             _column(batch, field, zone)
         except SchemaError:
-            fields.append(own[field.name])
+            fields.append(pa.field(field.name, own[field.name] or field.type))
         else:
             fields.append(field)
     known = set(schema.names)
-    fields += [field for name, field in own.items() if name not in known and not pa.types.is_null(field.type)]
+    fields += [pa.field(name, kind) for name, kind in own.items() if name not in known and kind is not None]
     return pa.schema(fields)
 
 
@@ -280,27 +299,18 @@ def _with_wide_decimals(table: pa.Table) -> pa.Table:
     """A table whose decimals have room: pyarrow takes their precision from the rows at hand, which say nothing of the others."""
     import pyarrow as pa
 
-    fields = [
-        pa.field(field.name, pa.decimal128(*_DECIMALS)) if pa.types.is_decimal(field.type) else field
-        for field in table.schema
-    ]
+    fields = [pa.field(field.name, _wide(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
 
 
-def _plain(field: pa.Field) -> pa.Field:
-    """A column as Spark holds it: without dictionary, nanoseconds or unsigned numbers."""
+def _wide(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_timestamp(kind):
-        kind = pa.timestamp("us", tz="UTC" if kind.tz is not None else None)
-    elif pa.types.is_large_string(kind):
-        kind = pa.string()
-    elif pa.types.is_unsigned_integer(kind):
-        kind = pa.int64()
-    return pa.field(field.name, kind)
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(*_DECIMALS)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _wide(field.type)) for field in kind])
+    return pa.list_(_wide(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _named(value: Any) -> str:

@@ -115,6 +115,41 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
     return values.cast(target)
 
 
+def column_type(given: pa.DataType) -> pa.DataType | None:
+    """Return the type of a column that holds values of a type: without dictionaries, nanoseconds or unsigned numbers; None: nothing tells it.
+
+    Raises:
+        TypeError: no column of a table holds such values.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_null(given):
+        return None
+    if pa.types.is_dictionary(given):
+        return column_type(given.value_type)
+    if pa.types.is_map(given):
+        key, item = column_type(given.key_type), column_type(given.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if pa.types.is_struct(given):
+        fields = [(field.name, column_type(field.type)) for field in given]
+        return None if any(kind is None for _, kind in fields) else pa.struct(fields)
+    if pa.types.is_nested(given):
+        element = column_type(given.value_type)
+        return None if element is None else pa.list_(pa.field("element", element))
+    if pa.types.is_timestamp(given):
+        return pa.timestamp("us", tz="UTC" if given.tz is not None else None)
+    plain = {"text": pa.string(), "bytes": pa.binary(), "unsigned": pa.int64(), "day": pa.date32()}
+    if (family := _family(given)) in plain:
+        return plain[family]
+    if pa.types.is_decimal(given):
+        return pa.decimal128(min(given.precision, 38), min(given.scale, 38))
+    if pa.types.is_float16(given):
+        return pa.float32()
+    if pa.types.is_boolean(given) or _is_number(given):
+        return given
+    raise TypeError(f"values of type {given}, which no column holds: yield text or numbers")
+
+
 def number_type(column: Column | None) -> pa.DataType | None:
     """Return the type of a declared column of numbers; None for any other."""
     import pyarrow as pa
@@ -291,6 +326,10 @@ def _family(kind: pa.DataType) -> str | None:
         return "text"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return "bytes"
+    if pa.types.is_date(kind):
+        return "day"
+    if pa.types.is_unsigned_integer(kind):
+        return "unsigned"
     if pa.types.is_time(kind):
         return "time"
     return "duration" if pa.types.is_duration(kind) else None

@@ -50,7 +50,7 @@ def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
 
 def test_the_table_says_of_every_format_of_files_whether_unknown_fields_can_be_left_out() -> None:
     words = FilesSource.model_fields["format"].annotation
-    assert set(UNKNOWN_FIELDS) == {*get_args(words), "api"}
+    assert set(UNKNOWN_FIELDS) == {*get_args(words), "api", "a source of type python"}
 
 
 def test_the_table_says_of_every_format_of_files_whether_what_does_not_fit_can_be_kept() -> None:

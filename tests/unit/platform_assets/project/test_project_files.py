@@ -80,7 +80,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "unknown_fields",
                     "ignore beside csv",
-                    "check (fields are only left out of ndjson, json, parquet, avro, xml, excel and the answers of an API; the header of a csv file must be the schema's)",
+                    "check (fields are only left out of ndjson, json, parquet, avro, xml, excel, the answers of an API and the rows of a function; the header of a csv file must be the schema's)",
                 )
             ],
         ),

@@ -423,3 +423,8 @@ def test_unknown_fields_are_left_out_of_formats_that_have_them_alone(make: Make,
     text = f"source: {{type: files, path: x, format: {form}}}\nwatermark: {{type: path}}\nunknown_fields: ignore\n"
     errors = [(error.key, error.found) for error in make(text).errors]
     assert errors == ([("unknown_fields", "ignore beside csv")] if form == "csv" else [])
+
+
+def test_unknown_fields_are_left_out_of_the_rows_of_a_function(make: Make) -> None:
+    text = "source: {type: python, function: 'a:b'}\nwatermark: {type: column, columns: [x]}\nunknown_fields: ignore\n"
+    assert [(error.key, error.found) for error in make(text).errors] == []

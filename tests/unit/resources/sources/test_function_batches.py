@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from partitions.errors import SchemaError
 from resources.sources.python.batches import WrongYield, cast_to, inferred_schema, raw_batches
 
-ROW = {"id": 1, "at": datetime(2024, 1, 1, tzinfo=UTC), "name": "x", "amount": Decimal("1.5"), "tags": ["a"]}
+ROW = {
+    "id": 1,
+    "at": datetime(2024, 1, 1, tzinfo=UTC),
+    "name": "x",
+    "amount": Decimal("1.5"),
+    "tags": ["a"],
+    "prices": [{"x": Decimal("0.5")}],
+}
 UTC_TIME, LOCAL_TIME = pa.timestamp("us", "UTC"), pa.timestamp("us")
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), min_size=1, max_size=30)
 
@@ -275,7 +282,8 @@ def test_a_schema_is_inferred_from_the_rows_and_decimals_have_room() -> None:
         "at": "timestamp[us, tz=UTC]",
         "name": "string",
         "amount": "decimal128(38, 18)",
-        "tags": "list<item: string>",
+        "tags": "list<element: string>",
+        "prices": "list<element: struct<x: decimal128(38, 18)>>",
         "extra": "int64",
     }
     assert tables([ROW, more], schema) == [ROW | {"extra": None}, more]
@@ -284,6 +292,45 @@ def test_a_schema_is_inferred_from_the_rows_and_decimals_have_room() -> None:
 def test_a_column_without_any_value_tells_no_type() -> None:
     with pytest.raises(WrongYield, match="expected a value of b among the first rows"):
         inferred_schema([[{"a": 1, "b": None}]])
+
+
+def test_values_that_no_table_holds_are_refused_by_column_when_a_schema_is_inferred() -> None:
+    for value in (time(1, 2), timedelta(1), [time(1, 2)]):
+        with pytest.raises(
+            WrongYield, match=r"found t: values of type (time64|duration)\[us\], which no column holds"
+        ):
+            inferred_schema([[{"t": value}]])
+    with pytest.raises(WrongYield, match="found id and ID"):
+        inferred_schema([[{"id": 1, "ID": 2}]])
+    with pytest.raises(WrongYield, match="expected a value of l among the first rows"):
+        inferred_schema([[{"l": []}]])
+
+
+def test_types_are_inferred_as_a_table_has_them() -> None:
+    given = pa.schema(
+        [
+            ("a", pa.string_view()), ("b", pa.large_list(pa.large_string())), ("c", pa.uint8()), ("d", pa.float16()),
+            ("e", pa.struct([("x", pa.timestamp("ns", "Asia/Tokyo")), ("y", pa.dictionary(pa.int8(), pa.string()))])),
+            ("f", pa.date64()), ("g", pa.map_(pa.string(), pa.int32())), ("h", pa.large_binary()),
+        ]
+    )  # fmt: skip
+    found = {field.name: str(field.type) for field in inferred_schema([given.empty_table()])}
+    assert found == {
+        "a": "string",
+        "b": "list<element: string>",
+        "c": "int64",
+        "d": "float",
+        "e": "struct<x: timestamp[us, tz=UTC], y: string>",
+        "f": "date32[day]",
+        "g": "map<string, int32>",
+        "h": "binary",
+    }
+
+
+def test_an_empty_frame_is_no_rows_whatever_its_columns() -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", UTC_TIME)])
+    for frame in (pd.DataFrame(), pd.DataFrame(columns=["id"]), pd.DataFrame({"other": []})):
+        assert tables(frame, schema) == []
 
 
 def test_unknown_fields_are_refused_or_left_out() -> None:
