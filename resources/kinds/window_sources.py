@@ -102,6 +102,10 @@ class LooksThrough(Protocol):
         ...
 
 
+_SAMPLED = 20
+"""Work units that a schema is inferred from, one by one."""
+
+
 class AskedWindows:
     """Windows x units of a database, or a table of the lake."""
 
@@ -128,12 +132,18 @@ class AskedWindows:
         """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """What the source says of its columns; or the rows of the first work units."""
-        if isinstance(self._source, FetchesRows):
-            return self._source.pin_sample(
-                spark, extents([work for slice_ in pending for work in slice_.works])
-            )
-        return self._source.pin(spark)
+        """What the source says of its columns; or the rows of the first work units, each asked for by itself, since a source may refuse a longer stretch of time.
+
+        If none of these has a row, all work units are asked for.
+        """
+        if not isinstance(self._source, FetchesRows):
+            return self._source.pin(spark)
+        works = [work for slice_ in pending for work in slice_.works]
+        single = [extent for work in works[:_SAMPLED] for extent in extents([work])]
+        pinned = self._source.pin_sample(spark, single)
+        if pinned is not None or len(works) <= _SAMPLED:
+            return pinned
+        return self._source.pin_sample(spark, extents(works))
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare the source's columns with what was pinned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
@@ -17,7 +17,7 @@ from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _KINDS: dict[str, Kind] = {
     "timestamp": "instant",
@@ -122,6 +122,13 @@ def kinds(schema: StructType) -> dict[str, Kind]:
     """What the columns hold, of those that can be compared."""
     held = {field.name: kind_of(field.dataType.typeName()) for field in schema.fields}
     return {name: kind for name, kind in held.items() if kind is not None}
+
+
+def time_types() -> Mapping[Kind | None, DataType]:
+    """Return the types of columns that hold times."""
+    from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+    return {"instant": TimestampType(), "local": TimestampNTZType(), "day": DateType()}
 
 
 def check_columns(source: RowsSource, schema: StructType) -> None:

@@ -347,6 +347,24 @@ def test_each_window_of_each_unit_is_read_once_and_again_within_its_grace(
     assert staged(tmp_path) == []
 
 
+def test_a_schema_is_inferred_from_windows_that_are_asked_for_one_by_one(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    """An API may refuse a longer stretch of time than a window."""
+    feed = ApiFeed(
+        tmp_path,
+        engine,
+        server,
+        WINDOWS["placeholders"],
+        {"watermark": watermark("2026-01-01"), "target": REPLACED},
+    ).feed()
+    server.rows = [row(3, 3, unit="b")]
+    assert feed.run(now=instant("2026-01-04")).error is None
+    assert feed.ids == [3]
+    asked = {(since[:10], until[:10]) for since, until in server.asked("since", "until")}
+    assert asked == {("2026-01-01", "2026-01-02"), ("2026-01-02", "2026-01-03"), ("2026-01-03", "2026-01-04")}
+
+
 def test_a_unit_that_the_api_refuses_is_passed_over_and_asked_for_again(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:

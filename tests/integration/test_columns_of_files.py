@@ -97,6 +97,22 @@ def test_a_look_back_reads_files_again_and_replaces_what_they_hold_now(
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
+def test_texts_of_json_that_are_times_are_times_if_the_watermark_is_above_them_and_other_texts_stay(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, source={"format": "json", "schema": None})
+    flow.feed.put_bytes(
+        "a.json", b'[{"id": 1, "at": "2026-01-01T23:00:00-05:00", "day": "2026-01-01"}, {"id": 2}]'
+    )
+    flow.run()
+    assert flow.watermark == {"at": datetime(2026, 1, 2, 4, tzinfo=UTC)}
+    flow.feed.put_bytes(
+        "b.json", b'[{"id": 3, "at": "2026-01-02T03:00:00Z"}, {"id": 4, "at": "2026-01-02T05:00:00Z"}]'
+    )
+    flow.run()
+    assert sorted(flow.feed.rows("id", "day"), key=str) == [(1, "2026-01-01"), (2, None), (4, None)]
+
+
 @pytest.mark.parametrize("form", ["parquet", "excel"])
 def test_other_formats_are_read_the_same_way_and_infer_their_columns(
     tmp_path: Path, engine: SparkEngine, form: str

@@ -40,13 +40,12 @@ from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import pages
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
-from resources.sources.schema import check_columns, kinds, pinned_struct, strict
+from resources.sources.schema import check_columns, kinds, pinned_struct, strict, time_types
 from resources.sources.source import NUMBER, ReadsAbove
 from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 T = TypeVar("T")
 
@@ -171,7 +170,7 @@ class ApiRows:
         schema, named = PinnedSchema.of(pinned), self._named_columns
         if self._source.schema_ is not None:
             return pinned
-        types = _types()
+        types = time_types()
         fields = []
         for each in schema.struct.fields:
             kind = (
@@ -541,12 +540,6 @@ def _unnumbered(pinned: str) -> str:
     schema = PinnedSchema.of(pinned)
     columns = StructType([field for field in schema.struct.fields if field.name != NUMBER])
     return PinnedSchema(columns.json(), (), schema.declared).to_text()
-
-
-def _types() -> dict[Kind | None, DataType]:
-    from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
-
-    return {"instant": TimestampType(), "local": TimestampNTZType(), "day": DateType()}
 
 
 def _as_time(bound: date) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from partitions.api.values import kind_of_values
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
@@ -33,10 +34,15 @@ from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
+from resources.sources.schema import time_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+_LOOKED_AT = 10_000
+"""Records of a sample whose texts say whether a column holds times."""
 
 
 class _Json(FormatReader):
@@ -79,12 +85,34 @@ class _Json(FormatReader):
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""
         try:
-            return super().infer(spark, files)
+            inferred = super().infer(spark, files)
+            return None if inferred is None else self._with_times(spark, files, inferred)
         except Exception as error:
             found = (self._undecodable(file) for file in files if "JsonParseException" in str(error))
             if (bad := next((bad for bad in found if bad is not None), None)) is not None:
                 raise bad from error
             raise
+
+    def _with_times(
+        self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
+    ) -> StructType:
+        """Return the schema in which columns of the watermark hold what their texts say: as texts, times in two zones would have another order."""
+        from pyspark.sql.types import StructField, StructType
+
+        named = self._dataflow.column.columns if self._dataflow.kind == "column" else ()
+        texts = [
+            each
+            for each in inferred.fields
+            if each.name in named and each.dataType.simpleString() == "string"
+        ]
+        if not texts:
+            return inferred
+        rows = self.scan(spark, files, StructType(texts)).limit(_LOOKED_AT).collect()
+        types = time_types()
+        found = {each.name: types.get(kind_of_values(row[each.name] for row in rows)) for each in texts}
+        return StructType(
+            [StructField(each.name, found.get(each.name) or each.dataType) for each in inferred.fields]
+        )
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes as well: what is no UTF-8 fails wherever the parser stumbles over it."""
