@@ -39,8 +39,10 @@ def check_table(
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
         if head.newest is not None and not _has_ended(head, intent) and table.has_data():
             raise errors.lost(head)
+        _check_foreign(dataflow, entry, head, table, errors)
     else:
         head = table.head(known_commit(entry, intent), entry.app_id)
+        _check_foreign(dataflow, entry, head, table, errors)
         _check_recorded(entry, head, errors, intent)
         if _is_unseen(entry, head, intent) and table.has_data():
             raise errors.unseen(head)
@@ -64,6 +66,17 @@ def expiring(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
     return TableErrors(dataflow, None).expiring(head)
 
 
+def _check_foreign(
+    dataflow: Dataflow, entry: Entry | None, head: TableHead, table: Table, errors: TableErrors
+) -> None:
+    """Raise if readers of the table's folder see rows of others, with a table or without one: no state fits them, whatever else is wrong."""
+    if not head.foreign_files or (entry is not None and entry.replace_table):
+        return
+    if head.newest is None:
+        refuse_other_formats(dataflow.target.format, table.place)
+    raise errors.files_foreign(head)
+
+
 def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: Intent | None) -> None:
     loaded = claimed(entry) is not None
     if head.newest is None:
@@ -78,8 +91,6 @@ def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: 
         raise errors.rewritten()
     if loaded and head.missing_files and lost_files(head.missing_files) != entry.lost_files:
         raise errors.files_missing(head)
-    if head.foreign_files and not entry.replace_table:
-        raise errors.files_foreign(head)
     # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
     number = intent.number if intent else entry.table_number if head.cleaned else entry.number
     strangers = [commit for commit in head.tagged if not (intent and _finishes(commit, intent))]

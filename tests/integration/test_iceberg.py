@@ -470,6 +470,19 @@ def test_another_writers_table_is_not_loaded_into(lake: Lake) -> None:
     assert lake.rows == [(1, "a")]
 
 
+@pytest.mark.parametrize("rows", [True, False], ids=["with rows", "without a snapshot"])
+def test_a_load_that_replaces_all_rows_makes_another_writers_table_ones_own(lake: Lake, rows: bool) -> None:
+    lake.sql("CREATE TABLE {t} (unit INT, _commit INT) USING iceberg PARTITIONED BY (bucket(4, unit))")
+    if rows:
+        lake.sql("INSERT INTO {t} VALUES (7, 8)")
+    lake.load(1, (1, "a"), (2, "b"), load=ReplaceAll())
+    assert lake.rows == [(1, "a"), (2, "b")]
+    lake.load(2, (3, "c"))
+    lake.load(2, (4, "zombie"))
+    assert lake.rows == [(1, "a"), (2, "b"), (3, "c")]
+    assert lake.table.head(None, APP).tag == 2
+
+
 def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:
     lake.sql("CREATE TABLE {t} (id BIGINT) USING iceberg")
     assert (lake.rows, lake.table.count_rows(), lake.table.has_data()) == ([], 0, False)

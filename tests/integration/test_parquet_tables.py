@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -147,6 +148,22 @@ def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_
     assert done.code == 0, done.err
     feed.load()
     assert _ids(feed) == [1, 2, 3]
+
+
+def test_a_first_load_into_a_folder_of_others_files_begins_nothing_and_a_reset_sets_them_aside(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(**PARQUET)
+    feed.table.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [77]}), feed.table / "theirs.parquet")
+    feed.put("a.ndjson", 1)
+    stopped = feed.cli("run", NAME, "--json")
+    assert (stopped.code, stopped.error["code"]) == (4, "foreign_files")
+    assert feed.open_intent is None
+    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "theirs may go", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert _ids(feed) == [1]
 
 
 def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:

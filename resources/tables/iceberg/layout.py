@@ -44,7 +44,7 @@ class Layout:
         changes = []
         partitions = self.metadata.partition_by
         if partitions != self.partition_by:
-            changes += [f"DROP PARTITION FIELD {quoted(column)}" for column in partitions or ()]
+            changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in self.metadata.partition_fields]
         changes += [f"DROP COLUMN {quoted(name)}" for name in gone]
         kinds_of_rows = {field.name: field.dataType for field in wanted}
         changes += [f"ADD COLUMN {quoted(name)} {sql_type(kinds_of_rows[name])}" for name in new]

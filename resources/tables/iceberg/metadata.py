@@ -156,16 +156,25 @@ class Metadata:
         return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
 
     @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """The names of the fields that partition the table, by the values of columns or by something else."""
+        return tuple(field["name"] for field in self._partition_fields)
+
+    @property
     def partition_by(self) -> tuple[str, ...] | None:
         """The columns that partition the table by their values; None if it is partitioned by something else, too."""
-        specs = self.raw.get("partition-specs") or []
-        wanted = self.raw.get("default-spec-id", 0)
-        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
         names = {field["id"]: field["name"] for field in self.schema["fields"]}
-        fields = [field for field in fields if field["transform"] != "void"]
+        fields = self._partition_fields
         if any(field["transform"] != "identity" or field["source-id"] not in names for field in fields):
             return None
         return tuple(names[field["source-id"]] for field in fields)
+
+    @property
+    def _partition_fields(self) -> list[Any]:
+        specs = self.raw.get("partition-specs") or []
+        wanted = self.raw.get("default-spec-id", 0)
+        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
+        return [field for field in fields if field["transform"] != "void"]
 
 
 def spark_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

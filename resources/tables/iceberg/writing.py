@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 _TRIES = 20
 """Commits of other writers that may come first, one after another, before a run gives way to them."""
 
+_SHOWN = 200
+"""Letters of Iceberg's words for a conflict."""
+
 _BRANCH = "strandline_"
 """Before the names of branches on which commits are made."""
 
@@ -117,6 +120,7 @@ class Commits:
         check_reserved(rows)
         if not first and self._takes_columns(load):
             self._take_columns(rows, load)
+        last: Exception | None = None
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
@@ -124,6 +128,8 @@ class Commits:
             if metadata is None and not first:
                 raise self._gone()
             try:
+                if metadata is not None and isinstance(load, ReplaceAll):
+                    metadata = self._own(rows, metadata)
                 if metadata is None or first:
                     self._create(rows, load)
                 elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
@@ -138,15 +144,17 @@ class Commits:
                     ) from error
                 if not _is_conflict(error) or first:
                     raise
+                last = error
             else:
                 return
-        raise self._gave_way()
+        raise self._gave_way(last)
 
     def give_up(self, session: SparkSession, first_rows: Callable[[], DataFrame] | None) -> None:
         """Fence the number, unless it is taken; see :meth:`resources.tables.table.Table.give_up`."""
         if first_rows is not None and self.catalog.newest() is None:
             self._create(first_rows(), None)
             return
+        last: Exception | None = None
         for _ in range(_TRIES):
             metadata = self.catalog.newest()
             if metadata is None:
@@ -158,15 +166,17 @@ class Commits:
             except Exception as error:
                 if not _is_conflict(error):
                     raise
+                last = error
             else:
                 return
-        raise self._gave_way()
+        raise self._gave_way(last)
 
     def _is_taken(self, metadata: Metadata | None) -> bool:
         return metadata is not None and tip_of(metadata, self.tag.app_id).tag >= self.tag.number
 
     def _take_columns(self, rows: DataFrame, load: Load) -> None:
         """Give the table the columns of rows, as the schema mode says, before they come: all that is written is built from columns that are there."""
+        last: Exception | None = None
         for _ in range(_TRIES):
             metadata = self.catalog.newest()
             if metadata is None or self._is_taken(metadata):
@@ -182,9 +192,10 @@ class Commits:
             except Exception as error:
                 if not _is_conflict(error):
                     raise
+                last = error
             else:
                 return
-        raise self._gave_way()
+        raise self._gave_way(last)
 
     def _fitted(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
         taken = self._taken(load, metadata)
@@ -217,6 +228,20 @@ class Commits:
             first, *others = [F.col(quoted(column)) for column in self.partition_by]
             writer = writer.partitionedBy(first, *others)
         writer.create()
+
+    def _own(self, rows: DataFrame, metadata: Metadata) -> Metadata:
+        """Return the table as Strandline's, also if another writer has made it: no row of theirs stays, so that each row has its commit."""
+        if owns_commit_column(metadata):
+            return metadata
+        session, wanted = rows.sparkSession, with_commit(rows, self.value).schema
+        name = self.catalog.name(session)
+        Layout(name, metadata, self.partition_by).fit(session, wanted)
+        given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _NEW_TABLE.items())
+        session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({given})").collect()
+        owned = self.catalog.newest()
+        if owned is None:
+            raise self._gone()
+        return owned
 
     def _make_namespace(self, session: SparkSession) -> None:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}")
@@ -396,9 +421,10 @@ class Commits:
             f"table {self.shown}: expected the table that number {self.tag.number} was planned on, found none: it was dropped meanwhile"
         )
 
-    def _gave_way(self) -> TargetError:
+    def _gave_way(self, last: Exception | None) -> TargetError:
+        said = f", the last time as {in_one_line(str(last))[:_SHOWN]}" if last else ""
         return TargetError(
-            f"table {self.shown}: other writers committed {_TRIES} times while number {self.tag.number} was written. Nothing is lost: the next run"
+            f"table {self.shown}: other writers committed {_TRIES} times while number {self.tag.number} was written{said}. Nothing is lost: the next run"
             " finishes it; let other writers pause"
         )
 

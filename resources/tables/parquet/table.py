@@ -75,7 +75,8 @@ class ParquetTable:
         """Compare the table's lists with what was recorded of it, and once with the files that are there."""
         snapshot = self._log.snapshot()
         if snapshot is None:
-            return TableHead(None, kept=recorded is None or recorded.version is None)
+            there = tuple(sorted(self._placement.visible()))
+            return TableHead(None, kept=recorded is None or recorded.version is None, foreign_files=there)
         if self._look is None:
             self._look = look_at(self._log, self._placement)
         return compared(self._log, snapshot, self._look, recorded, app_id)
