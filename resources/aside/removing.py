@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
 from resources.aside.standing import Aside, forget
 from resources.loop.outcome import Observer, Step
 from resources.platform import Platform
-from resources.tables import find_table
-from resources.tables.table import CanStandAside
+from resources.tables import find_format, open_table
 
 
 def remove(platform: Platform, dataflow: Dataflow, aside: Aside, observer: Observer) -> None:
@@ -19,12 +17,10 @@ def remove(platform: Platform, dataflow: Dataflow, aside: Aside, observer: Obser
     """
     standing = aside.of(dataflow)
     for name in filter(None, (aside.table, standing.bad_records_table)):
-        table = find_table(platform.lake.child(name))
-        if not isinstance(table, CanStandAside):
-            raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected table {name} to be the one that the replay has made, found one of another format. Move it away"
-            )
-        table.remove(platform.engine(standing).session)
+        place = platform.lake.child(name)
+        # A first write that died has left files, and no table that would tell its format.
+        table_format = find_format(place) or standing.target.format
+        open_table(table_format, place).remove(platform.engine(standing).session)
     observer(Step.TABLE_REMOVED, f"table {aside.table} removed")
     forget(platform.log, aside)
     observer(Step.FORGOTTEN, f"the log of the replay into {aside.table} removed")

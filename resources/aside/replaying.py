@@ -21,7 +21,6 @@ from resources.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks
 from resources.tables import find_format
-from resources.tables.table import CanStandAside
 from resources.watermarks.entry import new_id, utc_now
 
 
@@ -121,7 +120,7 @@ def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
         )
     open_aside_kind(platform, dataflow).check(asked, now)
-    _check_kind(platform, dataflow)
+    _check_load(dataflow)
     _check_name(platform, dataflow, asked.table)
     log = platform.log
     known = next((each for each in stored_asides(log, dataflow.name) if each.table == asked.table), None)
@@ -147,16 +146,12 @@ def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
     return known
 
 
-def _check_kind(platform: Platform, dataflow: Dataflow) -> None:
+def _check_load(dataflow: Dataflow) -> None:
     name, target = dataflow.name, dataflow.target
     if target.load == "scd2":
         raise ConfigurationError(
             f"dataflow {name}: expected a load that replaces rows of a range, found scd2: versions of a key follow each other over all ranges, so those of one range cannot"
             " be swapped. Replay in place, without --into: that adds the versions that are missing"
-        )
-    if not isinstance(platform.table(dataflow), CanStandAside):
-        raise ConfigurationError(
-            f"dataflow {name}: expected a target of format delta or iceberg, found {target.format}: readers would see a part of a promote"
         )
 
 

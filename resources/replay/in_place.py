@@ -23,7 +23,6 @@ from resources.replay.reading import Replayed, Told, read_chunks
 from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import forget
 from resources.replay.windows import WindowReplay
-from resources.tables.table import CanStandAside
 
 _Make = Callable[[Platform, Dataflow, Asked, datetime], InPlaceReplay]
 
@@ -105,9 +104,5 @@ def _checked(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime
         raise ConfigurationError(
             f"dataflow {name}: expected no --replace, found it beside load scd2: no version of a history is deleted; a replay adds those that"
             " are missing"
-        )
-    if dataflow.kind != "window" and not isinstance(platform.table(dataflow), CanStandAside):
-        raise ConfigurationError(
-            f"dataflow {name}: expected a target of format delta or iceberg, found {target.format}: nothing replaces a part of its files"
         )
     return replay

@@ -329,6 +329,17 @@ class Table(Protocol):
         """
         ...
 
+    def remove(self, session: Callable[[], SparkSession]) -> None:
+        """Remove the table with all of its files; there is none afterwards, nor is it an error if there was none. Who calls it knows that nobody needs it.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: some of it is still there; the next call removes the rest.
+        """
+        ...
+
 
 @runtime_checkable
 class CanAdopt(Protocol):
@@ -441,22 +452,6 @@ def share_of(table: Table, dataflow: str) -> Table:
     raise ConfigurationError(
         f"dataflow {dataflow}: expected a table of a format that dataflows can share, found another. Remove target.shared, and give it a table of its own"
     )
-
-
-@runtime_checkable
-class CanStandAside(Protocol):
-    """A format whose tables may hold a range aside, until it is promoted into the dataflow's own table: each of its commits is seen whole or not at all."""
-
-    def remove(self, session: Callable[[], SparkSession]) -> None:
-        """Remove the table with all of its files; there is none afterwards, nor is it an error if there was none. Who calls it knows that nobody needs it.
-
-        Args:
-            session: gives one, if it is needed.
-
-        Raises:
-            TargetError: some of it is still there; the next call removes the rest.
-        """
-        ...
 
 
 @runtime_checkable

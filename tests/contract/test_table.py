@@ -22,7 +22,6 @@ from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import (
     CanOptimize,
-    CanStandAside,
     CanVacuum,
     FollowsUp,
     Table,
@@ -626,10 +625,10 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
 def test_a_table_aside_is_removed_whole_and_can_be_made_again(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     for _ in range(2):  # again does no harm
-        table = subject.table
-        assert isinstance(table, CanStandAside)
-        table.remove(lambda: subject.spark)
-        assert (subject.table.exists(), subject.folder.exists()) == (False, False)
+        subject.table.remove(lambda: subject.spark)
+        assert subject.table.exists() is False
+        left = [path for path in subject.folder.parent.rglob("*") if subject.folder.name in path.parts]
+        assert left == []
     subject.load(1, (2, "b"), owner="another")
     assert (subject.ids, subject.commit(1).owner) == ([2], "another")
 

@@ -49,6 +49,7 @@ def replays(feed: Feed) -> list[tuple[int, int, bool]]:
         {},
         pytest.param({"format": "iceberg", **UPSERT}, marks=pytest.mark.full),
         pytest.param({"format": "iceberg"}, marks=pytest.mark.full),
+        pytest.param({"format": "parquet"}, marks=pytest.mark.full),
         pytest.param(OVERWRITE, marks=pytest.mark.full),
     ],
 )
@@ -170,6 +171,7 @@ def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path,
         REPLACED,
         pytest.param({"load": "append"}, marks=pytest.mark.full),
         pytest.param({"format": "iceberg", **REPLACED}, marks=pytest.mark.full),
+        pytest.param({"format": "parquet", **REPLACED}, marks=pytest.mark.full),
         pytest.param({"format": "iceberg", **UPSERT}, marks=pytest.mark.full),
     ],
 )

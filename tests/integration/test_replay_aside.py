@@ -73,7 +73,7 @@ def loaded(
     return flow, source
 
 
-@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+@pytest.mark.parametrize("form", ["delta", "parquet", pytest.param("iceberg", marks=pytest.mark.full)])
 def test_a_range_is_read_aside_chunk_by_chunk_and_promoted(
     tmp_path: Path, engine: SparkEngine, form: str
 ) -> None:

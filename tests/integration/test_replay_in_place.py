@@ -65,14 +65,16 @@ def loaded(
     return flow, source
 
 
-@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
 @pytest.mark.parametrize(
-    "load",
+    ("load", "form"),
     [
-        load if load in ("append", "upsert", "by range") else pytest.param(load, marks=pytest.mark.full)
-        for load in LOADS
+        *((load, "delta") for load in ("append", "upsert", "by range")),
+        *(pytest.param(load, "delta", marks=pytest.mark.full) for load in LOADS if load not in ("append", "upsert", "by range")),
+        *(pytest.param(load, "iceberg", marks=pytest.mark.full) for load in LOADS),
+        ("append", "parquet"),
+        pytest.param("by range", "parquet", marks=pytest.mark.full),
     ],
-)
+)  # fmt: skip
 def test_each_chunk_writes_its_rows_once_and_the_watermark_stays(
     tmp_path: Path, engine: SparkEngine, load: str, form: str
 ) -> None:

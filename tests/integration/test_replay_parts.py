@@ -26,6 +26,7 @@ def replayed(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
         OVERWRITE,
         pytest.param(UPSERT, marks=pytest.mark.full),
         pytest.param({"format": "iceberg", **OVERWRITE}, marks=pytest.mark.full),
+        pytest.param({"format": "parquet"}, marks=pytest.mark.full),
     ],
 )
 def test_files_of_partitions_are_read_again_and_the_watermark_stays(
@@ -33,7 +34,7 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
 ) -> None:
     feed = changed_files(tmp_path, engine, **target)
     before = feed.watermark
-    options = () if target else ("--replace",)
+    options = () if "load" in target else ("--replace",)
     dry = replayed(feed, *options, "--dry-run").json[0]
     assert [(described["files"], described["reason"]) for described in dry["slices"]] == [
         (["2026-01-02/2.ndjson"], "replay"),

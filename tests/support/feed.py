@@ -207,6 +207,9 @@ class Feed:
         """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
         if (self.table / "metadata").is_dir():
             return sorted_rows(iceberg_rows(self.table, columns), columns)
+        if (self.table / "_strandline").is_dir():  # as a plain reader sees a Parquet table
+            files = [pq.read_table(file, columns=list(columns)) for file in self.table.rglob("*.parquet")]
+            return sorted_rows([row for file in files for row in file.to_pylist()], columns)
         if not list((self.table / "_delta_log").glob("*.json")):
             return []
         found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()

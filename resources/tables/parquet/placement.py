@@ -135,6 +135,24 @@ class Placement:
         with suppress(StrandlineError):
             remove_folder(self.hidden.child(folder))
 
+    def remove(self) -> None:
+        """Remove all that is staged or set aside.
+
+        Raises:
+            TargetError: some of it is still there.
+        """
+        folder = self.hidden.local
+        with self._failing():
+            remove_folder(self.hidden)
+        if folder is None:
+            return
+        if folder.exists():
+            raise TargetError(
+                f"table {self._table}: expected to remove {folder}, found files that are still there. Check owner and mode of the folder"
+            )
+        with suppress(OSError):  # other tables stage beside it
+            folder.parent.rmdir()
+
     def drop_leftovers(self, snapshot: Snapshot) -> None:
         """Remove staged folders of numbers that a table holds whose commits are finished: whoever still writes one commits nothing any more."""
         for name in self._staged_folders():

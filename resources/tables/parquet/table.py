@@ -26,6 +26,7 @@ from resources.tables.parquet.look import Look, look_at
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
 from resources.tables.parquet.vacuum import vacuum
+from resources.tables.removal import remove_files
 from resources.tables.replacement import OUTSIDE
 from resources.tables.table import (
     MOST_ROWS,
@@ -211,6 +212,11 @@ class ParquetTable:
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:  # noqa: ARG002 - files are deleted without an engine
         """Delete what only versions older than seven days need."""
         return vacuum(self._log, self._placement, datetime.now(UTC))
+
+    def remove(self, session: Callable[[], SparkSession]) -> None:  # noqa: ARG002 - files are all there is
+        """Remove its folder, and what lies beside it: files that are staged, and those that were set aside."""
+        self._placement.remove()
+        remove_files(self)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a row was refused."""
