@@ -11,10 +11,11 @@ import json
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO, cast
 
 from partitions.errors import Held
 from platform_assets.cli.context import Context
@@ -134,9 +135,8 @@ def listening(project: Path) -> Iterator[socket.socket | None]:
             path.unlink(missing_ok=True)
 
 
-def serve(listener: socket.socket, answer: Answer) -> None:
-    """Take one call, and do what it asks for. What goes wrong with the connection ends nothing: the run goes on."""
-    there, _ = listener.accept()
+def serve(there: socket.socket, answer: Answer) -> None:
+    """Do what a call asks for, and end it. What goes wrong with the connection ends nothing: the run goes on."""
     with there:
         there.settimeout(_PATIENCE)
         try:
@@ -155,9 +155,58 @@ def serve(listener: socket.socket, answer: Answer) -> None:
         if elsewhere:
             _send(there, {"refused": "another environment"})
             return
-        with redirect_stdout(out), redirect_stderr(err):
+        with _saying(out, err):
             code = answer(context, names)
         _send(there, {"code": code})
+
+
+_of_this_thread = threading.local()
+
+
+@contextmanager
+def speaking_by_threads() -> Iterator[None]:
+    """Have what each thread prints go where that thread says, as long as the block runs."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (
+        cast("TextIO", _Routed(name, stream)) for name, stream in zip(("out", "err"), before, strict=True)
+    )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def _saying(out: io.TextIOBase, err: io.TextIOBase) -> Iterator[None]:
+    """Have what this thread prints go there."""
+    _of_this_thread.out, _of_this_thread.err = out, err
+    try:
+        yield
+    finally:
+        del _of_this_thread.out, _of_this_thread.err
+
+
+class _Routed(io.TextIOBase):
+    """What is printed here goes where the thread says, and else where it would have gone."""
+
+    def __init__(self, name: str, usual: TextIO) -> None:
+        self._name, self._usual = name, usual
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    @property
+    def _stream(self) -> TextIO:
+        return cast("TextIO", getattr(_of_this_thread, self._name, self._usual))
 
 
 class _Spoken(io.TextIOBase):

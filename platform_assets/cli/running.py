@@ -1,4 +1,4 @@
-"""Runs dataflows in this process, one after another, for a command that ends and for one that stays.
+"""Runs dataflows in this process, for a command that ends and for one that stays.
 
 They go through Dagster where an instance keeps what it is told. Without one nobody would read it, and Dagster's imports alone take a second.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -41,7 +42,19 @@ _IN_MEMORY = {
 }
 """Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
 
+_NO_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 _PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
+
+
+class Turns:
+    """Has each dataflow run once at a time in this process: whoever comes second waits, where the log would refuse it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, Lock] = {}
+
+    def of(self, dataflow: str) -> Lock:
+        """Return what a run of a dataflow holds."""
+        return self._locks.setdefault(dataflow, Lock())
 
 
 class Runner:
@@ -60,6 +73,7 @@ class Runner:
         *,
         now: datetime | None = None,
         requests: Mapping[str, Request] = MappingProxyType({}),
+        turns: Turns | None = None,
     ) -> None:
         """Prepare to run some dataflows.
 
@@ -69,28 +83,35 @@ class Runner:
             instance: which the runs are told; None: nobody.
             now: the clock of all runs; None reads it once for each.
             requests: by dataflow, what is asked for instead of what is due.
+            turns: of a process that runs several dataflows beside each other, by several runners.
         """
         self.platform, self.instance = build_platform(project, say).loading(flows), instance
-        self._heard: list[Outcome] = []
+        self._heard: dict[str, Outcome] = {}
+        self._turns = turns or Turns()
         self._options = RunOptions(
-            now=now, hold_wait=timedelta(0), observer=_progress, report=self._heard.append, requests=requests
+            now=now, hold_wait=timedelta(0), observer=_progress, report=self._hear, requests=requests
         )
         self._jobs: dict[str, JobDefinition] = {}
 
     def run(self, flow: Dataflow) -> Outcome:
-        """Run a dataflow, and return its outcome, which holds its error."""
-        if self.instance is None:
-            return self._run_alone(flow)
+        """Run a dataflow when it is its turn in this process, and return its outcome, which holds its error."""
+        with self._turns.of(flow.name):
+            return self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
+
+    def _run_in(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
         from platform_assets.build import build_job
 
-        self._heard.clear()
+        self._heard.pop(flow.name, None)
         if flow.name not in self._jobs:
             self._jobs[flow.name] = build_job(flow, self.platform, self._options)
-        result = execute(self._jobs[flow.name], self.instance)
-        if not self._heard:  # the step failed before, or beside, the loop
+        result = execute(self._jobs[flow.name], dagster)
+        if flow.name not in self._heard:  # the step failed before, or beside, the loop
             error = StrandlineError(_first_failure(result), code="dagster")
             return not_begun(self.platform.log, flow.name, error, result.run_id)
-        return self._heard[-1]
+        return self._heard[flow.name]
+
+    def _hear(self, outcome: Outcome) -> None:
+        self._heard[outcome.dataflow] = outcome
 
     def _run_alone(self, flow: Dataflow) -> Outcome:
         options, run_id = self._options, str(uuid4())
@@ -172,8 +193,14 @@ def _first_failure(result: Any) -> str:
     )
 
 
-def instance(project: Path) -> AbstractContextManager[DagsterInstance | None]:
-    """Return the Dagster instance of DAGSTER_HOME; None if that is not set."""
+def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[DagsterInstance | None]:
+    """Return the Dagster instance of DAGSTER_HOME; None if that is not set.
+
+    Args:
+        project: whose settings of Dagster a folder of its own gets.
+        captures: whether Dagster keeps what runs print. It takes the process's own output for that, so a process with runs beside each other
+            must do without.
+    """
     home = os.environ.get(HOME)
     if home is None:
         return nullcontext()
@@ -181,7 +208,15 @@ def instance(project: Path) -> AbstractContextManager[DagsterInstance | None]:
 
     if Path(home).resolve() == project_home(project):
         dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
-    return DagsterInstance.get()
+    if captures or not Path(home).is_absolute():  # which Dagster refuses
+        return DagsterInstance.get()
+    from dagster._core.instance import InstanceRef
+
+    opened = DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS}))
+    # For each run Dagster configures Python's logging anew, which waits for handlers of runs that wait for the configuration (1.13).
+    handlers = opened.get_yaml_python_handlers()
+    vars(opened)["get_yaml_python_handlers"] = lambda: handlers
+    return opened
 
 
 def _progress(step: Step, line: str) -> None:

@@ -7,7 +7,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from platform_assets.cli import resident
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.main import report
 from platform_assets.cli.run import load
-from platform_assets.cli.running import Runner, instance, print_outcome, say
+from platform_assets.cli.running import Runner, Turns, instance, print_outcome, say
 from platform_assets.cli.signals import signalled
 from platform_assets.dagster_home import at_home
 from platform_assets.factory.in_flight import in_flight
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
     from watchdog.events import FileSystemEvent
 
+    from resources.loop.outcome import Outcome
     from resources.watermarks.entry import Entry
 
 _SETTLED = 0.1
@@ -48,15 +49,25 @@ _SETTLED = 0.1
 _LOOKERS, _PATIENCE, _SLOW = 8, 1.0, 30.0
 """Sources that are looked at beside each other; seconds that a look waits for them, and after which one that has not answered is told of."""
 
+_CALLERS = 8
+"""Calls of `strandline run` that are answered beside each other."""
+
 
 @click.command("watch")
 @click.argument("names", nargs=-1)
 @click.option(
     "--every", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two looks."
 )
+@click.option(
+    "--runs",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Dataflows that are loaded beside each other, at most.",
+)
 @shared
-def command(context: Context, names: tuple[str, ...], every: float) -> int:
-    """Load what arrives, seconds after it came. Ctrl-C ends it, after the run that is under way."""
+def command(context: Context, names: tuple[str, ...], every: float, runs: int) -> int:
+    """Load what arrives, seconds after it came. Ctrl-C ends it, after the runs that are under way."""
     if context.now is not None:
         raise click.UsageError("--now: a process that stays goes by this machine's clock")
     context.dataflows(names)  # what is wrong with the names or the settings is told before anything is opened
@@ -67,10 +78,13 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
         # Before Dagster's tables are made: two that make them in the same moment break each other's.
         stack.enter_context(resident.alone(folder))
         home = stack.enter_context(at_home(folder))
-        dagster = stack.enter_context(instance(folder))  # its tables are there before anybody is answered
+        # Its tables are there before anybody is answered.
+        dagster = stack.enter_context(instance(folder, captures=False))
         assert dagster is not None, "at_home has set DAGSTER_HOME"
+        stack.enter_context(resident.speaking_by_threads())
         listener = stack.enter_context(resident.listening(folder))
-        watch = Watch(context, names, dagster)
+        watch = Watch(context, names, dagster, runs, bell.ring)
+        stack.callback(watch.end)
         events = stack.enter_context(_FileEvents.ringing(bell))
         click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
 
@@ -82,14 +96,12 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
                 while not ended.is_set() and (left := looked + every - time.monotonic()) > 0:
                     called, rang = bell.wait(left, listener)
                     if called and listener is not None:
-                        resident.serve(listener, watch.answer)
+                        watch.take(listener.accept()[0])
                     if rang:
                         time.sleep(_SETTLED)
                         break
 
-        # In the main thread Dagster would take signals for itself while it runs something, and break that off.
-        worker = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="strandline-watch"))
-        worker.submit(stay).result()
+        stay()
     return 0
 
 
@@ -97,27 +109,47 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
 class Watch:
     """Looks for work of some dataflows of a project, and runs it; pauses after failures as sensors do.
 
+    Runs are made in threads of their own, so that a long one holds up no other dataflow, but those downstream of it.
+
     Attributes:
         context: of the command.
         asked: the names of the dataflows; none are all.
         instance: Dagster's, which the runs are told.
+        at_once: dataflows that are loaded beside each other.
+        ring: called when a run is over: there may be work that has waited for it.
     """
 
     context: Context
     asked: Sequence[str]
     instance: DagsterInstance
+    at_once: int
+    ring: Callable[[], None]
+    _turns: Turns = field(default_factory=Turns)
+    _under_way: dict[str, _Run] = field(default_factory=dict)
     _attempts: dict[str, Attempts] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
     _woken: set[str] = field(default_factory=set)
-    _taken: object = None
+    _taken: tuple[object, Project, Runner] = field(init=False)
     _seen: object = None
+    _refused: object = None
 
     def __post_init__(self) -> None:
         """Load the project once more: its files may have changed since the command began."""
+        # Not in the main thread: Dagster would take signals for itself while it runs something, and break that off.
+        self._workers = ThreadPoolExecutor(self.at_once, thread_name_prefix="strandline-run")
+        self._callers = ThreadPoolExecutor(_CALLERS, thread_name_prefix="strandline-call")
         folder = self.context.project.folder
-        self._taken = self._seen = _state_of(folder)
+        self._seen = _state_of(folder)
         self._looks = _Looks(self._find)
-        self._take(load_project(folder))
+        self._take(self._seen, load_project(folder))
+
+    @property
+    def _project(self) -> Project:
+        return self._taken[1]
+
+    @property
+    def _runner(self) -> Runner:
+        return self._taken[2]
 
     @property
     def names(self) -> list[str]:
@@ -133,18 +165,17 @@ class Watch:
         return {place for place in places if place is not None and place.is_dir()}
 
     def look(self, ended: Callable[[], bool] = lambda: False) -> None:
-        """Look once at each dataflow, and run what is worth a run, until the user ends the command.
+        """Look once at each dataflow that is not being loaded, and begin to run what is worth a run, until the user ends the command.
 
         A source that does not answer is left to a later look, so that it keeps no other dataflow waiting.
         """
         self._read_again()
-        found = self._looks.ask(list(self._flows.values()))
+        self._take_back()
+        found = self._looks.ask([flow for name, flow in self._flows.items() if name not in self._under_way])
         for name in self.names:
             if ended():
                 return
-            if name in self._woken:  # since it was looked at, maybe
-                self._take_up(self._flows[name], self._find(self._flows[name]))
-            elif name in found:
+            if name in found and not self._waits(name):
                 self._take_up(self._flows[name], found[name])
         for name, seconds in self._looks.slow():
             self._say_once(
@@ -152,20 +183,36 @@ class Watch:
                 f"its source has not answered for {seconds // _SLOW * _SLOW:.0f} s; the other dataflows go on",
             )
 
-    def answer(self, context: Context, names: Sequence[str]) -> int:
+    def take(self, caller: socket) -> None:
+        """Answer a call of ``strandline run`` beside all else."""
+        self._callers.submit(resident.serve, caller, self._answer)
+
+    def end(self) -> None:
+        """Wait for what is under way, and tell of it."""
+        self._callers.shutdown()
+        self._workers.shutdown(cancel_futures=True)  # of those that have not begun
+        self._take_back()
+
+    def _answer(self, context: Context, names: Sequence[str]) -> int:
         """Do what a call of ``strandline run`` asks for, and return its exit code."""
-        self._read_again()
-        context.__dict__["project"] = self._project
+        taken, project, runner = self._taken
         try:
-            return load(context, self._runner, context.dataflows(names), everything=not names)
+            if _state_of(project.folder) != taken:  # edited just now: what is asked for is what is there
+                project = load_project(project.folder)
+                runner = self._runner_of(project, list(project.dataflows.values()))
+            context.__dict__["project"] = project
+            flows = context.dataflows(names)
+            return load(context, runner, flows, everything=not names)
         except Exception as error:  # noqa: BLE001 - whoever asked is told, and this process stays
             return report(error, context)
 
     def _find(self, flow: Dataflow) -> _Found:
         """Look at one dataflow; of what cannot be seen now the error is the answer."""
-        runner, now = self._runner, datetime.now(UTC)
+        runner, now, woken = self._runner, datetime.now(UTC), flow.name in self._woken
         try:
-            return _Found(now, runner.platform.log.newest(flow.name), self._work(runner, flow, now))
+            return _Found(
+                now, runner.platform.log.newest(flow.name), self._work(runner, flow, now), woken=woken
+            )
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are looked at
             return _Found(now, error=error)
 
@@ -173,18 +220,22 @@ class Watch:
         """Run what a look has found, unless it is to wait, or a sensor's run has it. What goes wrong is told, and ends nothing."""
         try:
             self._run(flow, found)
-        except EngineLost:
-            raise
         except StrandlineError as error:
             self._say_once(flow.name, error.message)
         except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
             self._say_once(flow.name, f"{type(error).__name__}: {in_one_line(str(error))}")
 
+    def _waits(self, name: str) -> bool:
+        """Return whether a dataflow is to be loaded after one that is being loaded now: what it reads is about to change."""
+        above = self._runner.platform.lineage.all_upstream_dataflows(name)
+        return self._flows[name].run_after_upstream and not self._under_way.keys().isdisjoint(above)
+
     def _run(self, flow: Dataflow, found: _Found) -> None:
         if found.error is not None:
             raise found.error
         if not found.what:
-            self._woken.discard(flow.name)
+            if found.woken:
+                self._woken.discard(flow.name)
             return
         now, entry = found.time, found.entry
         before = self._attempts.get(flow.name, Attempts())
@@ -192,21 +243,43 @@ class Watch:
         if before.wait(progress, found.what, now.timestamp()) > 0:
             return
         if in_flight(self.instance, self._runner.platform.log, flow.name, now.timestamp()) is not None:
-            return  # a sensor's, say: it loads this, or the next look finds it again
-        outcome = self._runner.run(flow)
+            return  # a sensor's, say, or one that was asked for: it loads this, or the next look finds it again
+        outcome = self._workers.submit(self._runner.run, flow)
+        self._under_way[flow.name] = _Run(outcome, before.next(progress, found.what, now.timestamp()))
+        outcome.add_done_callback(lambda _: self.ring())
+
+    def _take_back(self) -> None:
+        """Take note of runs that are over, and tell of them.
+
+        Raises:
+            EngineLost: if this process has no engine any more.
+        """
+        for name in [name for name, run in self._under_way.items() if run.outcome.done()]:
+            run = self._under_way.pop(name)
+            if run.outcome.cancelled():
+                continue
+            try:
+                self._take_note(name, run.outcome.result(), run.attempts)
+            except EngineLost:
+                raise
+            except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
+                self._attempts[name] = run.attempts
+                self._say_once(name, f"{type(error).__name__}: {in_one_line(str(error))}")
+
+    def _take_note(self, name: str, outcome: Outcome, attempts: Attempts) -> None:
         if outcome.status != "held":
-            self._attempts[flow.name] = before.next(progress, found.what, now.timestamp())
-            self._woken.discard(flow.name)
+            self._attempts[name] = attempts
+            self._woken.discard(name)
         if outcome.committed:
             lineage = self._runner.platform.lineage
-            self._woken |= {name for name in self._flows if flow.name in lineage.upstream_dataflows(name)}
+            self._woken |= {below for below in self._flows if name in lineage.upstream_dataflows(below)}
         if self.context.as_json:
             click.echo(self._project.hide(json.dumps(outcome.as_json(), allow_nan=False)))
         elif outcome.error is None:
-            self._said.pop(flow.name, None)
+            self._said.pop(name, None)
             print_outcome(self.context, outcome)
         else:
-            self._say_once(flow.name, outcome.error.message)
+            self._say_once(name, outcome.error.message)
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
@@ -226,25 +299,27 @@ class Watch:
     def _read_again(self) -> None:
         """Take changed project files that two looks have found alike; while the settings have errors, what was read before goes on."""
         seen, self._seen = self._seen, _state_of(self._project.folder)
-        if self._seen == self._taken or self._seen != seen:
+        if self._seen in (self._taken[0], self._refused) or self._seen != seen:
             return
-        self._taken = self._seen
         try:
             project = load_project(self._project.folder)
             _ = project.settings
-            self._take(project)
+            self._take(self._seen, project)
         except StrandlineError as error:
+            self._refused = self._seen
             self._say_once("platform.yaml", error.message)
 
-    def _take(self, project: Project) -> None:
-        self._project = project
+    def _take(self, state: object, project: Project) -> None:
         for name in project.broken:
             self._say_once(name, "its file has errors; run `strandline validate`")
         flows = project.dataflows
         self._flows = {name: flow for name, flow in flows.items() if not self.asked or name in self.asked}
-        self._runner = Runner(project, list(flows.values()), self.instance)
+        self._taken = state, project, self._runner_of(project, list(self._flows.values()))
         lineage = self._runner.platform.lineage
         self._woken |= {name for name, flow in self._flows.items() if lineage.upstream_tables(flow)}
+
+    def _runner_of(self, project: Project, flows: Sequence[Dataflow]) -> Runner:
+        return Runner(project, flows, self.instance, turns=self._turns)
 
     def _say_once(self, name: str, what: str) -> None:
         """Say something of a dataflow, unless it was the last that was said of it."""
@@ -261,12 +336,26 @@ class _Found(NamedTuple):
         entry: the newest.
         what: is worth a run, or "".
         error: why nothing is known.
+        woken: whether all that is due was looked for, since an upstream has loaded something.
     """
 
     time: datetime
     entry: Entry | None = None
     what: str = ""
     error: Exception | None = None
+    woken: bool = False
+
+
+class _Run(NamedTuple):
+    """A run that is under way.
+
+    Attributes:
+        outcome: of the run, once it is over.
+        attempts: to do this work, with this one.
+    """
+
+    outcome: Future[Outcome]
+    attempts: Attempts
 
 
 class _Looks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -163,6 +164,53 @@ def test_slow(short: Feed) -> None:
         assert slow.ids == []
         gate.touch()
         until(lambda: slow.ids == [1])
+
+
+LONG = """
+from pathlib import Path
+from time import monotonic, sleep
+
+GATE, BEGUN = Path({gate!r}), Path({begun!r})
+
+
+def wait(rows, batch):
+    BEGUN.touch()
+    until = monotonic() + 120
+    while not GATE.exists() and monotonic() < until:
+        sleep(0.05)
+    return rows
+"""
+
+
+def test_long(short: Feed) -> None:
+    """A load that takes long holds up no other dataflow; who asks for it waits for its end, and hears of nothing else."""
+    gate, begun = short.folder / "gate", short.folder / "begun"
+    (short.folder / "long_step.py").write_text(LONG.format(gate=str(gate), begun=str(begun)))
+    long = Feed(short.folder, short.engine, {"transform": "long_step:wait"}, name="a_long_one")
+    long.put("1.ndjson", 1)
+    with watching(short):
+        until(begun.exists)
+        asked = long.start("run", "a_long_one")
+        for number in (2, 3):
+            short.put(f"{number}.ndjson", number)
+            until(lambda: short.ids[-1] == number)  # noqa: B023 - called in this round
+        assert short.cli("run", NAME).json[0]["status"] == "nothing"
+        assert (long.ids, asked.poll()) == ([], None)
+        gate.touch()
+        out, err = asked.communicate(timeout=PATIENCE)
+        assert long.ids == [1]
+    assert asked.returncode == 0, err
+    assert [(one["dataflow"], one["status"]) for one in json.loads(out)] == [("a_long_one", "nothing")]
+    assert "slice" not in err  # of the others' loads
+
+
+def test_edited(short: Feed) -> None:
+    """A run that is asked for right after an edit is of what is written there now."""
+    with watching(short, "--every", "60"):
+        other = Feed(short.folder, short.engine, name="other")
+        other.put("1.ndjson", 7)
+        assert other.cli("run", "other").json[0]["status"] == "committed"
+        assert len(runs(short)) == 1  # it was the resident process that made it
 
 
 def test_killed(short: Feed) -> None:
