@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
-from resources.functions import ship_modules, user_function
+from resources.functions import ship_modules, user_function, users_line
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def transformed(
     if dataflow.transform:
         function = user_function("transform", dataflow.transform, folder)
         ship_modules(folder)
-        df = function(df, batch)
+        df = _called(function, dataflow, df, batch)
     if dataflow.sql:
         for view, rows in {"input": df, **batch.inputs}.items():
             rows.createOrReplaceTempView(view)  # the session is this run's own
@@ -87,6 +87,32 @@ def transformed(
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_free(dataflow, df)
     return df
+
+
+def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
+    """Call the user's function. What Spark says of its query is told as that of any query.
+
+    Raises:
+        StrandlineError: code ``query``: it fails, or returns something else than a DataFrame.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    who = f"dataflow {dataflow.name}: transform {dataflow.transform}"
+    try:
+        made = function(df, batch)
+    except (PySparkException, StrandlineError):
+        raise
+    except Exception as error:
+        raise StrandlineError(
+            f"{who}: {users_line(error)}. Nothing was begun; correct the function", code="query"
+        ) from error
+    if not isinstance(made, DataFrame):
+        raise StrandlineError(
+            f"{who}: expected a Spark DataFrame, found {type(made).__name__}. Nothing was begun; have the function return the rows",
+            code="query",
+        )
+    return made
 
 
 def _as_data(value: Column, names: Sequence[str]) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, RowsRefused, SchemaEvolved, StrandlineError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
@@ -62,10 +63,18 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
             raise bad from error
         raise StrandlineError(
             f"dataflow {run.name}: Spark cannot make the rows of slice {intent.number}: {type(error).__name__}:"
-            f" {cause(error).rstrip(' .;')}. Nothing was begun. Check sql, transform and source.options",
+            f" {cause(error).rstrip(' .;')}. Nothing was begun. {_to_check(run.dataflow, error)}",
             code="query",
         ) from error
     return rows
+
+
+def _to_check(dataflow: Dataflow, error: Exception) -> str:
+    """Return which part of a definition an error of Spark's analysis may come from."""
+    steps = [name for name in ("transform", "sql") if getattr(dataflow, name)]
+    unknown = "TABLE_OR_VIEW_NOT_FOUND" in str(error)
+    names = f"; a query knows input{''.join(f', {name}' for name in dataflow.inputs)}, and `inputs` names more tables of the lake"
+    return f"Check {' and '.join(steps) or 'source.options'}{names if unknown else ''}"
 
 
 def write(

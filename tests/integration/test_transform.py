@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+import pytest
+
 from tests.integration.conftest import MakeFeed
 
 STEP = """
@@ -26,3 +30,35 @@ def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFe
     feed.put("1.ndjson", 1, 2)
     feed.load()
     assert feed.ids == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no rate')", "ValueError: no rate ({folder}/{name}.py:2). Nothing was begun"),
+        ("df.count()", "expected a Spark DataFrame, found NoneType. Nothing was begun"),
+        ("return df.select('nope')", "`nope` cannot be resolved"),
+    ],
+)
+def test_a_function_that_fails_is_named_with_its_line_and_nothing_is_begun(
+    make_feed: MakeFeed, body: str, said: str
+) -> None:
+    name = f"wrong_step_{uuid4().hex[:8]}"  # no other test has imported it
+    feed = make_feed(transform=f"{name}:step")
+    (feed.folder / f"{name}.py").write_text(f"def step(df, batch):\n    {body}\n")
+    feed.put("1.ndjson", 1)
+    error = feed.run().error
+    assert error is not None
+    expected = said.format(folder=feed.folder, name=name)
+    assert (error.code, expected in error.message) == ("query", True), error.message
+    assert (feed.entries, feed.open_intent) == ([], None)
+
+
+def test_a_query_over_a_table_that_is_no_input_names_the_inputs(make_feed: MakeFeed) -> None:
+    feed = make_feed(sql="SELECT * FROM input JOIN planes USING (id)")
+    feed.put("1.ndjson", 1)
+    error = feed.run().error
+    assert error is not None
+    assert error.message.endswith(
+        "Check sql; a query knows input, and `inputs` names more tables of the lake"
+    )
