@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError, in_one_line
 from partitions.load import ByValue, Load, ReplaceAll, load_into
 from partitions.look import Look
 from partitions.plan import Plan, counted
@@ -34,7 +34,7 @@ from resources.spark_process import engine_lost
 from resources.streaming.folder import StreamFolder, listed, remove_others
 from resources.streaming.progress import BatchProgress
 from resources.streaming.query import StreamInput, stream_query
-from resources.streaming.run import batch_folder, run_available
+from resources.streaming.run import run_available
 from resources.streaming.sources import files_stream, table_stream
 from resources.tables import find_table
 from resources.watermarks.entry import Entry, Intent
@@ -141,7 +141,7 @@ class SparkStreamKind:
             if lost := engine_lost(error):
                 raise EngineLost.of(self._dataflow.name, "Spark read its stream", lost) from error
             raise StrandlineError(
-                f"dataflow {self._dataflow.name}: Spark's query failed: {cause(error).rstrip(' .;')}. Batches that had ended are committed by"
+                f"dataflow {self._dataflow.name}: Spark's query failed: {_reason(error)}. Batches that had ended are committed by"
                 " the next run, which goes on behind them",
                 code="query",
             ) from error
@@ -295,9 +295,12 @@ class SparkStreamKind:
         schema = PinnedSchema.of(pinned).struct
         if slice_ is None:
             return spark.createDataFrame([], schema)
-        outbox = self._folder_of(slice_).outbox
-        folders = [outbox.child(batch_folder(number)).spark_url for number in slice_.batches]
-        return spark.read.schema(schema).parquet(*folders)
+        folder = self._folder_of(slice_)
+        found = {number: folder.rows_of(number) for number in slice_.batches}
+        gone = next((number for number, place in found.items() if place is None), None)
+        if gone is not None:
+            raise self._guarded("checkpoint_foreign", folder, f"rows of batch {gone}", "none in the outbox")
+        return spark.read.schema(schema).parquet(*(place.spark_url for place in found.values() if place))
 
     def _folder_of(self, slice_: BatchSlice) -> StreamFolder:
         return StreamFolder(self._folders.child(slice_.after.position["folder"]))
@@ -323,6 +326,14 @@ class SparkStreamKind:
     def slice_without(self, slice_: BatchSlice, bad: BadPart) -> BatchSlice | None:
         """None: there is no such part."""
         return None
+
+
+def _reason(error: Exception) -> str:
+    """Why a query failed: of code of the user's its own words, which stand below the last traceback."""
+    _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
+    said = (line for line in rest.splitlines() if line and not line[0].isspace())
+    told = next(said, None) if traceback else None
+    return in_one_line(told or cause(error)).rstrip(" .;")
 
 
 def _batch(state: StreamState) -> int:

@@ -21,6 +21,9 @@ from resources.streaming.run import batch_folder
 STREAMS = "_streams"
 """Folder of the lake. No layer has a name that begins with an underscore."""
 
+_ENDED = "_SUCCESS"
+"""What Spark writes last into a folder."""
+
 _LARGE = 2**20
 """Bytes of a file above which it has rows for certain, and is not opened to see."""
 
@@ -93,10 +96,23 @@ class StreamFolder:
         newest = self.newest()
         folders, _ = _names(self.outbox)
         numbers = sorted(int(name) for name in folders if name.isdigit())
-        return [self._written(number) for number in numbers if above < number <= newest]
+        found = (self._written(number) for number in numbers if above < number <= newest)
+        return [batch for batch in found if batch is not None]
 
-    def _written(self, number: int) -> WrittenBatch:
-        folder = self.outbox.child(batch_folder(number))
+    def rows_of(self, number: int) -> Place | None:
+        """Return where the rows of a batch lie: the attempt at it that has ended last; None if none has."""
+        place = self.outbox.child(batch_folder(number))
+        ended: list[tuple[datetime, str]] = []
+        for name in _names(place)[0]:
+            with store_failures(place):
+                objects = place.child(name).store.list_with_delimiter()["objects"]
+            ended += [(meta["last_modified"], name) for meta in objects if meta["path"].endswith(_ENDED)]
+        return place.child(max(ended)[1]) if ended else None
+
+    def _written(self, number: int) -> WrittenBatch | None:
+        folder = self.rows_of(number)
+        if folder is None:
+            return None
         with store_failures(folder):
             found = [
                 meta for page in folder.store.list() for meta in page if meta["path"].endswith(".parquet")

@@ -1,7 +1,8 @@
 """One run of a streaming query: all that is there now, batch by batch, into an outbox of one folder a batch.
 
-Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended. Its folder is written as a whole each time,
-so an outbox has each row of each batch once, whatever was killed. What becomes of the batches is the commit protocol's.
+Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended; and so do two runs at the same moment. Each
+attempt has a folder of its own, and one that has ended counts: so a batch has each row once, whatever was killed, and whoever ran beside. What
+becomes of the batches is the commit protocol's.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def run_available(
         output_mode: append, update or complete.
         policy: of several watermarks, min or max. A checkpoint that has begun keeps its own.
         checkpoint: Spark's folder for it.
-        outbox: gets a folder of Parquet files for each batch.
+        outbox: gets a folder for each batch, and in it one of Parquet files for each attempt.
 
     Raises:
         Exception: of Spark's; what has ended before stays ended.
@@ -82,6 +83,8 @@ def _writer(outbox: str) -> Callable[[DataFrame, int], None]:
     """A function of its own that needs nothing of Strandline: on Spark Connect it runs in a process of the server."""
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        batch.write.mode("overwrite").parquet(f"{outbox}/{batch_id:010d}")
+        from uuid import uuid4
+
+        batch.write.parquet(f"{outbox}/{batch_id:010d}/{uuid4().hex}")
 
     return write

@@ -35,9 +35,10 @@ from partitions.stream.structured import StructuredStream, spark_delay
 from partitions.stream.windows import Hop, WindowBuffer
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.streaming.folder import StreamFolder
 from resources.streaming.progress import BatchProgress
 from resources.streaming.query import StreamInput, stream_query
-from resources.streaming.run import batch_folder, run_available
+from resources.streaming.run import run_available
 from resources.streaming.sources import files_stream
 from tests.conformance.common import Case
 
@@ -303,7 +304,8 @@ class _Streaming:
 
     def written(self, batches: list[BatchProgress]) -> list[list[Any]]:
         """What the batches have in the outbox; a number of the rows is text there, of a case's columns of no known type."""
-        folders = [str(self.folder / "outbox" / batch_folder(batch.batch_id)) for batch in batches]
+        places = [StreamFolder(Place(str(self.folder))).rows_of(batch.batch_id) for batch in batches]
+        folders = [str(place.local) for place in places if place is not None]
         columns = [name for name in self.given["output"] if name != "batch"]
         rows = self.session.read.parquet(*folders).select(*columns).collect() if folders else []
         return [[_plain(value) for value in row] for row in rows]
