@@ -1,4 +1,4 @@
-"""kill -9 of a replay in place, a promote and a drop, over every store of the state and on both formats: a live run goes on, and the same command ends it.
+"""kill -9 of a replay, a promote and a drop, over every store of the state and format: a live run goes on, and the same command ends it.
 
 docs/crash-matrix.md shows what a live run makes of the number.
 """
@@ -17,11 +17,18 @@ from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import at
 from tests.support.crash_report import PAGE
 from tests.support.decision_crash import crash_deciding
+from tests.support.replayed import AFTER as FILES_AFTER
+from tests.support.replayed import BEFORE as FILES_BEFORE
+from tests.support.replayed import DAYS, SWAPPED, WINDOWS, Settings, changed_files, changed_windows, put
+from tests.support.window_feed import event
 
 __all__ = ["settings", "store"]
 
 STEPS = {
     "replaying": "what was asked for stored",
+    "replays": "what was asked for stored",
+    "chunks": "files, or windows, of each chunk stored",
+    "chunks_done": "chunk noted as done",
     "marks": "mark stored",
     "files": "list of its rows stored",
     "intents": "intent stored",
@@ -35,7 +42,17 @@ CELLS = {
 }
 """By command and step: what a live run makes of the number that the killed process was at."""
 
+PART_CELLS = {
+    "replay": dict.fromkeys(
+        ("replays", "chunks", "files", "intents", "entries", "chunks_done", "marks"), BEGUN
+    ),
+    "promote": CELLS["promote"],
+    "drop": CELLS["drop"],
+}
+"""The same of files and windows, whose replay is one aside: it takes no number of the live flow."""
+
 _EVERY = [(command, folder) for command, cells in CELLS.items() for folder in cells]
+_PARTS = [(command, folder) for command, cells in PART_CELLS.items() for folder in cells]
 
 
 @pytest.mark.full
@@ -69,6 +86,84 @@ def test_matrix_of_replays(
     assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
+@pytest.mark.parametrize("kind", ["files", "windows"])
+@pytest.mark.parametrize(("command", "folder"), _PARTS)
+def test_matrix_of_replays_aside_of_files_and_windows(
+    tmp_path: Path,
+    engine: SparkEngine,
+    store: str,
+    settings: tuple[dict[str, Any], dict[str, str]],
+    command: str,
+    folder: str,
+    kind: str,
+    form: str,
+) -> None:
+    if store != "folder" and form != "delta":
+        pytest.skip(
+            "the log does not know the table's format: each store with one, each format with one store"
+        )
+    parts = Files(tmp_path, engine, form, settings) if kind == "files" else Days(tmp_path, engine, form, settings)  # fmt: skip
+    feed = parts.feed
+    aside = ("replay", feed.name, *parts.range, "--into", TABLE)
+    words = aside if command == "replay" else (command, feed.name, TABLE, "--reason", "r", "--yes")
+    if command != "replay":
+        assert feed.cli(*aside).code == 0
+    known = len(feed.entries)
+    crash_deciding(feed, folder, *words)
+    parts.more()
+    whys = [entry.why for entry in feed.entries[known:]]
+    became = UP if "abandon" in whys else DONE if "promote" in whys else BEGUN
+    assert became == PART_CELLS[command][folder], whys
+    answer = feed.cli(*words)
+    assert answer.code == 0, answer.out
+    if command == "replay":
+        assert feed.rows("id", "value") == sorted([*parts.before, parts.new])
+        answer = feed.cli("promote", feed.name, TABLE, "--reason", "r", "--yes")
+        assert answer.code == 0, answer.out
+    assert feed.rows("id", "value") == sorted([*(parts.before if command == "drop" else parts.after), parts.new])  # fmt: skip
+    parts.run()
+    assert feed.open_intent is None
+    assert feed.rows("id", "value") == sorted([*(parts.before if command == "drop" else parts.after), parts.new])  # fmt: skip
+    assert not list((feed.folder / "lake" / "aside").glob("*"))
+
+
+class Files:
+    """Files of five days, of which those of two are read again."""
+
+    range, before, after, new = DAYS, FILES_BEFORE, FILES_AFTER, (6, 0)
+
+    def __init__(self, folder: Path, engine: SparkEngine, form: str, settings: Settings) -> None:
+        self.feed = changed_files(folder, engine, settings, format=form)
+
+    def more(self) -> None:
+        put(self.feed, 6, 6)
+        self.run()
+
+    def run(self) -> None:
+        self.feed.load()
+
+
+class Days:
+    """Windows of five days of two units, of which two days are read again."""
+
+    range, after, new = WINDOWS, SWAPPED, (9, 0)
+    before = tuple((number, 0) for number in (1, 2, 3, 4, 5, 11, 12, 13, 14, 15))
+
+    def __init__(self, folder: Path, engine: SparkEngine, form: str, settings: Settings) -> None:
+        target = {"format": form, "load": "merge_overwrite", "replace_by_watermark": True}
+        self._made = changed_windows(folder, engine, target, settings)
+        self.feed = self._made.feed
+
+    def more(self) -> None:
+        self._made.table.put(event(9, "2020-01-09", "a"))
+        self.run()
+
+    def run(self) -> None:
+        self._made.run("2020-01-10")
+
+
 def test_the_page_shows_what_is_tried() -> None:
     assert _written() in PAGE.read_text()
 
@@ -82,6 +177,15 @@ def _written() -> str:
         "The same command then ends what was begun, and the table holds the rows that it promises, each once.",
     ]
     for command, cells in CELLS.items():
-        lines += ["", f"## {command}", "", "| killed | the number |", "|---|---|"]
-        lines += [f"| {STEPS[folder]} | {became} |" for folder, became in cells.items()]
+        lines += _table(command, cells)
+    lines += [
+        "",
+        "The same of files and windows, whose replay is one aside, on Delta over all stores, and with the state in a folder on Iceberg and Parquet tables, too. Promote and drop: as above.",
+    ]
+    lines += _table("replay into a table aside", PART_CELLS["replay"])
     return "\n".join(lines) + "\n"
+
+
+def _table(title: str, cells: dict[str, str]) -> list[str]:
+    head = ["", f"## {title}", "", "| killed | the number |", "|---|---|"]
+    return [*head, *(f"| {STEPS[folder]} | {became} |" for folder, became in cells.items())]

@@ -26,12 +26,16 @@ def put(feed: Feed, day: int, number: int, value: int = 0, key: int | None = Non
     return feed.put(f"2026-01-0{day}/{number}.ndjson", {"id": key or number, "value": value})
 
 
-def changed_files(folder: Path, engine: SparkEngine, **target: Any) -> Feed:
+Settings = tuple[dict[str, Any], dict[str, str]]
+"""Keys of platform.yaml, and the variables that they name."""
+
+
+def changed_files(folder: Path, engine: SparkEngine, settings: Settings = ({}, {}), **target: Any) -> Feed:
     """A file of each of five days is loaded, one a slice; then some change."""
     watermark = {"type": "path", "checkpoint": {"interval_files": 1}}
     definition = {"source": {"schema": "id long, value long"}, "watermark": watermark}
     late = {"late_files": "alert"} if target.get("load") == "merge_overwrite" else {}
-    feed = Feed(folder, engine, {**definition, "target": {"load": "append", **target}, **late})
+    feed = Feed(folder, engine, {**definition, "target": {"load": "append", **target}, **late}, *settings)
     for day in range(1, 6):
         put(feed, day, day)
     feed.load()
@@ -43,9 +47,13 @@ def changed_files(folder: Path, engine: SparkEngine, **target: Any) -> Feed:
     return feed
 
 
-def changed_windows(folder: Path, engine: SparkEngine, target: dict[str, Any], **more: Any) -> Windows:
+def changed_windows(
+    folder: Path, engine: SparkEngine, target: dict[str, Any], settings: Settings = ({}, {}), **more: Any
+) -> Windows:
     """Five days of two units are loaded; then each value of one unit changes, and one row of the other goes."""
     made = on_lake(folder / "project", engine, watermark=watermark(**more), target=target)
+    if settings[0]:
+        made = Windows(Feed(made.feed.folder, engine, made.feed.definition, *settings), made.table)
     for day in range(1, 6):
         made.table.put(event(day, f"2020-01-0{day}", "a"), event(10 + day, f"2020-01-0{day}", "b"))
     for _ in range(3):
