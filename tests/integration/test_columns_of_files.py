@@ -63,6 +63,20 @@ def test_numbers_and_text_are_read_up_to_the_highest_that_is_there_and_rows_with
     assert flow.watermark == {"id": "𝄞"}
 
 
+@pytest.mark.parametrize(("zone", "hour"), [(None, 12), ("Europe/Berlin", 11)])
+@pytest.mark.parametrize("format_", ["ndjson", "csv"])
+def test_text_without_an_offset_is_utc_or_of_the_zone_that_the_reader_is_told(
+    tmp_path: Path, engine: SparkEngine, format_: str, zone: str | None, hour: int
+) -> None:
+    options = {} if zone is None else {"options": {"timeZone": zone}}
+    source = {"format": format_, "schema": "id long, at timestamp", **options}
+    flow = on_files(tmp_path, engine, source=source)
+    line = {"ndjson": '{"id": 1, "at": "2026-01-01T12:00:00"}', "csv": "id,at\n1,2026-01-01T12:00:00"}
+    flow.feed.put_text(f"a.{format_}", line[format_] + "\n")
+    flow.run()
+    assert flow.watermark == {"at": at(1).replace(hour=hour)}
+
+
 def test_rows_of_a_file_that_comes_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
