@@ -186,6 +186,8 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     """Yield what does not go together."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
+    if isinstance(source, TableSource) and not isinstance(watermark, StreamWatermark):
+        yield from source.stream_refusals()
     yield from _fields(source.form, parts.unknown_fields)
     yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)

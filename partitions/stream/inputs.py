@@ -238,6 +238,17 @@ def versions_in_epochs(
     return made
 
 
+def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
+    """Return the input of an epoch that reads nothing, and that notes what was there before a stream began.
+
+    Args:
+        table: id of it.
+        newest: version of the table then, and its id.
+    """
+    version, id_ = newest
+    return Versions(table, version, version, False, 0, 0, id_, version, id_)
+
+
 def files_in_epochs(
     limits: Checkpoint, before: Watermark, files: Sequence[SourceFile], split: Sequence[str]
 ) -> list[Input]:

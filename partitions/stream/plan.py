@@ -39,13 +39,15 @@ def plan(
             number + place,
             {"epoch": state.epoch, "global": state.value},
             given,
-            counts=place == len(inputs) and not held_back,
+            counts=place == len(inputs) and not held_back and given.files > 0,
         )
         for place, given in enumerate(taken, 1)
     )
     files = sum(slice_.input.files for slice_ in slices)
     why = (
         f"{counted(files, 'file')} of new input in {counted(len(slices), 'epoch')}"
+        if files
+        else "the first epoch notes what is there, and reads what comes after it (source.from: latest)"
         if slices
         else "there is no new input"
     )

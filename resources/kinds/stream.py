@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, StrandlineError
@@ -16,6 +16,7 @@ from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.epoch import closed, opened
+from partitions.stream.event_time import EventTime
 from partitions.stream.inputs import input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
@@ -238,7 +239,8 @@ class StreamKind:
         timed = R.is_timed(type_name)
         latest = self._latest(now, timed=timed)
         marked = R.marked(rows, definition, type_name, latest)
-        found = R.tops(marked).collect()
+        timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
+        found = R.tops(marked, timeout, one_chunk=one_chunk).collect()
         quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
         tops = {
             row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
@@ -246,9 +248,10 @@ class StreamKind:
         begun = opened(before, definition.policy, tops)
         ended = closed(begun, definition.policy, tops, counts=slice_.counts)
         bounds = {name: begun.bound(name) for name in sorted(tops)}
-        timeout = span_ticks(definition.timeout)
         rows_in = sum(row["rows"] for row in found)
-        judged = R.judged(marked, bounds, timeout, one_chunk=slice_.input.one_chunk)
+        # most epochs have no late row: then no row need be compared with the watermark of its split
+        any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
+        judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
         epoch = Epoch(number, judged, before, ended.value, type_name, self._columns(rows))
         decided = self._emission.decide(epoch)
         gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
@@ -327,7 +330,10 @@ class StreamKind:
         rows = self.epochs.rows(spark, slice_.input, pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, found.latest)
-        judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
+        if found.tally.late:
+            judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
+        else:
+            judged = R.none_late(marked)
         names = pinned_struct(pinned).names
         return Epoch(slice_.number, judged, found.before, found.after.value, type_name, names)
 
@@ -337,8 +343,7 @@ class StreamKind:
         rows = spark.createDataFrame([], struct)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, None)
-        judged = R.judged(marked, {}, 0, one_chunk=True)
-        return Epoch(0, judged, StreamState(), None, type_name, struct.names)
+        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, struct.names)
 
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
         """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
@@ -442,6 +447,11 @@ def _held_open(dataflow: Dataflow) -> str:
         case OverWindow():
             return "rows that values look ahead to"
     return "windows that are open"
+
+
+def _any_late(row: Any, bound: EventTime | None) -> bool:
+    """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
+    return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))
 
 
 def _split_in_words(name: str) -> str:

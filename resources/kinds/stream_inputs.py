@@ -18,11 +18,13 @@ from partitions.path.plan import plan as plan_of_files
 from partitions.path.state import PathState
 from partitions.plan import Skip
 from partitions.sentinels import Watermark
+from partitions.sources import TableSource
 from partitions.stream.inputs import (
     Chunk,
     Files,
     Input,
     Versions,
+    begun_behind,
     files_in_epochs,
     versions_in_epochs,
 )
@@ -126,9 +128,11 @@ class EpochsOfVersions:
         at = state.position
         since = Mark(at["version"], at.get("id")) if "version" in at else None
         try:
-            found = self.table.chunks(since)
+            found, before = self.table.first_chunks() if since is None else (self.table.chunks(since), since)
         except NeedsDecision as gone:
             raise self._other_source(gone.message, gone.code) from gone
+        if since is None and before is not None and self._begins_at_latest:
+            return Waiting((begun_behind(found.table, before),))
         if since is not None and (found.table != at["table"] or found.newest < since.version):
             raise self._other_source(
                 f"expected table {self.dataflow.source.shown} of which versions up to {since.version} were read, found another table of that name,"
@@ -136,7 +140,18 @@ class EpochsOfVersions:
                 "source_replaced",
             )
         chunks = [Chunk(each.version, each.files, each.bytes, each.id, each.whole) for each in found.versions]
-        return Waiting(versions_in_epochs(self.dataflow.stream.checkpoint, found.table, chunks, since))
+        skipped = [
+            f"{each.changes}: it is passed over (source.on_change: skip)"
+            for each in found.versions
+            if each.changes
+        ]
+        inputs = versions_in_epochs(self.dataflow.stream.checkpoint, found.table, chunks, before)
+        return Waiting(inputs, warnings=skipped)
+
+    @property
+    def _begins_at_latest(self) -> bool:
+        source = self.dataflow.source
+        return isinstance(source, TableSource) and source.from_ == "latest"
 
     def covers(self, state: StreamState, other: StreamState) -> bool:
         """Compare versions, if they are of one table."""
@@ -166,6 +181,8 @@ class EpochsOfVersions:
         return self.table.find_unreadable_chunk(spark, Mark(given.last, given.id), error)
 
     def _chunks_of(self, given: Versions) -> Sequence[Appended]:
+        if not given.files:  # what was there before the first run
+            return ()
         since = None if given.since is None else Mark(given.since, given.since_id)
         try:
             found = self.table.chunks(since, given.last).versions

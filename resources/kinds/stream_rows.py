@@ -116,16 +116,47 @@ def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest:
     return named.withColumn(REASON, reason)
 
 
-def tops(rows: DataFrame) -> DataFrame:
-    """Return of each split its highest event time and number of rows; quarantined rows are of the split NULL."""
+def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
+    """Return of each split its highest and lowest event time, its rows, and whether one lies below the watermark that earlier chunks leave.
+
+    The last is ``behind``. Quarantined rows are of the split NULL.
+
+    Args:
+        rows: marked, with ``VERSION``.
+        timeout: in ticks.
+        one_chunk: whether all rows are of one chunk.
+    """
     from pyspark.sql import functions as F
 
     counted = F.when(F.col(REASON).isNull(), F.col(SPLIT))
-    return (
-        rows.withColumn(SPLIT, counted)
-        .groupBy(SPLIT)
-        .agg(F.max(F.when(F.col(REASON).isNull(), F.col(TIME))).alias("top"), F.count("*").alias("rows"))
-    )
+    time = F.when(F.col(REASON).isNull(), F.col(TIME))
+    found = [F.max(time).alias("top"), F.min(time).alias("lowest"), F.count("*").alias("rows")]
+    split = rows.withColumn(SPLIT, counted)
+    if one_chunk:
+        return split.groupBy(SPLIT).agg(*found, F.lit(False).alias("behind"))
+    chunks = split.groupBy(SPLIT, VERSION).agg(*found)
+    chunks = chunks.withColumn(_PRIOR, _left_behind(timeout))
+    behind = F.max(F.coalesce(F.col("lowest") < F.col(_PRIOR), F.lit(False)))
+    sums = [F.max("top").alias("top"), F.min("lowest").alias("lowest"), F.sum("rows").alias("rows")]
+    return chunks.groupBy(SPLIT).agg(*sums, behind.alias("behind"))
+
+
+def _left_behind(timeout: int) -> Column:
+    """The watermark that the earlier chunks of a split leave behind, by the highest time of each, ``top``; NULL without one."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    before = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
+    highest = F.max("top").over(before)
+    less = F.coalesce(F.try_subtract(highest, F.lit(timeout).cast("long")), F.lit(LOWEST + 1).cast("long"))
+    return F.when(highest.isNotNull(), less)
+
+
+def none_late(rows: DataFrame) -> DataFrame:
+    """Return marked rows as :func:`judged` does, of which it is known that none is late."""
+    from pyspark.sql import functions as F
+
+    return rows.withColumn(JUDGED_BY, F.lit(None).cast("long"))
 
 
 def judged(
@@ -139,7 +170,6 @@ def judged(
         timeout: in ticks.
         one_chunk: whether all rows are of one chunk.
     """
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     known = [(name, ticks(at)) for name, at in bounds.items() if at is not None]
@@ -149,13 +179,9 @@ def judged(
     if one_chunk:
         return found
     highest = rows.where(F.col(REASON).isNull()).groupBy(SPLIT, VERSION).agg(F.max(TIME).alias("top"))
-    before = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
-    prior = highest.select(SPLIT, VERSION, F.max("top").over(before).alias(_PRIOR))
-    less = F.expr(
-        f"CASE WHEN {_PRIOR} IS NOT NULL THEN coalesce(try_subtract({_PRIOR}, {timeout}L), {LOWEST + 1}L) END"
-    )
+    prior = highest.select(SPLIT, VERSION, _left_behind(timeout).alias(_PRIOR))
     both = found.join(prior, [SPLIT, VERSION], "left")
-    return both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), less)).drop(_PRIOR)
+    return both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), F.col(_PRIOR))).drop(_PRIOR)
 
 
 def is_late() -> Column:

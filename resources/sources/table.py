@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
-from partitions.errors import BadPart, ConfigurationError, SourceError
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
@@ -45,6 +45,7 @@ class TableRows(PinsColumns):
             schema_mode: what becomes of the pinned columns if there are others.
         """
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
+        self._begin, self._on_change = source.from_, source.on_change
 
     def version(self) -> Version:
         """The newest version. Starts no Spark.
@@ -140,12 +141,41 @@ class TableRows(PinsColumns):
             ConfigurationError: the table's format does not tell it.
             SourceError: code ``source_changed``: a version changes rows.
         """
-        found = self._appending.appends(since, until)
+        return self._checked(self._appending.appends(since, until))
+
+    def first_chunks(self) -> tuple[Appends, Mark | None]:
+        """Return what the versions append that a stream begins with, and the version before them; None: there is none.
+
+        Raises:
+            NeedsDecision: code ``versions_gone``: the table's log does not tell the version that it shall begin with.
+        """
+        begin = self._begin
+        if begin == "earliest":
+            return self.chunks(None), None
+        found = self._appending.appends(None)
+        before = [each for each in found.versions if begin == "latest" or each.version < begin]
+        rest = found.versions[len(before) :]
+        if rest and rest[0].whole and begin != 0:
+            raise NeedsDecision(
+                f"table {self._source.shown}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
+                " rows of before in it. Name a later version, or earliest or latest",
+                code="versions_gone",
+            )
+        return self._checked(found._replace(versions=rest)), before[-1].mark if before else None
+
+    def _checked(self, found: Appends) -> Appends:
+        """What versions append, without those that may be passed over."""
+        if self._on_change == "skip":
+            kept = (
+                each._replace(files=0, bytes=0, listed=()) if each.changes else each
+                for each in found.versions
+            )
+            return found._replace(versions=tuple(kept))
         changed = next((each for each in found.versions if each.changes), None)
         if changed is not None:
             raise SourceError(
                 f"table {self._source.shown}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
-                " Nothing of it was read. Have the stream read a table that only grows",
+                " Nothing of it was read. Have the stream read a table that only grows, or pass such versions over with source.on_change: skip",
                 code="source_changed",
             )
         return found

@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, MORE = 9, 2
 NAMES = ("flights", "weather", "planes", "airlines", "airports", "departures")
+STREAMED = ("readings", "readings_on_spark", "daily_readings")
 CORRECTED = 889
 """Planes of the first two days."""
 NUMBERS = {"year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay",
@@ -46,7 +47,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project as it is shipped."""
     folder = tmp_path_factory.mktemp("demo") / "project"
     (folder / "dataflows").mkdir(parents=True)
-    for file in ("platform.yaml", *(f"dataflows/{name}.yaml" for name in NAMES)):
+    for file in ("platform.yaml", *(f"dataflows/{name}.yaml" for name in (*NAMES, *STREAMED))):
         shutil.copy(ROOT / "platform_assets" / file, folder / file)
     settings = folder / "platform.yaml"  # the demo's own ports may be taken
     text = settings.read_text()
@@ -234,7 +235,7 @@ def test_a_look_back_finds_corrected_rows_and_the_api_sends_only_what_has_change
 def test_planes_that_a_look_back_does_not_reach_are_read_again_aside_and_promoted(
     shown: str, home: Path
 ) -> None:
-    step = shown[shown.index("==> 11.") :]
+    step = shown[shown.index("==> 11.") : shown.index("==> 12.")]
     assert f"{CORRECTED} planes corrected" in step
     assert "planes: committed, 2,049 rows into aside/january; chunks: 2 committed, 3 nothing" in step
     assert f"ok: planes aside: 2,049, loaded: 2,049; {CORRECTED} of them differ" in step
@@ -280,6 +281,23 @@ def test_each_flight_is_joined_once_with_its_plane_and_with_the_name_of_its_airl
     assert any(row["seats"] == 166 and row["tailnum"] == "N14228" for row in read_again)
 
 
+def test_a_late_device_loses_nothing_over_splits_and_its_day_is_loaded_once_when_it_is_complete(
+    shown: str,
+) -> None:
+    first, then = shown[shown.index("==> 12.") : shown.index("==> 13.")], shown[shown.index("==> 13.") :]
+    assert "daily_readings: nothing" in first
+    assert "readings is complete up to 2013-01-02T03:50:00+00:00" in first
+    assert (
+        "ok: a watermark for each device: 84 readings in order, 30 that wait, 0 too late; arrived: 114"
+        in then
+    )
+    assert re.search(
+        r"ok: one watermark for all, Spark's: \d of 30 readings of LGA kept, all of the others", then
+    )
+    assert "daily_readings: committed, 3 rows" in then
+    assert "ok: daily_readings: 3 devices on 2013-01-01, with 72 readings" in then
+
+
 def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> None:
     assert not re.search(r"WARN|incubator|log4j|log level", shown)
 
@@ -298,6 +316,11 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
             *(f"state/{name}/x" for name in NAMES[1:]),
             *(f"lake/bronze/{name}/x" for name in NAMES[1:-1]),
             "lake/silver/departures/x",
+            *(f"state/{name}/x" for name in STREAMED),
+            *(f"lake/silver/{name}/x" for name in (*STREAMED[:2], "readings__late", "readings__buffer")),
+            "lake/gold/daily_readings/x",
+            "lake/_streams/silver/readings_on_spark/x",
+            "landing/readings/x",
         )
     ]
     others = [

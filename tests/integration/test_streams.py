@@ -349,3 +349,42 @@ def test_wherever_epochs_are_cut_declared_splits_that_stall_give_what_a_plain_re
     assert minutes(stream.feed.watermark["global"]) == expected.value
     ordered = stream.sorted()
     assert ordered == sorted(ordered, key=lambda row: (row[1], row[0]))
+
+
+def test_a_stream_begins_with_a_version_or_with_what_comes_after_its_first_run(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.feed.define(source={"from": "latest"})
+    for at in (10, 20, 30):
+        stream.append((at, "a", at))
+    assert stream.feed.load().rows == 0
+    assert stream.feed.load().status == "nothing"
+    stream.append((40, "a", 40), (33, "a", 33))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [33], "late": [], "quarantine": [], "buffer": [40]}
+    assert stream.feed.cli("plan", "flow").json[0]["due"] is False
+
+
+def test_a_stream_from_a_version_reads_it_and_no_older_one(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.feed.define(source={"from": 1})
+    for at in (10, 20, 30):
+        stream.append((at, "a", at))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [20], "late": [], "quarantine": [], "buffer": [30]}
+    stream.feed.define(source={"from": 2})
+    assert stream.feed.cli("run", "flow").error["code"] == "definition_changed"
+
+
+def test_a_version_that_changes_rows_is_passed_over_if_it_may_be(make_stream: Any) -> None:
+    from deltalake import DeltaTable
+
+    stream = make_stream()
+    stream.feed.define(source={"on_change": "skip"})
+    stream.append((1, "a", 10), (2, "a", 11))
+    DeltaTable(str(stream.source)).delete("id = 1")
+    stream.append((3, "a", 20))
+    (plan,) = stream.feed.cli("plan", "flow").json
+    assert len(plan["slices"]) == 1
+    outcome = stream.feed.load()
+    assert any("passed over (source.on_change: skip)" in warning for warning in outcome.warnings)
+    assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}

@@ -60,7 +60,7 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         }, FILES
     if "source" in block and "watermark" in block:
         return SETTINGS, block
-    if set(block) == {"operators"}:
+    if set(block) == {"operators"} or "on_change" in block.get("source", {}):
         return SETTINGS, STREAM | block
     if block.get("watermark", {}).get("type") == "column":
         return SETTINGS, {"source": {"type": "table", "table": "bronze/orders"}} | block

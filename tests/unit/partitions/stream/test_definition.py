@@ -102,3 +102,22 @@ def test_engine_event_time_and_split_are_what_the_state_depends_on() -> None:
     files = flow(**FILES).fingerprint
     assert flow({"scope": "partition", "settle": "PT1M"}, **FILES).fingerprint == files
     assert flow({"scope": "global"}, **FILES).fingerprint != files
+
+
+def test_where_a_stream_begins_is_part_of_its_identity_and_earliest_is_not_told() -> None:
+    table = {"type": "table", "table": "bronze/events"}
+    plain, begun = flow(), flow(source=table | {"from": 3, "on_change": "skip"})
+    assert flow(source=table | {"from": "earliest", "on_change": "skip"}).fingerprint == plain.fingerprint
+    assert begun.identity()["source"]["from"] == 3
+
+
+@pytest.mark.parametrize(("key", "value"), [("from", "latest"), ("on_change", "skip")])
+def test_keys_of_a_stream_over_a_table_are_refused_beside_other_watermarks(key: str, value: str) -> None:
+    source = {"type": "table", "table": "bronze/events", key: value}
+    expected = (
+        f"source.{key}: expected no such key \\(only a stream with engine: splits has it\\), found {value}"
+    )
+    column = {"type": "column", "columns": ["id"]}
+    given = {"name": "readings", "source": source, "watermark": column}
+    with pytest.raises(ValidationError, match=expected):
+        Dataflow.model_validate(given)

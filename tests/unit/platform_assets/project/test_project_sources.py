@@ -111,7 +111,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.connection",
                 "an unknown key",
-                "one of table, type, unit_columns, window_column",
+                "one of from, on_change, table, type, unit_columns, window_column",
                 None,
             )
         ],

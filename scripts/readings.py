@@ -1,0 +1,99 @@
+"""Readings of three devices, made from the demo's weather: one an airport every five minutes, between the temperatures of two hours.
+
+A file holds what arrives in half an hour. The device at LGA has a slow line: its readings arrive an hour late, in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.landing import table
+
+LATE, LATE_BY = "LGA", timedelta(hours=1)
+EVERY = timedelta(minutes=5)
+_HOUR, _FILE = timedelta(hours=1), timedelta(minutes=30)
+
+
+class Reading(NamedTuple):
+    """What a device has measured.
+
+    Attributes:
+        device: the airport.
+        at: when.
+        temperature: degrees Fahrenheit.
+    """
+
+    device: str
+    at: datetime
+    temperature: float
+
+
+def readings(start: datetime, until: datetime) -> list[Reading]:
+    """Return all readings of a stretch of time, half-open, in the order in which they arrive."""
+    hourly: dict[str, dict[datetime, float]] = {}
+    for row in table("weather"):
+        origin, at, temperature = row["origin"], row["time_hour"], row["temp"]
+        assert origin is not None
+        assert at is not None
+        if at[:10] > f"{until:%Y-%m-%d}" and at > until.isoformat():
+            continue
+        if temperature is not None:
+            hourly.setdefault(origin, {})[datetime.fromisoformat(at)] = float(temperature)
+    found = [
+        reading
+        for device, by_hour in hourly.items()
+        for reading in _between(device, by_hour)
+        if start <= reading.at < until
+    ]
+    return sorted(found, key=lambda each: (arrives(each), each.device))
+
+
+def arrives(reading: Reading) -> datetime:
+    """Return when a reading arrives."""
+    return reading.at + (LATE_BY if reading.device == LATE else timedelta(0))
+
+
+Arrived = list[tuple[datetime, list[Reading]]]
+"""Files: when the last of their readings has arrived, and all of them."""
+
+
+def files(start: datetime, until: datetime) -> Arrived:
+    """Return what arrives in each half hour of a stretch of time, with its end; only readings since the stretch's start."""
+    made = Arrived()
+    all_of_it = readings(start, until)
+    while start < until:
+        end = min(start + _FILE, until)
+        made.append((end, [reading for reading in all_of_it if start <= arrives(reading) < end]))
+        start = end
+    return made
+
+
+def land(given: Arrived, landing: Path) -> int:
+    """Write files into a landing zone, each in one step; return the number of readings."""
+    landing.mkdir(parents=True, exist_ok=True)
+    for end, rows in given:
+        draft = landing / f".{int(end.timestamp())}.part"
+        draft.write_text("".join(f"{json.dumps(_plain(row))}\n" for row in rows))
+        os.utime(draft, (end.timestamp(), end.timestamp()))  # Spark reads files in this order
+        draft.rename(landing / f"{int(end.timestamp())}.ndjson")
+    return sum(len(rows) for _, rows in given)
+
+
+def _between(device: str, hourly: dict[datetime, float]) -> Iterator[Reading]:
+    for hour, temperature in sorted(hourly.items()):
+        after = hourly.get(hour + _HOUR)
+        if after is None:
+            continue
+        for number in range(_HOUR // EVERY):
+            part = number * EVERY / _HOUR
+            yield Reading(device, hour + number * EVERY, round(temperature + (after - temperature) * part, 2))
+
+
+def _plain(reading: Reading) -> dict[str, object]:
+    at = reading.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"device": reading.device, "measured_at": at, "temperature": reading.temperature}
