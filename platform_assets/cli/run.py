@@ -109,4 +109,9 @@ def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str |
     from platform_assets.platform import build_platform
 
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
-    return {flow.name: required(flow, CanForce).forced(platform, flow, force, unit, now) for flow in flows}
+    return {
+        flow.name: required(flow, CanForce, (f"strandline replay {flow.name} --start A --end B",)).forced(
+            platform, flow, force, unit, now
+        )
+        for flow in flows
+    }

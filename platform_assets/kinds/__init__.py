@@ -7,7 +7,7 @@ below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -32,8 +32,13 @@ def profile_of(dataflow: Dataflow) -> KindProfile:
     return PROFILES[dataflow.kind]
 
 
-def required(dataflow: Dataflow, contract: type[ContractT]) -> ContractT:
+def required(dataflow: Dataflow, contract: type[ContractT], instead: Sequence[str] = ()) -> ContractT:
     """Return the profile of a dataflow's kind as a contract that only some kinds have.
+
+    Args:
+        dataflow: that something is asked of.
+        contract: what it takes.
+        instead: commands for those that lack it.
 
     Raises:
         ConfigurationError: if its kind does not have it.
@@ -43,5 +48,6 @@ def required(dataflow: Dataflow, contract: type[ContractT]) -> ContractT:
         return profile
     fitting = " or ".join(kind for kind, profile in PROFILES.items() if isinstance(profile, contract))
     raise ConfigurationError(
-        f"dataflow {dataflow.name}: expected a watermark of type {fitting}, found {dataflow.kind}"
+        f"dataflow {dataflow.name}: expected a watermark of type {fitting}, found {dataflow.kind}",
+        choices=instead,
     )

@@ -34,7 +34,7 @@ class ColumnRules:
         except (CorruptWatermark, ValueError) as error:
             raise ConfigurationError(f"{self._expected(text)} ({error})") from error
         unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
-        if unknown or not state.marks:
+        if unknown or not state.marks or not self._fits(state):
             raise ConfigurationError(self._expected(text))
         return serialise(state.watermark())
 
@@ -51,6 +51,17 @@ class ColumnRules:
             else value
             for name, value in given.items()
         }
+
+    def _fits(self, state: ColumnState) -> bool:
+        """Whether each value can be compared with the one that is stored."""
+        stored = self._stored()
+        try:
+            for name, mark in state.marks.items():
+                if name in stored:
+                    compare_values(mark.value, stored[name])
+        except ConfigurationError:
+            return False
+        return True
 
     def _stored(self) -> Mapping[str, Any]:
         """The newest values."""

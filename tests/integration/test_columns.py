@@ -319,6 +319,10 @@ def test_state_set_takes_a_time_as_it_is_written_and_in_the_zone_of_the_watermar
     assert lower.json["error"]["message"].split(" set ")[0] == f"dataflow flow: {said}"
     wrong = flow.feed.cli("state", "set", "flow", '{"at": "soon"}', "--reason", "skip", "--yes")
     assert (wrong.code, "found text 'soon'" in wrong.out) == (2, True)
+    number = flow.feed.cli("state", "set", "flow", '{"at": 5}', "--reason", "skip", "--yes")
+    assert number.json["error"]["message"] == (
+        'dataflow flow: expected a watermark such as {"at": "2026-04-03T09:15:00+00:00"}, found {"at": 5}'
+    )
     done = flow.feed.cli("state", "set", "flow", '{"at": "2026-01-02 14:00"}', "--reason", "skip", "--yes")
     assert (done.code, flow.watermark) == (0, {"at": at(2)})
 

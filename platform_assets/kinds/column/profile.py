@@ -18,7 +18,7 @@ from resources.kinds.column import ColumnKind
 from resources.loop.definition_guard import check_definition
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, Entry
 
 if TYPE_CHECKING:
     from platform_assets.cli.context import Context
@@ -47,7 +47,9 @@ class ColumnProfile(KindProfile):
         return values_in_words(deserialise(entry.watermark))
 
     def entry_amount(self, entry: Entry) -> str:
-        """Return the bounds between which rows were read."""
+        """Return the bound above which rows were read; a decision reads none."""
+        if entry.why not in LOADS:
+            return "none read"
         lower = values_in_words(deserialise(entry.lower)) if entry.lower else "the beginning"
         return f"read from {lower}"
 
