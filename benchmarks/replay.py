@@ -1,8 +1,8 @@
-"""Measure a replay aside of a year in twelve chunks against one chunk and against bare Spark doing the same, and a promote against the copy that it makes.
+"""Measure a replay aside of a year in twelve chunks against one chunk, one in place, and bare Spark doing the same, and a promote against the copy that it makes.
 
 The source is a table of PostgreSQL with 5,000,000 rows of a year and an index on their time. Bare Spark reads month by month over four connections, as the
 replay does, and appends each month to a Delta table. A promote puts the rows aside in the place of the live table's: it copies them, so that one commit
-changes what readers see. Bare Spark overwrites the same rows of a table with those of another. All sides of a round share a session; rounds that warm the
+changes what readers see. A replay in place deletes and adds a month with each commit. Bare Spark overwrites the same rows of a table with those of another. All sides of a round share a session; rounds that warm the
 engine up come first and do not count.
 """
 
@@ -24,7 +24,7 @@ from resources.aside import promote, replay_aside
 from resources.connect_server import connect_server
 from resources.jdbc import JdbcConnection
 from resources.platform import Platform
-from resources.replay import Asked
+from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE
 from scripts import postgres as pg
@@ -107,6 +107,16 @@ class Ours:
         assert done.outcome.rows == ROWS, done.outcome
         return seconds, table
 
+    def replay_in_place(self, name: str, every: str) -> float:
+        """Replay the year into the live table; its seconds."""
+        asked = Asked(f"{YEAR}-01-01", f"{NEXT}-01-01", every=every, replace=True)
+        started = time.monotonic()
+        done = replay_in_place(self._platform, self._project.dataflows[name], asked, datetime.now(UTC))
+        seconds = time.monotonic() - started
+        assert done.outcome.error is None, done.outcome.error
+        assert sum(chunk["rows"] for chunk in done.chunks) == ROWS, done.chunks
+        return seconds
+
     def promote(self, name: str, table: str) -> float:
         """Promote it; the seconds."""
         started = time.monotonic()
@@ -135,6 +145,8 @@ def run() -> None:
             engine = SparkEngine(remote=url)
             spark = _session(engine, root)
             ours = Ours(root / "ours", engine, source)
+            for kind in ("delta", "iceberg"):
+                ours.load(kind)
             figures = _replays(root, ours, spark, source)
             for kind in ("delta", "iceberg"):
                 figures |= _promotes(root, ours, spark, source, kind)
@@ -145,6 +157,7 @@ def run() -> None:
     pairs = (
         ("replay of 12 months, ours", "replay of 12 months, bare Spark", "aim: at most 1.10"),
         ("replay of 12 months, ours", "replay in one chunk, ours", "what chunks cost"),
+        ("replay of 12 months in place, ours", "replay of 12 months, ours", "what is deleted beside"),
         ("promote, delta, ours", "promote, delta, bare Spark", "the copy that it makes"),
         ("promote, iceberg, ours", "promote, iceberg, bare Spark", "the copy that it makes"),
     )
@@ -169,6 +182,7 @@ def _replays(root: Path, ours: Ours, spark: SparkSession, source: Source) -> dic
         "replay of 12 months, ours": lambda: ours.replay("delta", "1 month")[0],
         "replay of 12 months, bare Spark": bare,
         "replay in one chunk, ours": lambda: ours.replay("delta", None)[0],
+        "replay of 12 months in place, ours": lambda: ours.replay_in_place("delta", "1 month"),
     }
     alternate(WARM_UP, **sides)
     return alternate(RUNS, **sides)
@@ -180,7 +194,6 @@ def _promotes(
     """The year's rows take the place of the same rows of a table that has no others."""
     from pyspark.sql import functions as F
 
-    ours.load(kind)
     bounds = datetime(YEAR, 1, 1, tzinfo=UTC), datetime(NEXT, 1, 1, tzinfo=UTC)
     where = f"at >= timestamp '{YEAR}-01-01 00:00:00+00:00' AND at < timestamp '{NEXT}-01-01 00:00:00+00:00'"
     live, aside = f"{_BARE}.db.live", f"{_BARE}.db.aside"

@@ -11,6 +11,7 @@ from resources.aside import preview_promote, promote, replay_aside
 from resources.loop.outcome import Step
 from resources.replay import Asked
 from resources.spark import SparkEngine
+from scripts.postgres import Postgres
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Answer, Feed, dies_after
 from tests.support.replayed import (
@@ -26,7 +27,7 @@ from tests.support.replayed import (
     put,
     statuses,
 )
-from tests.support.window_feed import REPLACED, event, instant
+from tests.support.window_feed import REPLACED, DatabaseTable, event, instant, on_postgres, watermark
 
 STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED)
 
@@ -228,3 +229,38 @@ def test_a_replay_of_windows_aside_and_its_promote_that_died_are_ended_by_the_sa
     answer = ended(feed)
     assert answer.code == 0, answer.out
     assert (made.rows, feed.open_intent, replays(feed)) == (SWAPPED, None, [])
+
+
+@pytest.mark.postgres
+def test_windows_that_only_their_start_tells_are_promoted_as_wholes(
+    tmp_path: Path, engine: SparkEngine, postgres: Postgres
+) -> None:
+    database = DatabaseTable(postgres)
+    query = f"SELECT id, value FROM {database.schema}.events WHERE at >= {{start}} AND at < {{end}} AND unit = {{unit.u}}"
+    feed = on_postgres(
+        tmp_path / "project",
+        engine,
+        database,
+        {"query": query},
+        watermark=watermark(to="2020-01-05T12:00:00"),
+    )
+
+    def change(value: int) -> None:
+        database.ask("DELETE FROM {s}.events")
+        database.put(*(event(day, f"2020-01-0{day}T01:00", "a", value) for day in range(1, 6)))
+
+    change(0)
+    assert feed.run(now=instant("2020-01-05T10:00")).error is None  # the last window is open
+    change(1)
+    days = ("--start", "2020-01-02", "--end", "2020-01-06", "--now", "2020-01-08")
+    answer = replayed(feed, days=days)
+    assert answer.code == 0, answer.out
+    change(2)
+    forced = ("run", feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-05T10:00")
+    assert feed.cli(*forced).code == 0
+    shown = preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert any("2020-01-03" in line and "2020-01-05" in line for line in shown), shown
+    assert ended(feed).code == 0
+    assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 0)]
+    assert feed.run(now=instant("2020-01-08")).error is None
+    assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 2)]
