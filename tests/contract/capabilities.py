@@ -167,7 +167,7 @@ SUITES = (
     Suite(
         "test_kind",
         "Kinds of watermark",
-        ("path", "column", "window"),
+        ("path", "column", "window", "stream"),
         {
             ("test_a_slice_knows_its_own_bad_parts", "column"): Cannot("never", "a range of rows is read whole, or not at all"),
         },

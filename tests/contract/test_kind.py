@@ -14,7 +14,7 @@ from partitions.errors import BadFile, BadPart, BadUnits
 from partitions.plan import Plan
 from partitions.request import LateOnly
 from partitions.sentinels import serialise
-from resources.kinds.kind import Kind
+from resources.kinds.kind import BuildsOnState, Kind
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -48,6 +48,10 @@ class Subject(ABC):
     def kind(self) -> Kind[Any]:
         """The kind, opened anew: nothing is remembered."""
         return self.feed.platform.kind(self.feed.dataflow)
+
+    def fixed(self, slice_: Any) -> Any:
+        """The slice with what exactly it is read from."""
+        return self.kind.fix(slice_)
 
     @property
     def log(self) -> WatermarkLog:
@@ -126,12 +130,44 @@ class _Column(Subject):
         raise NotImplementedError
 
 
+class _Stream(Subject):
+    def __init__(self, folder: Path, engine: SparkEngine) -> None:
+        self.feed = Feed(
+            folder,
+            engine,
+            {
+                "source": {"schema": "id long, d string, ts timestamp"},
+                "watermark": {"type": "stream", "event_time": "ts", "split": "d", "timeout": "PT5M",
+                              "checkpoint": {"interval_files": 2}},
+            },
+        )  # fmt: skip
+        for number in range(1, 5):
+            self._put(number)
+
+    def _put(self, hour: int) -> None:
+        self.feed.put(f"{hour}.ndjson", {"id": hour, "d": "a", "ts": f"2020-01-01T0{hour}:00:00Z"})
+
+    def fixed(self, slice_: Any) -> Any:
+        kind, spark = self.kind, self.feed.platform.engine(self.feed.dataflow).session()
+        assert isinstance(kind, BuildsOnState)
+        pinned = kind.pin(spark, [slice_])
+        assert pinned is not None
+        return kind.fix_on(spark, self.newest, slice_, pinned, NOW)
+
+    def put_more(self) -> None:
+        self._put(9)
+
+    def bad(self, slice_: Any) -> BadPart:
+        return BadFile("it is torn", path=slice_.input.given[0].path, why="torn")
+
+
 @pytest.fixture
 def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine) -> Subject:
     make: dict[str, Callable[[Path, SparkEngine], Subject]] = {
         "path": _Path,
         "column": _Column,
         "window": _Window,
+        "stream": _Stream,
     }
     return make[request.param](tmp_path / "project", engine)
 
@@ -179,7 +215,7 @@ def test_a_request_for_late_files_plans_nothing_that_is_new(subject: Subject) ->
 def test_a_slice_is_the_same_after_it_was_stored(subject: Subject) -> None:
     kind = subject.kind
     for slice_ in subject.plan().slices:
-        fixed = kind.fix(slice_)
+        fixed = subject.fixed(slice_)
         again = subject.kind.slice_from_rows(_intent(subject, fixed), kind.slice_to_rows(fixed))
         state = subject.newest.state() if subject.newest else {}
         assert (again.keys, again.size, again.why, again.replaces) == (
@@ -194,7 +230,7 @@ def test_a_slice_is_the_same_after_it_was_stored(subject: Subject) -> None:
 
 def test_the_watermark_never_falls_by_a_slice(subject: Subject) -> None:
     kind, state = subject.kind, dict[str, Any]()
-    for slice_ in subject.plan().slices:
+    for slice_ in map(subject.fixed, subject.plan().slices):
         after = dict(slice_.advance(state))
         assert kind.covers(serialise(after), serialise(state))
         assert not kind.covers(serialise(state), serialise(after))
@@ -202,7 +238,7 @@ def test_the_watermark_never_falls_by_a_slice(subject: Subject) -> None:
 
 
 def test_halves_hold_what_the_whole_held_in_its_order(subject: Subject) -> None:
-    for slice_ in subject.plan().slices:
+    for slice_ in map(subject.fixed, subject.plan().slices):
         halves = slice_.halve()
         assert [key for half in halves for key in half.keys] == list(slice_.keys)
         state: dict[str, Any] = {}
@@ -218,10 +254,9 @@ def test_a_slice_knows_its_own_bad_parts(subject: Subject) -> None:
 
 
 def test_fixing_a_slice_again_changes_nothing_while_the_source_is_the_same(subject: Subject) -> None:
-    kind = subject.kind
-    fixed = kind.fix(subject.plan().slices[0])
-    kind.check_unchanged(fixed)
-    assert kind.fix(fixed) == fixed
+    fixed = subject.fixed(subject.plan().slices[0])
+    subject.kind.check_unchanged(fixed)
+    assert subject.fixed(fixed) == fixed
 
 
 def test_rows_of_no_slice_have_the_columns_of_any(subject: Subject) -> None:
@@ -229,6 +264,6 @@ def test_rows_of_no_slice_have_the_columns_of_any(subject: Subject) -> None:
     slices = subject.plan().slices
     pinned = kind.pin(spark, slices)
     assert pinned is not None
-    fixed = kind.fix(slices[0])
+    fixed = subject.fixed(slices[0])
     none, some = kind.read(spark, None, pinned), kind.read(spark, fixed, pinned)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)

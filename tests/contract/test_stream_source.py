@@ -93,6 +93,25 @@ def test_a_chunk_that_changes_rows_stops_the_run(make: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLES)
+def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_do(
+    make: Any, kind: str
+) -> None:
+    stream = make(kind, CHUNKS[0], splits=["a", "b"], idle="stall")
+    stream.clean()  # what is left is read as a whole
+    stream.feed.load()
+    stream.append(*CHUNKS[1])
+    stream.clean()
+    stream.feed.load()
+    assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
+    stream.append(*CHUNKS[2])
+    stream.append((20, "a", 500))
+    stream.clean()
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("versions_gone", 4)
+
+
+@pytest.mark.parametrize("kind", TABLES)
 def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: Any, kind: str) -> None:
     stream = make(kind, *CHUNKS[:2])
     stream.feed.load()

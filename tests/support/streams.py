@@ -95,6 +95,12 @@ class Stream:
         """Have a row of the source deleted."""
         DeltaTable(str(self.source)).delete(f"id = {id_}")
 
+    def clean(self) -> None:
+        """Have the source forget all versions but the newest."""
+        DeltaTable(str(self.source)).create_checkpoint()
+        for file in sorted((self.source / "_delta_log").glob("*.json"))[:-1]:
+            file.unlink()
+
     def go_back(self) -> None:
         """Put the source back to its first version, as a copy of old does, and have it grow again."""
         for file in sorted((self.source / "_delta_log").glob("*.json"))[1:]:
@@ -178,6 +184,13 @@ class IcebergStream(Stream):
         """Have a row of the source deleted."""
         spark, name = self._opened()
         spark.sql(f"DELETE FROM {name} WHERE id = {id_}").collect()
+
+    def clean(self) -> None:
+        """Have all snapshots but the newest expired."""
+        spark, name = self._opened()
+        catalog, _, table = name.partition(".")
+        arguments = f"table => '{table.replace('`', '')}', older_than => TIMESTAMP '2099-01-01 00:00:00', retain_last => 1"
+        spark.sql(f"CALL {catalog}.system.expire_snapshots({arguments})").collect()
 
     def go_back(self) -> None:
         """Roll the source back to its first snapshot."""
