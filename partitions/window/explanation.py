@@ -56,7 +56,10 @@ class Explanation:
 
     def _idle(self) -> str:
         if self.load.windows is not None and not len(self.load.windows):
-            return "there is no window yet: from lies at or after to"
+            given = self.load.definition.time_range
+            begun = given.start(self.load.now) < min(given.end(self.load.now), milliseconds(self.load.now))
+            why = "the first one has not ended" if begun else "from lies at or after to"
+            return f"there is no window yet: {why}"
         asked_for = self.load.part.ranges if self.load.forced and self.load.part else None
         windows = self.load.windows
         if asked_for and windows and not any(windows.touching(*range_) for range_ in asked_for):

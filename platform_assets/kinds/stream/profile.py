@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,19 +94,13 @@ class StreamProfile(KindProfile):
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return epoch, global watermark, what became of the rows, and the slowest splits."""
         state, told = StreamState.of(outcome.after), outcome.stream or {}
-        batches: dict[str, Any] = {name: told[name] for name in ("batches",) if told.get(name)}
-        sums: dict[str, Any] = {
-            name: told[name] for name in ("rows_in", "emitted", "late", "quarantined") if name in told
-        }
         reach = "undefined" if state.value is None else time_in_words(state.value)
-        shown: dict[str, Any] = {
-            "epoch": state.epoch,
-            "global_watermark": reach,
-            **sums,
-            "buffered": state.buffered,
-            **batches,
-        }
-        return shown | ({"splits": _slowest(state)} if state.splits else {})
+        shown: dict[str, Any] = {"epoch": state.epoch, "global_watermark": reach}
+        if "batches" in told:
+            return shown | _of_batches(told["batches"])
+        sums = {name: told[name] for name in ("rows_in", "emitted", "late", "quarantined") if name in told}
+        slowest = {"splits": _slowest(state)} if state.splits else {}
+        return shown | sums | {"buffered": state.buffered} | slowest
 
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return the input of an epoch."""
@@ -165,6 +159,26 @@ class StreamProfile(KindProfile):
         covered = document["covered"]
         up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
         click.secho(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+
+
+def _of_batches(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what Spark says of a run's batches: sums, and a table of the last hundred."""
+    from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
+
+    if not batches:
+        return {}
+    numbers = ("batch_id", "rows_in", "dropped_by_watermark", "state_rows")
+    records = [
+        TableRecord({**{name: batch[name] for name in numbers}, "watermark": batch["watermark"] or "none"})
+        for batch in batches[-_SLOWEST:]
+    ]
+    columns = [*(TableColumn(name, "int") for name in numbers), TableColumn("watermark")]
+    return {
+        "rows_in": sum(batch["rows_in"] for batch in batches),
+        "dropped_by_watermark": sum(batch["dropped_by_watermark"] for batch in batches),
+        "state_rows": batches[-1]["state_rows"],
+        "batches": MetadataValue.table(records, TableSchema(columns)),
+    }
 
 
 def _slowest(state: StreamState) -> Any:

@@ -153,6 +153,11 @@ def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
     ]
 
 
+def test_before_the_first_whole_window_has_ended_there_is_none() -> None:
+    made = _plan(_definition("2020-02-01", "2020-02-10", partial=False), WindowState(), "2020-02-01T06:00")
+    assert (made.slices, made.why) == ((), "there is no window yet: the first one has not ended")
+
+
 def test_from_at_or_after_to_is_no_window_and_no_error() -> None:
     made = _plan(_definition("2030-01-01"), WindowState(), "2020-02-01")
     assert (made.slices, made.why) == ((), "there is no window yet: from lies at or after to")
