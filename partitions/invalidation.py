@@ -69,6 +69,8 @@ class Change(NamedTuple):
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+        return ", ".join(f"{name}: {each}" for name, each in value.items()) or "nothing"
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
         return ", ".join(value) or "nothing"
     return value if isinstance(value, str) else "nothing" if value is None else json.dumps(value)

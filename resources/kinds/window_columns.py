@@ -92,8 +92,8 @@ class WindowColumns:
         missing = [name for name in self.names if name not in known]
         if missing:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, by which a window is replaced; after the"
-                f" transform there are {', '.join(df.columns)}. Keep {', '.join(missing)}",
+                f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, by which a window is replaced; after"
+                f" `{'sql' if self.dataflow.sql else 'transform'}` there are {', '.join(df.columns)}. Keep {', '.join(missing)}",
                 code="query",
             )
 

@@ -16,12 +16,14 @@ from partitions.instants import as_datetime
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
+from partitions.sources.rows import RowsSource
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
 from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
+from resources.sources.schema import check_columns, pinned_struct
 from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class AskedWindows:
 
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
         """Use a source of rows."""
-        self._name, self._source = dataflow.name, source
+        self._name, self._source, self._definition = dataflow.name, source, dataflow.source
         self.ranged = dataflow.source.by_range or dataflow.window.time_entry is None
 
     @property
@@ -146,8 +148,14 @@ class AskedWindows:
         return self._source.pin_sample(spark, extents(works))
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned."""
+        """Compare the source's columns with what was pinned, and the definition's with both.
+
+        Raises:
+            ConfigurationError: a column that tells windows or units is not there, or cannot be compared: the definition names another since.
+        """
         self._source.check_schema(spark, pinned, self._name)
+        if isinstance(self._definition, RowsSource):
+            check_columns(self._definition, pinned_struct(pinned))
 
     def read(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str

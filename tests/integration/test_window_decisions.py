@@ -83,7 +83,7 @@ class TestDefinitions:
         [
             (
                 {"watermark": watermark("2020-01-02", "P0D")},
-                'from was "2020-01-01", is "2020-01-02" (windows are cut from another instant on',
+                "from was 2020-01-01, is 2020-01-02 (windows are cut from another instant on",
                 [],
             ),
             (
@@ -98,13 +98,13 @@ class TestDefinitions:
                         window={"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]},
                     )
                 },
-                'window was "daily", is {',
+                "window was daily, is ",
                 [],
             ),
-            ({"watermark": watermark(to="P0D", timezone="+02:00")}, 'timezone was "UTC"', None),
+            ({"watermark": watermark(to="P0D", timezone="+02:00")}, "timezone was UTC", None),
             (
                 {"source": {"unit_columns": {"u": "value"}}},
-                'source.unit_columns was {"u": "unit"}, is {"u": "value"} (other rows belong to the units',
+                "source.unit_columns was u: unit, is u: value (other rows belong to the units",
                 [],
             ),
             ({"source": {"window_column": "value"}}, "other rows belong to the windows that were loaded", []),
@@ -134,6 +134,28 @@ class TestDefinitions:
             told = decide(made, "accept", NAME).err
             assert planned(made) == then, "windows that start where an old one started keep what they have"
             assert ("adds their rows a second time" in told) == bool(then)
+
+    @pytest.mark.parametrize(
+        ("source", "said"),
+        [
+            (
+                {"unit_columns": {"u": "units"}},
+                "source.unit_columns.u: expected a column of raw/events, which has",
+            ),
+            ({"window_column": "att"}, "found att (did you mean at?)"),
+        ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    )
+    def test_a_column_that_is_not_there_is_named_before_anything_is_begun(
+        self, make: Callable[..., Windows], source: dict[str, Any], said: str
+    ) -> None:
+        made = make()
+        made.feed.define(source=source, watermark=watermark(to="-"))
+        decide(made, "accept", NAME)
+        entry = made.feed.newest
+        error = made.fail(NOW)
+        assert (error.code, said in error.message) == ("configuration", True), error.message
+        assert (made.feed.newest, made.feed.open_intent) == (entry, None)
 
     @pytest.mark.parametrize(
         ("more", "then"),
