@@ -106,12 +106,18 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
+    def kind(
+        self,
+        dataflow: Dataflow,
+        staging: Staging | None = None,
+        units: Callable[[], tuple[str, ...]] | None = None,
+    ) -> Kind[Any]:
         """Return the dataflow's kind of watermark, bound to its source.
 
         Args:
             dataflow: its definition.
             staging: of the run that reads; None for who reads no rows.
+            units: looks up the units of a window watermark for who needs them for more than the kind; None: :meth:`units`.
         """
         given = self.source_of(dataflow)
         if isinstance(dataflow.watermark, StructuredStream) and isinstance(given, Place):
@@ -121,7 +127,7 @@ class Platform:
             dataflow,
             self.source(dataflow, staging),
             self.log,
-            lambda: self.units(dataflow),
+            units or partial(self.units, dataflow),
             lambda: self.engine(dataflow).session(),
             self.side_tables(dataflow),
             lambda: find_waits(dataflow, self.lineage, self.log),
@@ -283,14 +289,21 @@ class Platform:
                 jars |= dict.fromkeys(engine.packages)
         return tuple(jars)
 
-    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[Any]:
+    def plan(
+        self, dataflow: Dataflow, now: datetime, units: Callable[[], tuple[str, ...]] | None = None
+    ) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.
+
+        Args:
+            dataflow: its definition.
+            now: the clock, aware.
+            units: as :meth:`kind` has it.
 
         Raises:
             NeedsDecision: as a run would.
         """
         entry = self.checked(dataflow)
-        plan = self.kind(dataflow).plan(entry, now)
+        plan = self.kind(dataflow, units=units).plan(entry, now)
         change = self._change_of_schema(dataflow, entry)
         return plan if change is None else replace(plan, warnings=(*plan.warnings, change))
 

@@ -16,9 +16,12 @@ import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dagster import DagsterInstance
 
 import resources.units
+from partitions.definitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
+from platform_assets.kinds.window.runs import due_runs
 from resources.places import Place
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
@@ -289,6 +292,26 @@ class TestAFunction:
         assert units(self._flow(tmp_path / "other", "def members(request):\n    return [{'u': 'b'}]\n")) == [
             "b"
         ]
+
+    def test_a_tick_that_adds_partitions_asks_it_once(self, tmp_path: Path) -> None:
+        calls = tmp_path / "calls"
+        feed = self._flow(
+            tmp_path,
+            f"""
+            def members(request):
+                with open({str(calls)!r}, "a") as file:
+                    file.write(".")
+                return [{{"u": "a"}}, {{"u": "b"}}]
+            """,
+        )
+        feed.define(watermark={"dagster_units": "partitions"})
+        of = feed.dataflow
+        with DagsterInstance.ephemeral() as instance:
+            partitions = WindowPartitions.of(of.name, of.window)
+            due = due_runs(of, feed.platform, partitions, instance, NOW, everything=False)
+        assert [key for request in due.new_keys for key in request.partition_keys] == ["a", "b"]
+        assert len(due.works) == 2
+        assert calls.read_text() == "."
 
 
 class TestDatabases:

@@ -7,9 +7,10 @@ deferred. The run also loads the windows within the grace. The schedule, and the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import Any
 
 from dagster import (
@@ -87,12 +88,15 @@ def due_runs(
         everything: whether all that is due is requested; else only windows that are worth a run of their own.
     """
     entry = platform.log.newest(dataflow.name)
-    plan = platform.plan(dataflow, now)
+    units = cache(
+        partial(platform.units, dataflow)
+    )  # a source is asked once, for the plan and for the partitions
+    plan = platform.plan(dataflow, now, units)
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else worth_a_run(dataflow.window, state, due, now)
     windows = platform.windows_of(dataflow).windows(now) if dataflow.window.time_entry else None
-    new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
+    new = _new_keys(partitions, instance, windows, units) if works else []
     known = _known(partitions, instance, new)
 
     def ranges(*, failed: bool) -> list[PartitionRange]:
@@ -191,15 +195,14 @@ def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest
 
 
 def _new_keys(
-    dataflow: Dataflow,
-    platform: Platform,
     partitions: WindowPartitions,
     instance: DagsterInstance,
     windows: Windows | None,
+    units: Callable[[], Sequence[str]],
 ) -> list[AddDynamicPartitionsRequest]:
-    units = platform.units(dataflow) if partitions.units_name else ()
+    listed = units() if partitions.units_name else ()
     return partitions.missing_keys(
-        _keys(instance, partitions.windows_name), _keys(instance, partitions.units_name), windows, units
+        _keys(instance, partitions.windows_name), _keys(instance, partitions.units_name), windows, listed
     )
 
 
