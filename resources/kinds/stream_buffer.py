@@ -41,18 +41,21 @@ class Buffer:
         """Return the rows of segments from each one's lowest on, with their event time in ticks."""
         from pyspark.sql import functions as F
 
-        rows = self._read(spark, BUFFER, [int(segment.name) for segment in segments])
+        rows = self._read(spark, BUFFER, {int(each.name): each.rows for each in segments})
         lowest = [(int(segment.name), ticks(segment.lowest)) for segment in segments]
         live = F.broadcast(spark.createDataFrame(lowest, f"{EPOCH} long, {_LOWEST} long"))
         return rows.join(live, EPOCH).where(F.col(R.TIME) >= F.col(_LOWEST)).drop(_LOWEST)
 
     def carried(self, spark: SparkSession, carry: Carry) -> DataFrame:
         """Return the rows that an over-window carries, with their event time in ticks."""
-        return self._read(spark, CARRY, [carry.epoch])
+        return self._read(spark, CARRY, {carry.epoch: carry.rows})
 
-    def _read(self, spark: SparkSession, side: str, epochs: Sequence[int]) -> DataFrame:
+    def _read(self, spark: SparkSession, side: str, epochs: Mapping[int, int]) -> DataFrame:
+        """Return the rows of epochs; ``epochs`` says how many there must be of each."""
         from pyspark.sql import functions as F
 
+        if not self.sides[side].exists():
+            self.check_held(side, *next(iter(epochs.items())), held=0)
         table, asked = self.sides[side], Among(EPOCH, tuple(epochs))
         rows = table.read(spark, table.newest_version(), asked).where(F.col(EPOCH).isin(list(asked.values)))
         definition = self.dataflow.stream

@@ -35,6 +35,7 @@ from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows
 from resources.tables.table import VERSION, Appended, Mark
+from resources.tables.unreadable import lacks_file
 from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
@@ -177,8 +178,19 @@ class EpochsOfVersions:
     def find_bad_part(
         self, spark: SparkSession, given: Versions, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the last version, if it cannot be read; an epoch has no other parts."""
-        return self.table.find_unreadable_chunk(spark, Mark(given.last, given.id), error)
+        """Return the last version, if it cannot be read; an epoch has no other parts.
+
+        Raises:
+            NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
+        """
+        bad = self.table.find_unreadable_chunk(spark, Mark(given.last, given.id), error)
+        if bad is None and lacks_file(error):
+            raise self._other_source(
+                f"expected the files that versions {given.first} to {given.last} of table {self.dataflow.source.shown} have added, found some gone:"
+                " they were joined with others and vacuumed before they were read",
+                "versions_gone",
+            ) from error
+        return bad
 
     def _chunks_of(self, given: Versions) -> Sequence[Appended]:
         if not given.files:  # what was there before the first run

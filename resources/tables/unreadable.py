@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _MISSING = "[PATH_NOT_FOUND]"
 """What Spark says of a file that is gone, before it reads any."""
 
+_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "Location does not exist")
+
 UNREADABLE_VERSION = "unreadable_version"
 """Code of a BadPart: a version of a table cannot be read. A slice that was begun on it is given up and planned again."""
 
@@ -41,3 +43,8 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
             return None
         return f"version {version} cannot be read: {cause(of_table)}"
     return None
+
+
+def lacks_file(error: Exception) -> bool:
+    """Return whether a read failed since a file is not there."""
+    return any(words in str(error) for words in _GONE)

@@ -111,6 +111,21 @@ def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_d
     assert (error.code, error.exit_code) == ("versions_gone", 4)
 
 
+def test_files_that_were_joined_and_vacuumed_before_they_were_read_stop_the_run(make: Any) -> None:
+    from deltalake import DeltaTable
+
+    stream = make("delta", CHUNKS[0])
+    stream.feed.load()
+    stream.append(*CHUNKS[1])
+    stream.compact()
+    table = DeltaTable(str(stream.source))
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("versions_gone", 4)
+    assert "joined with others and vacuumed" in error.message
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: Any, kind: str) -> None:
     stream = make(kind, *CHUNKS[:2])

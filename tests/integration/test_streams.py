@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,23 @@ def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: An
     assert "3 rows would wait after epoch 1: 3 for split a, the slowest. That is more" in error.message
     assert "Mend the split" in error.message
     assert stream.feed.entries == []
+
+
+def test_a_buffer_that_is_gone_stops_the_run_and_put_back_it_goes_on(
+    make_stream: Any, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    buffer = stream.feed.folder / "lake" / "silver" / "readings__buffer"
+    buffer.rename(tmp_path / "kept")
+    stream.append((4, "a", 200), (5, "b", 200))
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("buffer_lost", 4)
+    (tmp_path / "kept").rename(buffer)
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
 def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:

@@ -47,8 +47,8 @@ def _check_mark(log: DeltaLog, since: Mark) -> None:
     found = log.read(since.version).id
     if since.id not in (None, found):
         raise NeedsDecision(
-            f"table {log.place}: expected version {since.version} as it was read, commit {since.id}; found commit {found}: an older copy of the"
-            " table was put in its place, and has grown since",
+            f"table {log.place}: expected version {since.version} as it was read, commit {since.id}; found commit {found}: the table was made"
+            " anew, or an older copy of it was put in its place, and it has grown since",
             code="source_replaced",
         )
 
