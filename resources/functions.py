@@ -12,6 +12,9 @@ from typing import Any
 
 from partitions.errors import ConfigurationError
 
+USERS_ERRORS = (Exception, SystemExit)
+"""What code of a user may raise. ``sys.exit`` of a script that became a function must not end a run without a word, with an exit code of its own."""
+
 _SHORTEST_HIDDEN = 4
 
 
@@ -71,7 +74,7 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         raise ConfigurationError(
             f"{key}: expected a function at {name}, found none: {error}. Correct the name, or define the function there"
         ) from error
-    except Exception as error:
+    except USERS_ERRORS as error:
         raise ConfigurationError(
             f"{key}: expected a function at {name}; its module fails: {users_line(error)}"
         ) from error

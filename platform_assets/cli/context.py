@@ -6,11 +6,11 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -36,11 +36,13 @@ class Context:
         folder: of the project; None is the default project.
         as_json: one JSON document on stdout, everything else on stderr.
         now: the clock for plans and comparisons of times, in UTC; None is the real clock.
+        results: where the JSON document goes; None is stdout.
     """
 
     folder: Path | None = None
     as_json: bool = False
     now: datetime | None = None
+    results: TextIO | None = field(default=None, compare=False)
 
     @cached_property
     def project(self) -> Project:
@@ -85,7 +87,7 @@ class Context:
     def emit(self, document: Any, print_: Callable[[], None]) -> None:
         """Show a result: the document as JSON, or whatever ``print_`` prints."""
         if self.as_json:
-            click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)))
+            click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)), file=self.results)
         else:
             print_()
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ import click
 
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.results import alone_on_stdout
 
 COMMANDS = {
     "init": "Make a project folder, or dataflows for files that are there.",
@@ -91,10 +93,11 @@ class Strandline(click.Group):
         arguments = list(sys.argv[1:] if args is None else args)
         context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read
         named |= {"standalone_mode": False, "obj": context}
-        try:
-            code = super().main(arguments, *positional, **named)
-        except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
-            code = report(error, context)
+        with alone_on_stdout() if context.as_json else nullcontext() as context.results:
+            try:
+                code = super().main(arguments, *positional, **named)
+            except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
+                code = report(error, context)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -114,7 +117,7 @@ def report(error: Exception, context: Context) -> int:
     message = context.hide(failure.message)
     if context.as_json:
         document = {"code": failure.code, "message": message, "choices": list(failure.choices)}
-        click.echo(json.dumps({"error": document}, indent=2))
+        click.echo(json.dumps({"error": document}, indent=2), file=context.results)
     elif isinstance(error, click.UsageError):
         error.show()
     else:

@@ -65,11 +65,11 @@ def ask(context: Context, names: Sequence[str]) -> int | None:
             "environment": _environment(),
         }
         there.sendall(json.dumps(question).encode() + b"\n")
-        return _shown(there.makefile("r", encoding="utf-8"))
+        return _shown(there.makefile("r", encoding="utf-8"), context.results or sys.stdout)
     return None
 
 
-def _shown(said: IO[str]) -> int | None:
+def _shown(said: IO[str], results: TextIO) -> int | None:
     """Print what the other side prints, and return its exit code; None if it refuses, 1 if it ends in the middle."""
     begun = False
     with suppress(OSError):
@@ -80,8 +80,8 @@ def _shown(said: IO[str]) -> int | None:
                 case {"code": int(code)}:
                     return code
                 case {"out": str(text)}:
-                    sys.stdout.write(text)
-                    sys.stdout.flush()
+                    results.write(text)
+                    results.flush()
                 case {"err": str(text)}:
                     sys.stderr.write(text)
                     sys.stderr.flush()
@@ -155,7 +155,8 @@ def serve(there: socket.socket, answer: Answer) -> None:
         if elsewhere:
             _send(there, {"refused": "another environment"})
             return
-        with _saying(out, err):
+        context.results = cast("TextIO", out)
+        with _saying(err if context.as_json else out, err):
             code = answer(context, names)
         _send(there, {"code": code})
 

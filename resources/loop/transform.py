@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
-from resources.functions import ship_modules, user_function, users_line
+from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, bat
         made = function(df, batch)
     except (PySparkException, StrandlineError):
         raise
-    except Exception as error:
+    except USERS_ERRORS as error:
         raise StrandlineError(
             f"{who}: {users_line(error)}. Nothing was begun; correct the function", code="query"
         ) from error

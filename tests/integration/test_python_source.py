@@ -15,7 +15,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, Columns, at
 from tests.support.crash_runner import crash
-from tests.support.feed import Feed
+from tests.support.feed import Feed, answer_of
 
 SCHEMA = "id long, at timestamp, value long"
 DAYS = {"name": "t", "type": "datetime", "range": {"from": "2026-01-01", "to": "2026-01-04"}}
@@ -114,7 +114,7 @@ def test_a_run_loads_rows_above_the_stored_value_once_and_calls_the_function_onc
 
 @pytest.mark.parametrize("step", [{"sql": "SELECT * FROM input WHERE value <> 2"}, {}])
 def test_rows_that_a_function_yields_after_a_run_are_read_also_with_times_before_that_run(
-    tmp_path: Path, engine: SparkEngine, step: dict[str, str]
+    tmp_path: Path, engine: SparkEngine, step: dict[str, Any]
 ) -> None:
     replaced = {"load": "merge_overwrite", "replace_by_watermark": True}
     flow, code = make(
@@ -290,6 +290,41 @@ def test_a_connection_that_breaks_is_tried_again_and_the_next_run_reads_everythi
     flow.run()
     assert flow.ids == [1, 2]
     assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []
+
+
+def test_what_a_function_and_its_commands_print_is_not_in_the_document_on_stdout(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    yields = """
+    import os
+
+    print("from the module")
+
+    def rows(request):
+        print("from the function")
+        os.system("echo from a command")
+        row = {}
+        for number in range(3):
+            row["id"] = number
+            yield row
+    """
+    by_id = {"type": "column", "columns": ["id"]}
+    flow, _ = make(tmp_path, engine, yields, {"schema": "id long"}, watermark=by_id)
+    answer = answer_of(flow.feed.start("run", "flow"))
+    assert (answer.code, answer.json[0]["rows"]) == (0, 3)
+    assert flow.ids == [0, 1, 2], "although the function fills the same object for each row"
+    for said in ("from the module", "from the function", "from a command"):
+        assert said in answer.err
+    assert flow.feed.cli("plan", "flow").json[0]["due"] is False
+
+
+def test_a_function_that_ends_the_process_fails_its_run_with_a_line(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, code = make(tmp_path, engine, "def rows(request):\n    raise SystemExit(3)\n")
+    answer = flow.feed.cli("run", "flow")
+    assert answer.code == 1
+    assert f"SystemExit: 3 ({code.file}:" in answer.json[0]["error"]["message"]
 
 
 def test_a_watermark_is_compared_as_its_column_holds_it_whatever_the_function_yields(

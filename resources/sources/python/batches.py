@@ -43,7 +43,7 @@ def raw_batches(given: Any) -> Iterator[Raw]:
     for each in given:
         is_row = isinstance(each, Mapping)
         if is_row:
-            rows.append(each)
+            rows.append(dict(each))  # a function may fill the same object again for its next row
         if rows and (not is_row or len(rows) == MOST_ROWS):
             yield rows
             rows = []

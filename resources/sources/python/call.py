@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, in_one_line
 from partitions.sources import PythonSource
-from resources.functions import UserCode, user_function, users_line
+from resources.functions import USERS_ERRORS, UserCode, user_function, users_line
 from resources.sources.python.batches import Raw, WrongYield, raw_batches
 from resources.sources.python.request import RowRequest
 
@@ -39,7 +39,7 @@ class FunctionCaller:
             yield from raw_batches(function(request))
         except GeneratorExit:
             raise
-        except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        except USERS_ERRORS as error:
             self._fail(error, self._source.function, request)
 
     def highest(self, request: RowRequest, column: str) -> Any:
@@ -52,7 +52,7 @@ class FunctionCaller:
         function = user_function("source.highest", name, self._code.folder)
         try:
             return function(request, column)
-        except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        except USERS_ERRORS as error:
             self._fail(error, name, request)
 
     def wrong(self, error: SchemaError, request: RowRequest) -> SourceError:
@@ -64,7 +64,7 @@ class FunctionCaller:
             code=error.reason,
         )
 
-    def _fail(self, error: Exception, function: str, request: RowRequest) -> NoReturn:
+    def _fail(self, error: BaseException, function: str, request: RowRequest) -> NoReturn:
         if isinstance(error, StrandlineError):
             raise error
         if isinstance(error, WrongYield):
