@@ -54,6 +54,12 @@ class Finding:
     todo: str | None = None
 
 
+_NO_POOLS = (
+    "its pools have no limit, so two runs of a dataflow start beside each other, and the log refuses the second: set"
+    " `concurrency: {pools: {default_limit: 1, granularity: run}}` in its dagster.yaml"
+)
+
+
 @click.command("doctor")
 @click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes some seconds.")
 @shared
@@ -196,7 +202,9 @@ def _dagster(project: Path) -> str:
     with instance(project) as dagster:
         if dagster is None:
             return "no DAGSTER_HOME: runs of the command line are not kept"
-        return f"{os.environ['DAGSTER_HOME']}, {dagster.get_runs_count()} runs"
+        home, pools = os.environ["DAGSTER_HOME"], dagster.get_concurrency_config().pool_config
+        waits = "" if pools.default_pool_limit else f"; {_NO_POOLS}"
+        return f"{home}, {dagster.get_runs_count()} runs{waits}"
 
 
 def _print(finding: Finding) -> None:

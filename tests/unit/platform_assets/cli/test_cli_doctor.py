@@ -109,3 +109,21 @@ def test_doctor_shows_the_whole_error_of_a_check(project: Path, monkeypatch: pyt
 
     monkeypatch.setattr(SparkEngine, "session", refuse)
     assert checks(project, "--json")["spark"]["found"].endswith(" the cause")
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [("", True), ("concurrency: {pools: {default_limit: 1, granularity: run}}\n", False)],
+)
+def test_a_dagster_whose_pools_have_no_limit_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, warned: bool
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(settings)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    (tmp_path / "shop/dataflows").mkdir(parents=True)
+    arguments = ["--project", str(tmp_path / "shop"), "--json", "doctor", "--no-spark"]
+    checks = json.loads(CliRunner().invoke(main.strandline, arguments).stdout)["checks"]
+    (found,) = [each["found"] for each in checks if each["check"] == "dagster"]
+    assert ("default_limit: 1" in found) is warned
