@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from partitions.plan import Plan
@@ -54,6 +55,8 @@ def plan(
     forced, of = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
     load = Workload(definition, state, tuple(units), now, ranged, forced, of, since)
     slices = tuple(Packing(load, whole).slices())
+    if isinstance(request, Forced) and request.reason is not None:
+        slices = tuple(replace(slice_, why="replay") for slice_ in slices)
     said = Explanation(load)
     skips, warnings = tuple(said.skips()), tuple(said.warnings())
     return Plan(dataflow, "window", number, now, said.why(), slices, skips, warnings)

@@ -52,7 +52,7 @@ class WindowSlice:
     makes_room: bool = False
     version: int | str | None = None
     files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
-    why: Literal["run"] = "run"
+    why: Literal["run", "replay"] = "run"
 
     @property
     def lower(self) -> Watermark | None:

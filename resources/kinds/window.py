@@ -168,6 +168,7 @@ class WindowKind:
             makes_room=intent.replaces == "own",
             version=stored.head["read_from"],
             files=None if listed is None else files_of(works, listed),
+            why="replay" if intent.why == "replay" else "run",
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.plan import Plan, counted
-from partitions.request import LateOnly, Replay, ReplayFiles
+from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
 from resources.listing import OUTDATED
@@ -118,8 +118,14 @@ class _Run(Generic[SliceT]):
         return outcome
 
     @property
-    def _replays(self) -> bool:
+    def _knows_chunk(self) -> bool:
+        """Whether the run is asked for a chunk that it does not read once more if it is loaded already."""
         return isinstance(self._run.request, Replay | ReplayFiles)
+
+    @property
+    def _replays(self) -> bool:
+        request = self._run.request
+        return self._knows_chunk or (isinstance(request, Forced) and request.reason is not None)
 
     def _begin_at(self, entry: Entry | None) -> None:
         """Build on an entry: nothing that came before it is this run's."""
@@ -138,7 +144,7 @@ class _Run(Generic[SliceT]):
         if intent.is_decision:
             self._outcome.newest = drop(self._run, entry, intent)
             return
-        if intent.why == "promote" or (intent.why == "replay" and not self._replays):
+        if intent.why == "promote" or (intent.why == "replay" and not self._knows_chunk):
             # No run does their work: the same command takes the next number, if this one did not come to it.
             ended = f"a {intent.why} that died; {intent.why} it again"
             self._outcome.newest = close(self._run, entry, intent, ended)

@@ -183,3 +183,4 @@ def test_windows_that_were_read_before_a_death_are_not_read_again(
     assert answer.code == 0, answer.out
     assert statuses(answer)[0] == ("skipped", 0)
     assert made.rows == [(1, 1), (2, 1), (3, 1), (4, 1)]
+    assert [entry.why for entry in made.feed.entries][-5:] == ["replay", "abandon", *["replay"] * 3]
