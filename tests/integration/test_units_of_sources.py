@@ -266,6 +266,19 @@ class TestAFunction:
         )
         assert units(feed) == ["a", "b"]
 
+    def test_values_of_numpy_and_pandas_are_those_of_python(self, tmp_path: Path) -> None:
+        feed = self._flow(
+            tmp_path,
+            """
+            import numpy as np
+            import pandas as pd
+
+            def members(request):
+                yield from [{"u": np.int64(5)}, {"u": pd.NA}, {"u": 5}, {"u": None}]
+            """,
+        )
+        assert units(feed) == [5, None]
+
     def test_one_that_fails_plans_nothing_and_its_line_is_said(self, tmp_path: Path) -> None:
         feed = self._flow(
             tmp_path, 'def members(request):\n    yield {"u": "a"}\n    raise ValueError("no")\n'

@@ -45,7 +45,7 @@ from resources.sources.python.batches import (
 )
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
-from resources.sources.python.values import number_type, of_python, own_array
+from resources.sources.python.values import number_type, of_python, own_array, plain_value
 from resources.sources.schema import check_columns, kinds, pinned_struct, plain
 from resources.staging import Staging
 
@@ -97,14 +97,27 @@ class PythonRows:
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The rows of a call without bounds, in their order."""
-        with closing(self._caller.batches(self._caller.request())) as batches:
+        request = self._caller.request()
+        with closing(self._caller.batches(request)) as batches:
             for batch in batches:
                 if isinstance(batch, list):
-                    yield from batch
+                    for row in batch:
+                        yield self._plain(row, columns, request)
                     continue
                 some = batch.select([name for name in columns if name in batch.column_names])
                 for part in some.to_batches():
                     yield from part.to_pylist()
+
+    def _plain(self, row: Mapping[str, Any], columns: Sequence[str], request: RowRequest) -> dict[str, Any]:
+        try:
+            return {**row, **{name: plain_value(row[name]) for name in columns if name in row}}
+        except ValueError as error:
+            raise self._caller.wrong(
+                SchemaError(
+                    f"expected values that can be compared, found {error}", reason="incompatible_schema"
+                ),
+                request,
+            ) from None
 
     # The schema
 

@@ -89,6 +89,19 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
         )  # whole numbers that no double, or no long holds
 
 
+def plain_value(value: Any) -> Any:
+    """Return a value of NumPy or pandas as one of Python; any other as it is.
+
+    Raises:
+        ValueError: a time has nanoseconds.
+    """
+    if _is_missing(value):
+        return None
+    if _is_time_type(type(value)):
+        return _python_time(value)
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
 def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: bool = False) -> Any:
     """Return an Arrow array as one of a type; arguments and errors as for :func:`of_python`."""
     import pyarrow as pa
