@@ -25,6 +25,7 @@ NAMES = (
     "api_pages",
     "care",
     "replay",
+    "streams",
     "cluster",
 )
 SOAK = "soak"

@@ -86,7 +86,7 @@ class Readings:
         # a square makes few splits large
         made = spark.range(first, first + rows, 1, 2).selectExpr(
             "id",
-            f"CAST(floor(pow(pmod(hash(id, 1), 10000) / 10000D, 2) * {self.splits}) AS int) AS split",
+            f"IF(id % 4 = 0, id DIV 4 % {self.splits}, CAST(floor(pow(pmod(hash(id, 1), 10000) / 10000D, 2) * {self.splits}) AS long)) AS split",
             "pmod(hash(id, 2), 100000) / 100 AS value",
             "pmod(hash(id, 3), 240000000) AS behind",
             f"{base}000000L + (id - {first}) * (600000000L DIV {rows}) AS at",
