@@ -111,6 +111,17 @@ def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_d
     assert (error.code, error.exit_code) == ("versions_gone", 4)
 
 
+@pytest.mark.parametrize("kind", TABLES)
+def test_chunks_on_both_sides_of_one_that_is_passed_over_are_read(make: Any, kind: str) -> None:
+    stream = make(kind, CHUNKS[0], splits=["a", "b"], idle="stall")
+    stream.feed.define(source={"on_change": "skip"})
+    stream.append(*CHUNKS[1])
+    stream.delete(6, beside=True)  # which leaves the row's file as it is
+    stream.append(*CHUNKS[2])
+    stream.feed.load()
+    assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
+
+
 def test_files_that_were_joined_and_vacuumed_before_they_were_read_stop_the_run(make: Any) -> None:
     from deltalake import DeltaTable
 

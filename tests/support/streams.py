@@ -91,8 +91,8 @@ class Stream:
         """Have the source's small files joined, which changes no row."""
         DeltaTable(str(self.source)).optimize.compact()
 
-    def delete(self, id_: int) -> None:
-        """Have a row of the source deleted."""
+    def delete(self, id_: int, *, beside: bool = False) -> None:
+        """Have a row of the source deleted; ``beside``: by a file of its own, where the format can."""
         DeltaTable(str(self.source)).delete(f"id = {id_}")
 
     def clean(self) -> None:
@@ -180,9 +180,13 @@ class IcebergStream(Stream):
         arguments = f"table => '{table.replace('`', '')}', options => map('min-input-files', '2')"
         spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})").collect()
 
-    def delete(self, id_: int) -> None:
-        """Have a row of the source deleted."""
+    def delete(self, id_: int, *, beside: bool = False) -> None:
+        """Have a row of the source deleted; ``beside``: by a file of its own."""
         spark, name = self._opened()
+        if beside:
+            spark.sql(
+                f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+            ).collect()
         spark.sql(f"DELETE FROM {name} WHERE id = {id_}").collect()
 
     def clean(self) -> None:

@@ -50,27 +50,57 @@ def rows_of_appends(
     from pyspark.sql import functions as F
 
     name, frames = catalog.name(spark), list["DataFrame"]()
-    given = [each for each in appended if each.files]
-    for each in [each for each in given if each.whole]:
+    for each in [each for each in appended if each.whole and each.files]:
         rows = spark.read.option("versionAsOf", each.id).table(name)
         frames.append(rows.withColumn(VERSION, F.lit(each.version).cast("long")))
-    rest = [each for each in given if not each.whole]
-    if rest:
-        reader = spark.read.option("end-snapshot-id", rest[-1].id)
-        before = _before(metadata, rest[0])
+    for run in _runs(metadata, appended):
+        reader = spark.read.option("end-snapshot-id", run[-1].id)
+        before = _before(metadata, run[0])
         reader = reader if before is None else reader.option("start-snapshot-id", str(before))
+        if _has_delete_files(metadata, run[0]):
+            frames.append(reader.table(name).withColumn(VERSION, F.lit(run[0].version).cast("long")))
+            continue
         # Iceberg gives values of other columns if Spark reads some of these three and not all, and fails if it asks for rows by their values: so
         # all of them are in one expression, which is never NULL.
         added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
         snapshot = F.coalesce(added, F.lit(0).cast("long"))
         changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
-        told = [(snapshot, each.version) for each in rest for snapshot in _snapshots(metadata, each)]
+        told = [(part.id, each.version) for each in run for part in _parts(metadata, each)]
         versions = F.broadcast(spark.createDataFrame(told, f"{_SNAPSHOT} long, {VERSION} long"))
         frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
     if not frames:
         frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
     found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
     return found.drop(COMMIT_COLUMN) if owns_commit_column(metadata) else found
+
+
+def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appended]]:
+    """What is read at once: versions between which none changes rows. Beside files of deletes Iceberg tells no changes: such versions are read alone.
+
+    Raises:
+        SourceError: such a version was not made by an append, so that Iceberg does not tell what it has added.
+    """
+    runs: list[list[Appended]] = [[]]
+    for each in appended:
+        if each.changes is not None:
+            runs.append([])
+        elif each.files and not each.whole and _has_delete_files(metadata, each):
+            odd = [part for part in _parts(metadata, each) if part.operation not in ("append", "replace")]
+            if odd:
+                raise SourceError(
+                    f"table {metadata.table_location}: expected snapshot {odd[0].id}, which comes after deletes that are files of their own, to be an"
+                    f" append, found {odd[0].operation}: Iceberg does not tell its rows. Rewrite the deletes (rewrite_data_files with delete-file-threshold 1),"
+                    " then reset the state with --replace",
+                    code="source_changed",
+                )
+            runs += [[each], []]
+        elif each.files and not each.whole:
+            runs[-1].append(each)
+    return [run for run in runs if run]
+
+
+def _has_delete_files(metadata: Metadata, appended: Appended) -> bool:
+    return bool(_commit(metadata, appended).snapshot.count("total-delete-files"))
 
 
 def _above(metadata: Metadata, since: Mark | None) -> Iterator[Snapshot]:
@@ -131,6 +161,6 @@ def _before(metadata: Metadata, appended: Appended) -> int | None:
     return _commit(metadata, appended).follows
 
 
-def _snapshots(metadata: Metadata, appended: Appended) -> list[int]:
+def _parts(metadata: Metadata, appended: Appended) -> tuple[Snapshot, ...]:
     commit = _commit(metadata, appended)
-    return [part.id for part in (*commit.parts, commit.snapshot)]
+    return (*commit.parts, commit.snapshot)
