@@ -45,8 +45,8 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     ordered: list[Column] = []
     unordered: list[Column] = []
     for name, kind in others:
-        (unordered if _has_no_order(kind) else ordered).append(F.col(quoted(name)))
-    as_text = [comparable(name, kind) for name, kind in others if _has_no_order(kind)]
+        (unordered if has_no_order(kind) else ordered).append(F.col(quoted(name)))
+    as_text = [comparable(name, kind) for name, kind in others if has_no_order(kind)]
     place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *as_text])]
     if not place:
         return rows.distinct()
@@ -110,12 +110,13 @@ def comparable(name: str, kind: str) -> Column:
     from pyspark.sql import functions as F
 
     value = F.col(quoted(name))
-    if not _has_no_order(kind):
+    if not has_no_order(kind):
         return value
     return F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND)
 
 
-def _has_no_order(kind: str) -> bool:
+def has_no_order(kind: str) -> bool:
+    """Return whether Spark cannot compare values of a type, given as its simple string."""
     return any(part in kind for part in _NOT_ORDERED)
 
 
@@ -134,7 +135,7 @@ def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
     for name, kind in rows.dtypes:
         if name.lower() in keys:
             columns.append(F.col(quoted(name)))
-        elif _has_no_order(kind):
+        elif has_no_order(kind):
             columns.append(F.col(f"_rest.v{rest}").alias(name))
             rest += 1
         else:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _BYTES_PER_ROW = 100
 """A guess, to choose between two ways to run a small query."""
+_BYTES_PER_STORED_ROW = 50
+"""The same of rows that a table holds as Parquet. A merge of 1,000 rows into an Iceberg table of 100,000 takes 1.3 CPU-seconds of a warm engine as it is,
+and 2.0 if its queries are compiled first."""
 
 
 def slice_rows(
@@ -54,7 +57,7 @@ def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT
     source = _source_bytes(entry, slice_)
     if source is None or entry is None or not run.dataflow.target.merges:
         return source
-    return source + entry.total_rows * _BYTES_PER_ROW
+    return source + entry.total_rows * _BYTES_PER_STORED_ROW
 
 
 def _source_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:

@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
+from resources.deduplication import has_no_order
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
 from resources.sql import quoted
 
@@ -83,8 +84,10 @@ def transformed(
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "merge_keys", target.merge_keys, df)
+    _check_comparable(dataflow, "merge_keys", target.merge_keys, df)
     if target.effective_column is not None:
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
+        _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
         _check_free(dataflow, df)
     return df
 
@@ -142,6 +145,18 @@ def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
             " Name the column otherwise, in sql or at the source",
             code="query",
         )
+
+
+def _check_comparable(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:
+    """Raise if values of a column cannot be compared: a first load would make a table that no later one can find rows in."""
+    wanted = {name.lower() for name in named}
+    for name, kind in df.dtypes if wanted else ():
+        if name.lower() in wanted and has_no_order(kind):
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: target.{key}: expected columns whose values can be compared, found {name} of type {kind}."
+                " Take parts of it, or to_json of it, as a column in sql",
+                code="query",
+            )
 
 
 def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:

@@ -84,6 +84,19 @@ def test_a_reset_that_replaces_leaves_each_key_once(tmp_path: Path, engine: Spar
     assert feed.rows("id", "value") == [(1, "b")]
 
 
+def test_keys_whose_values_cannot_be_compared_are_refused_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = _files(tmp_path, engine, sql="SELECT map('a', id) AS id, value FROM input")
+    feed.put("a.ndjson", _change(1, "a"))
+    error = feed.run().error
+    assert isinstance(error, ConfigurationError)
+    assert (
+        "expected columns whose values can be compared, found id of type map<string,bigint>" in error.message
+    )
+    assert (feed.newest, feed.open_intent) == (None, None)
+
+
 def test_keys_that_the_rows_do_not_have_are_refused_before_anything_is_begun(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
