@@ -96,7 +96,7 @@ def export(context: Context, name: str) -> None:
     """Print all entries as JSON lines for `state import`, oldest first."""
     context.dataflows([name])
     for line in exported(build_platform(context.project).log, name):
-        click.echo(line)
+        click.echo(line, file=context.results)
 
 
 @command.command("reset")
