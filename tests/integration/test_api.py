@@ -361,7 +361,7 @@ def test_a_schema_is_inferred_from_windows_that_are_asked_for_one_by_one(
     server.rows = [row(3, 3, unit="b")]
     assert feed.run(now=instant("2026-01-04")).error is None
     assert feed.ids == [3]
-    asked = {(since[:10], until[:10]) for since, until in server.asked("since", "until")}
+    asked = {tuple((text or "")[:10] for text in bounds) for bounds in server.asked("since", "until")}
     assert asked == {("2026-01-01", "2026-01-02"), ("2026-01-02", "2026-01-03"), ("2026-01-03", "2026-01-04")}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from resources.spark import SparkEngine
 from tests.support.feed import Answer, Feed
 from tests.support.window_feed import Windows, event, on_lake, watermark
 
-UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+UPSERT: Mapping[str, Any] = {"load": "merge_upsert", "merge_keys": ["id"]}
 OVERWRITE = {"load": "merge_overwrite", "merge_keys": ["id"]}
 DAYS = ("--start", "2026-01-02", "--end", "2026-01-04")
 BEFORE = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]

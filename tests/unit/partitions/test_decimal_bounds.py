@@ -21,8 +21,8 @@ BOUNDS = (
 def test_a_range_means_the_same_rows(
     lower: Decimal | int | None, upper: Decimal | int, above: bool, below: bool, swap: bool
 ) -> None:
-    bounds = (upper, lower) if swap else (lower, upper)
-    asked = Between("v", *bounds, lower_inclusive=above, upper_inclusive=below)
+    low, high = (upper, lower) if swap else (lower, upper)
+    asked = Between("v", low, high, lower_inclusive=above, upper_inclusive=below)
     made = within(asked, {"v": TENTHS})
     assert [matches(made, {"v": value}) for value in HELD] == [matches(asked, {"v": value}) for value in HELD]
     assert isinstance(made, Between)

@@ -71,7 +71,7 @@ def files_of(paths: Sequence[str], most: int, split: Sequence[str], before: Any)
 
 def test_folders_that_name_the_split_take_turns() -> None:
     paths = [f"d={split}/{number}" for split in "abc" for number in range(4 if split == "a" else 2)]
-    by_partition = {"paths": {}, "closed_before": None}
+    by_partition: dict[str, Any] = {"paths": {}, "closed_before": None}
     assert files_of(paths, 3, ["d"], by_partition) == [
         ["d=a/0", "d=b/0", "d=c/0"],
         ["d=a/1", "d=b/1", "d=c/1"],
