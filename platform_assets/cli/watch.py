@@ -274,7 +274,8 @@ class Watch:
             lineage = self._runner.platform.lineage
             self._woken |= {below for below in self._flows if name in lineage.upstream_dataflows(below)}
         if self.context.as_json:
-            click.echo(self._project.hide(json.dumps(outcome.as_json(), allow_nan=False)))
+            line = self._project.hide(json.dumps(outcome.as_json(), allow_nan=False))
+            click.echo(line, file=self.context.results)
         elif outcome.error is None:
             self._said.pop(name, None)
             print_outcome(self.context, outcome)

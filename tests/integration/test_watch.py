@@ -26,8 +26,8 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def watching(feed: Feed, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The process, as long as the block runs; it must end by itself when it is asked to."""
+def watching(feed: Feed, *arguments: str, told: list[str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """The process, as long as the block runs; it must end by itself when it is asked to. ``told`` gets the status of each run that it has told."""
     process = feed.start("watch", "--every", "0.3", *arguments)
     try:
         until(lambda: process.poll() is not None or _listens(feed))
@@ -36,11 +36,13 @@ def watching(feed: Feed, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            _, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
     assert process.returncode == 0, err
+    if told is not None:
+        told += [json.loads(line)["status"] for line in out.splitlines()]
 
 
 def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
@@ -73,7 +75,8 @@ def short(make_feed: MakeFeed) -> Feed:
 
 def test_arrivals(short: Feed) -> None:
     """What arrives is loaded and shown in Dagster; one run for each arrival, and none for nothing."""
-    with watching(short):
+    told: list[str] = []
+    with watching(short, told=told):
         short.put("2.ndjson", 2)
         until(lambda: [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS])
         assert short.ids == [1, 2]
@@ -81,6 +84,7 @@ def test_arrivals(short: Feed) -> None:
         until(lambda: short.ids == [1, 2, 3])
         time.sleep(1)  # looks that find nothing
     assert [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS] * 2
+    assert told == ["committed"] * 2  # a line of JSON for each, and nothing else on stdout
     with DagsterInstance.from_config(str(short.folder / ".strandline" / "dagster")) as instance:
         event = instance.get_latest_materialization_event(AssetKey(["bronze", NAME]))
         assert event is not None
