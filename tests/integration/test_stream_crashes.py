@@ -43,6 +43,9 @@ STEPS: dict[tuple[str, int], str] = {
 }
 """Where the second epoch's run is killed."""
 
+PAIRS = list(zip(list(STEPS)[::2], list(STEPS)[1::2], strict=True))
+"""Each step once: a run is killed at the first, the one that goes on with its work at the second."""
+
 
 def made(folder: Path, engine: SparkEngine, settings: Any = ({}, {}), format_: str = "delta") -> FileStream:
     """A stream that has loaded its first epoch, and has two more to load."""
@@ -62,10 +65,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> File
     return made(tmp_path_factory.mktemp("begun") / "project", engine)
 
 
-def crash_cell(stream: FileStream, step: str, occurrence: int) -> str:
-    """Kill a run there, kill the next as it sets its first rows aside, run again, and look."""
-    crash(stream.feed, step, occurrence)
-    crash(stream.feed, Step.SET_ASIDE)
+def crash_cell(
+    stream: FileStream, first: tuple[str, int], second: tuple[str, int] = (Step.SET_ASIDE, 1)
+) -> str:
+    """Kill a run there, kill the next as it sets its first rows aside or at another step, run again, and look."""
+    crash(stream.feed, *first)
+    crash(stream.feed, *second)
     outcome = stream.feed.load()
     expected = plainly(stream.written, 5, ["a", "b"])
     assert tuple(stream.places().values()) == expected[:4]
@@ -83,12 +88,12 @@ def crash_cell(stream: FileStream, step: str, occurrence: int) -> str:
 
 
 @pytest.mark.each_case
-@pytest.mark.parametrize(("step", "occurrence"), STEPS)
+@pytest.mark.parametrize("steps", PAIRS, ids=lambda steps: " then ".join(STEPS[step] for step in steps))
 def test_runs_killed_twice_leave_each_row_in_one_place(
-    begun: FileStream, tmp_path: Path, step: str, occurrence: int
+    begun: FileStream, tmp_path: Path, steps: tuple[tuple[str, int], tuple[str, int]]
 ) -> None:
     stream = FileStream(begun.feed.copy(tmp_path / "project"), list(begun.written))
-    crash_cell(stream, step, occurrence)
+    crash_cell(stream, *steps)
 
 
 @pytest.mark.s3
@@ -96,7 +101,7 @@ def test_runs_killed_twice_leave_each_row_in_one_place(
 def test_runs_killed_twice_leave_each_row_in_one_place_with_the_state_on_s3(
     tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
 ) -> None:
-    crash_cell(made(tmp_path / "project", engine, settings), Step.SET_ASIDE, 2)
+    crash_cell(made(tmp_path / "project", engine, settings), (Step.SET_ASIDE, 2))
 
 
 @pytest.mark.postgres
@@ -104,7 +109,7 @@ def test_runs_killed_twice_leave_each_row_in_one_place_with_the_state_on_s3(
 def test_runs_killed_twice_leave_each_row_in_one_place_with_the_state_in_postgresql(
     tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
 ) -> None:
-    crash_cell(made(tmp_path / "project", engine, settings), Step.WRITTEN, 1)
+    crash_cell(made(tmp_path / "project", engine, settings), (Step.WRITTEN, 1))
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +134,7 @@ def test_matrix_of_streams(
     occurrence: int,
 ) -> None:
     stream = made(tmp_path / "project", engine, settings)
-    report[step, occurrence, store] = crash_cell(stream, step, occurrence)
+    report[step, occurrence, store] = crash_cell(stream, (step, occurrence))
 
 
 @pytest.mark.full
@@ -138,7 +143,7 @@ def test_matrix_of_streams(
 def test_matrix_of_streams_into_iceberg(
     tmp_path: Path, engine: SparkEngine, step: str, occurrence: int
 ) -> None:
-    crash_cell(made(tmp_path / "project", engine, format_="iceberg"), step, occurrence)
+    crash_cell(made(tmp_path / "project", engine, format_="iceberg"), (step, occurrence))
 
 
 def _written(cells: dict[tuple[str, int, str], str]) -> str:
