@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ from tests.support.http import serving
 from tests.support.jvmless import JvmlessEngine
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
+
+# Servers are started as another user, by a fork. gRPC's own handlers of a fork run threads in the child, which may crash before it becomes the server.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
 # A shell in the background hands down that SIGINT is ignored, Dagster gives SIGTERM the handler of SIGINT, and a server that is started
 # with both ignored cannot be stopped politely.

@@ -282,7 +282,7 @@ def page_shows(url: str, *texts: str, image: str | None = None) -> None:
         page = browser.new_page(viewport={"width": 1500, "height": 1300})
         page.goto(url, timeout=120_000)
         try:
-            page.wait_for_function(all_there, arg=list(texts), timeout=120_000)
+            page.wait_for_function(all_there, arg=list(texts), timeout=200_000)
             if image is not None:
                 drawn = "name => (document.querySelector(`img[alt=${name}]`)?.naturalWidth ?? 0) > 0"
                 page.wait_for_function(drawn, arg=image, timeout=120_000)
