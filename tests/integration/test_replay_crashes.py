@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.spark import SparkEngine
-from tests.integration.test_crash_matrix import settings, store
+from tests.integration.test_crash_matrix import STORES, settings, store
 from tests.integration.test_promote import AFTER, BEFORE, NOW, loaded, row, rows
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import at
@@ -86,24 +86,31 @@ def test_matrix_of_replays(
     assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
 
 
+def _part_cells() -> list[Any]:
+    """Each step of files and of windows in one half of the places: of two neighbouring steps, and of files and windows, one half each."""
+    places = [("delta", store) for store in STORES] + [("iceberg", "folder"), ("parquet", "folder")]
+    return [
+        pytest.param(
+            *step, kind, form, *getattr(store, "values", (store,)), marks=getattr(store, "marks", ())
+        )
+        for number, step in enumerate(_PARTS)
+        for second, kind in enumerate(("files", "windows"))
+        for third, (form, store) in enumerate(places)
+        if (number + second + third) % 2 == 0
+    ]
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
-@pytest.mark.parametrize("kind", ["files", "windows"])
-@pytest.mark.parametrize(("command", "folder"), _PARTS)
+@pytest.mark.parametrize(("command", "folder", "kind", "form", "store"), _part_cells(), indirect=["store"])
 def test_matrix_of_replays_aside_of_files_and_windows(
     tmp_path: Path,
     engine: SparkEngine,
-    store: str,
     settings: tuple[dict[str, Any], dict[str, str]],
     command: str,
     folder: str,
     kind: str,
     form: str,
 ) -> None:
-    if store != "folder" and form != "delta":
-        pytest.skip(
-            "the log does not know the table's format: each store with one, each format with one store"
-        )
     parts = Files(tmp_path, engine, form, settings) if kind == "files" else Days(tmp_path, engine, form, settings)  # fmt: skip
     feed = parts.feed
     aside = ("replay", feed.name, *parts.range, "--into", TABLE)
@@ -180,7 +187,7 @@ def _written() -> str:
         lines += _table(command, cells)
     lines += [
         "",
-        "The same of files and windows, whose replay is one aside, on Delta over all stores, and with the state in a folder on Iceberg and Parquet tables, too. Promote and drop: as above.",
+        "The same of files and windows, whose replay is one aside, on Delta over all stores, and with the state in a folder on Iceberg and Parquet tables, too, each step in half of these places. Promote and drop: as above.",
     ]
     lines += _table("replay into a table aside", PART_CELLS["replay"])
     return "\n".join(lines) + "\n"

@@ -87,8 +87,12 @@ def crash_cell(
     return str(outcome.status)
 
 
+def _shown(steps: tuple[tuple[str, int], ...]) -> str:
+    return " then ".join(STEPS[step] for step in steps)
+
+
 @pytest.mark.each_case
-@pytest.mark.parametrize("steps", PAIRS, ids=lambda steps: " then ".join(STEPS[step] for step in steps))
+@pytest.mark.parametrize("steps", PAIRS, ids=_shown)
 def test_runs_killed_twice_leave_each_row_in_one_place(
     begun: FileStream, tmp_path: Path, steps: tuple[tuple[str, int], tuple[str, int]]
 ) -> None:
@@ -139,11 +143,11 @@ def test_matrix_of_streams(
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("step", "occurrence"), STEPS)
+@pytest.mark.parametrize("steps", PAIRS, ids=_shown)
 def test_matrix_of_streams_into_iceberg(
-    tmp_path: Path, engine: SparkEngine, step: str, occurrence: int
+    tmp_path: Path, engine: SparkEngine, steps: tuple[tuple[str, int], tuple[str, int]]
 ) -> None:
-    crash_cell(made(tmp_path / "project", engine, format_="iceberg"), (step, occurrence))
+    crash_cell(made(tmp_path / "project", engine, format_="iceberg"), *steps)
 
 
 def _written(cells: dict[tuple[str, int, str], str]) -> str:
