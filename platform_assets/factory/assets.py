@@ -132,13 +132,14 @@ def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> d
         "freshness_policy": freshness,
     }
     yaml = _code_reference(platform.folder / f"dataflows/{dataflow.name}.yaml")
+    kinds = {_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"}
     loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."
     outs = {
         "table": AssetOut(
             key=table_key(dataflow),
             io_manager_key=TABLE_MANAGER,
             description=dataflow.description or loaded,
-            kinds={_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"},
+            kinds=kinds,
             tags=dataflow.tags,
             metadata=_place(dataflow.table, dataflow.target.format, platform)
             | _sharing(dataflow, platform)
@@ -159,9 +160,9 @@ def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> d
             key=asset_key(beside.asset),
             io_manager_key=TABLE_MANAGER,
             description=beside.description,
-            kinds={_ICONS["delta"], "spark"},
+            kinds=kinds,
             tags=dataflow.tags,
-            metadata=_place(beside.table, "delta", platform) | yaml,
+            metadata=_place(beside.table, dataflow.target.format, platform) | yaml,
             **{**common, "freshness_policy": None},
         )
     return outs
