@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any
 
 from dagster import (
@@ -32,6 +31,7 @@ from platform_assets.kinds import profile_of
 from platform_assets.kinds.definitions import HasPartitions
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.project import Project
+from resources.background import in_background
 from resources.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
 
@@ -143,32 +143,21 @@ class Judge:
     """Looks at one dataflow after another, each in a thread of its own: one that does not answer must not keep all others waiting."""
 
     def __init__(self) -> None:
-        self._waits: dict[str, Thread] = {}
+        self._waits: dict[str, Future[list[Alert]]] = {}
 
     def found(self, look: Look, dataflow: Dataflow) -> list[Alert] | None:
         """Return what is wrong with a dataflow; None if that cannot be said now."""
-        if (before := self._waits.get(dataflow.name)) is not None and before.is_alive():
+        if (before := self._waits.get(dataflow.name)) is not None and not before.done():
             return None
-        answers: SimpleQueue[list[Alert] | Exception] = SimpleQueue()
-
-        def judge() -> None:
-            try:
-                answers.put(list(look.found(dataflow)))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
-                answers.put(error)
-
-        thread = Thread(target=judge, name=f"strandline-alerts-{dataflow.name}", daemon=True)
-        thread.start()
+        answer = in_background(lambda: list(look.found(dataflow)), f"strandline-alerts-{dataflow.name}")
+        wait([answer], _PATIENCE)
+        if not answer.done():
+            self._waits[dataflow.name] = answer
+            return None
         try:
-            answer = answers.get(timeout=_PATIENCE)
-        except Empty:
-            self._waits[dataflow.name] = thread
+            return answer.result()
+        except StrandlineError:
             return None
-        if isinstance(answer, StrandlineError):
-            return None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from resources.background import in_background
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation
@@ -15,14 +16,7 @@ _PATIENCE = 20.0
 
 def observed(observation: Observation) -> dict[str, Any]:
     """Return the answer of an observation once its write is over; nothing if it does not come: no row depends on it."""
-    answer: dict[str, Any] = {}
-
-    def ask() -> None:
-        # Whatever fails here, the rows are committed, and the caller knows what to do without the answer.
-        with suppress(Exception):
-            answer.update(observation.get or {})
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    return dict(answer)
+    # Whatever fails here, the rows are committed, and the caller knows what to do without the answer.
+    with suppress(Exception):
+        return dict(in_background(lambda: observation.get, "observation").result(_PATIENCE) or {})
+    return {}

@@ -100,20 +100,21 @@ def test_runs_killed_twice_leave_each_row_in_one_place(
     crash_cell(stream, *steps)
 
 
-@pytest.mark.s3
-@pytest.mark.parametrize("store", ["S3"], indirect=True)
-def test_runs_killed_twice_leave_each_row_in_one_place_with_the_state_on_s3(
-    tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
+@pytest.mark.parametrize(
+    ("store", "step"),
+    [
+        pytest.param("S3", (Step.SET_ASIDE, 2), marks=pytest.mark.s3),
+        pytest.param("PostgreSQL", (Step.WRITTEN, 1), marks=pytest.mark.postgres),
+    ],
+    indirect=["store"],
+)
+def test_runs_killed_twice_leave_each_row_in_one_place_wherever_the_state_is(
+    tmp_path: Path,
+    engine: SparkEngine,
+    settings: tuple[dict[str, Any], dict[str, str]],
+    step: tuple[str, int],
 ) -> None:
-    crash_cell(made(tmp_path / "project", engine, settings), (Step.SET_ASIDE, 2))
-
-
-@pytest.mark.postgres
-@pytest.mark.parametrize("store", ["PostgreSQL"], indirect=True)
-def test_runs_killed_twice_leave_each_row_in_one_place_with_the_state_in_postgresql(
-    tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
-) -> None:
-    crash_cell(made(tmp_path / "project", engine, settings), (Step.WRITTEN, 1))
+    crash_cell(made(tmp_path / "project", engine, settings), step)
 
 
 @pytest.fixture(scope="module")

@@ -171,15 +171,19 @@ def test_two_runs_at_the_same_moment_leave_each_row_once(tmp_path: Path, spark_e
     assert sorted(row[0] for row in stream.rows("id")) == sorted(expected)
 
 
-def test_a_class_of_the_user_keeps_state_and_is_woken_by_the_watermark(stream: Stream) -> None:
-    (stream.folder / "silences.py").write_text(SILENCES)
-    operator = {
+def keeping_state(function: str) -> dict[str, Any]:
+    """The operator of a class of the user."""
+    return {
         "type": "transform_with_state",
-        "function": "silences:Silences",
+        "function": function,
         "group_by": ["device"],
         "output": "device string, n long",
     }
-    stream.define(operators=[operator])
+
+
+def test_a_class_of_the_user_keeps_state_and_is_woken_by_the_watermark(stream: Stream) -> None:
+    (stream.folder / "silences.py").write_text(SILENCES)
+    stream.define(operators=[keeping_state("silences:Silences")])
     assert stream.run().error is None
     assert stream.rows("device", "n") == []
     # another device moves the watermark to 35 s, past the timer of the first at 25 + 5 s
@@ -195,13 +199,7 @@ def test_a_class_of_the_user_keeps_state_and_is_woken_by_the_watermark(stream: S
 def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream) -> None:
     broken = SILENCES.replace("n, last = self.seen.get()", "n, last = self.missing.get()")
     (stream.folder / "silences_broken.py").write_text(broken.replace("if self.seen.exists()", "if True"))
-    operator = {
-        "type": "transform_with_state",
-        "function": "silences_broken:Silences",
-        "group_by": ["device"],
-        "output": "device string, n long",
-    }
-    stream.define(operators=[operator])
+    stream.define(operators=[keeping_state("silences_broken:Silences")])
     error = stream.run().error
     assert error is not None
     assert error.code == "query"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from queue import SimpleQueue
-from threading import Thread
 from typing import NamedTuple
 from urllib.parse import urljoin
 
@@ -16,6 +15,7 @@ from partitions.api.paging import NextLink, PageSeen, PageWalk, PagingError, Pos
 from partitions.api.requests import Request
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
+from resources.background import in_background
 from resources.sources.api.client import Answer, ApiClient
 
 
@@ -59,9 +59,9 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
             asked, position, f"page {walk.number}", lambda answer: _read(source, answer), ignored=ignored
         )
 
-    coming: Callable[[], _Read] | None = None
+    coming: Future[_Read] | None = None
     while (position := walk.position) is not None:
-        number, read = walk.number, coming() if coming else ask(position)
+        number, read = walk.number, coming.result() if coming else ask(position)
         try:
             walk.advance(read.seen)
         except PagingError as error:
@@ -69,28 +69,9 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
                 f"API {source.shown}, behind page {number}: {error}. Nothing of this slice was saved; correct source.paging, or raise max_pages",
                 code="source_paging",
             ) from None
-        coming = _started(partial(ask, walk.position)) if ahead and walk.position else None
+        following = walk.position if ahead else None
+        coming = in_background(partial(ask, following), "next page of an API") if following else None
         yield Page(number, read.document)
-
-
-def _started(ask: Callable[[], _Read]) -> Callable[[], _Read]:
-    """Ask in a thread; return what waits for the answer. A process that ends does not wait for the thread."""
-    answers: SimpleQueue[_Read | Exception] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            answers.put(ask())
-        except Exception as error:  # noqa: BLE001 - raised where the answer is wanted
-            answers.put(error)
-
-    def answer() -> _Read:
-        taken = answers.get()
-        if isinstance(taken, Exception):
-            raise taken
-        return taken
-
-    Thread(target=work, name="next page of an API", daemon=True).start()
-    return answer
 
 
 def _document(source: ApiSource, answer: Answer) -> Document:

@@ -304,7 +304,17 @@ class JdbcRows(PinsColumns):
         return self._load(spark, self._query.columns()).schema
 
     def _times(self, frame: DataFrame, schema: StructType) -> DataFrame:
-        return _times(frame, schema, counted=DIALECTS[self._connection.system].counts_instants)
+        """Times that were sent as text, or as microseconds: an instant's text is in UTC, whatever the session's zone."""
+        from pyspark.sql import functions as F
+
+        known, counted = kinds(schema), DIALECTS[self._connection.system].counts_instants
+        columns = []
+        for name in schema.fieldNames():
+            column = F.col(quoted(name))
+            if known.get(name) == "instant":
+                column = F.timestamp_micros(column) if counted else F.concat(column, F.lit("Z"))
+            columns.append(column.alias(name))
+        return frame.select(*columns)
 
     def _load(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
         """Rows of a query.
@@ -351,17 +361,3 @@ class JdbcRows(PinsColumns):
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options
-
-
-def _times(frame: DataFrame, schema: StructType, *, counted: bool) -> DataFrame:
-    """Times that were sent as text, or as microseconds: an instant's text is in UTC, whatever the session's zone."""
-    from pyspark.sql import functions as F
-
-    known = kinds(schema)
-    columns = []
-    for name in schema.fieldNames():
-        column = F.col(quoted(name))
-        if known.get(name) == "instant":
-            column = F.timestamp_micros(column) if counted else F.concat(column, F.lit("Z"))
-        columns.append(column.alias(name))
-    return frame.select(*columns)
