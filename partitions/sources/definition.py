@@ -99,6 +99,8 @@ class SourceDefinition(Model):
             timed: whether there are windows of time.
             unit_fields: the names of a unit's values.
         """
+        if not timed and not unit_fields:  # one work unit is the whole source: there is nothing to tell
+            return True
         if self.holds_files:  # its rows know their file; which window that was of is not in it
             return False
         columns = self.row_columns

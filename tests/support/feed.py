@@ -118,7 +118,10 @@ class Feed:
     def copy(self, folder: Path) -> Feed:
         """The same dataflow with all that it has, in another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Feed(folder, self.engine, self.definition, self.settings, self.environment, self.name)
+        made = Feed(folder, self.engine, self.definition, self.settings, self.environment, self.name)
+        made.definition = self.definition  # a key that was taken out of the usual ones stays out
+        made._write()
+        return made
 
     @property
     def landing(self) -> Path:
