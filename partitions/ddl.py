@@ -125,6 +125,12 @@ def parse_ddl(text: str) -> list[Column]:
     return columns
 
 
+def column_name(name: str) -> str:
+    """Return a name as DDL has it: in backquotes unless it is a plain one."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    return name if plain else f"`{name.replace('`', '``')}`"
+
+
 def kinds_of(text: str) -> dict[str, Kind]:
     """Return what the columns of a schema hold, of those that can be compared."""
     return {column.name: _KINDS[column.type] for column in parse_ddl(text) if column.type in _KINDS}

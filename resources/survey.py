@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from partitions.ddl import column_name
 from partitions.errors import SourceError
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.listing_bounds import FromBeginning
@@ -111,8 +112,10 @@ def _dataset(
     form = json_form(text) if form == "ndjson" and own == [".json"] else form
     options = _options(form, text, chosen[0])
     names, separator = partition_columns(chosen), str(options.get("sep", ","))
-    codes = _codes(head, separator) if form == "csv" else []
-    columns = [(name, "string" if name in codes else kind) for name, kind in _columns(form, head, separator)]
+    columns, codes = _columns(form, head, separator), []
+    if form == "csv" and columns:
+        codes = _codes(head, separator)
+        columns = [(name, "string" if name in codes else kind) for name, kind in columns]
     return Surveyed(
         folder,
         form,
@@ -148,7 +151,7 @@ def _options(form: str, head: str, path: str) -> dict[str, Option]:
 
 
 def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
-    """The columns of text, as Arrow reads its whole lines; none if they do not read."""
+    """The columns of text, as Arrow reads its whole lines; none if they do not read, or their names do not tell them apart."""
     import pyarrow as pa
     from pyarrow import csv
     from pyarrow import json as arrow_json
@@ -164,7 +167,11 @@ def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
             table = pa.Table.from_pylist(document if isinstance(document, list) else [document])
         else:
             return []
-        return [(column.name, _type(column.type)) for column in table.schema]
+        names = table.schema.names
+        if all(name and name.isprintable() for name in names) and len(
+            {name.lower() for name in names}
+        ) == len(names):
+            return [(column.name, _type(column.type)) for column in table.schema]
     return []
 
 
@@ -209,5 +216,5 @@ def _type(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"array<{_type(kind.value_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'`{each.name}`: {_type(each.type)}' for each in kind)}>"
+        return f"struct<{', '.join(f'{column_name(each.name)}: {_type(each.type)}' for each in kind)}>"
     return "string"

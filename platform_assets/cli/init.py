@@ -14,6 +14,7 @@ from platform_assets.scaffold.new_project import (
     LANDING,
     TEMPLATES,
     dataflow_name,
+    distinct,
     project_files,
     template,
     write_new,
@@ -84,11 +85,14 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
             f"--name: expected one dataset at {files}, found {len(seen)}: {below}; leave --name out"
         )
     fallback = dataflow_name(place.url.rstrip("/").rpartition("/")[2], "files")
+    names = [name] if name else distinct(dataflow_name(each.folder or fallback, fallback) for each in seen)
+    for flow, each in zip(names, seen, strict=True):
+        if each.skipped:
+            endings = ", ".join(f"{count} {ending}" for ending, count in each.skipped.items())
+            click.echo(f"{flow}: reads {each.form}; skipped, by their endings: {endings}", err=True)
     return {
-        name or (dataflow_name(each.folder, fallback) if each.folder else fallback): draft(
-            each, _path(place.child(each.folder) if each.folder else place, folder), today
-        )
-        for each in seen
+        flow: draft(each, _path(place.child(each.folder) if each.folder else place, folder), today)
+        for flow, each in zip(names, seen, strict=True)
     }
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from datetime import date
 
+from partitions.ddl import column_name
 from partitions.plan import counted
 from resources.survey import Surveyed
 
@@ -50,9 +51,9 @@ def _schema(seen: Surveyed) -> list[str]:
     if not seen.columns:
         return []
     columns = [*((name, "string" if name not in seen.dated else "date") for name in seen.partitions)]
-    columns += [column for column in seen.columns if column[0] not in seen.partitions]
-    text = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns)
-    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    folders = {name.lower() for name in seen.partitions}
+    columns += [column for column in seen.columns if column[0].lower() not in folders]
+    wrapped = _wrapped([f"{column_name(name)} {kind}" for name, kind in columns])
     if seen.codes:
         return [
             f"  # Declared, since {', '.join(seen.codes)} would lose zeros as a number. The types are those of the first file's beginning.",
@@ -80,8 +81,16 @@ def _tracking(seen: Surveyed) -> list[str]:
     ]
 
 
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+def _wrapped(columns: Sequence[str]) -> list[str]:
+    """Return a schema in lines that break between columns only: a name may hold spaces, and the fold of a line is one of them."""
+    lines = [""]
+    for number, column in enumerate(columns):
+        part = column if number == len(columns) - 1 else f"{column},"
+        if lines[-1] and len(lines[-1]) + 1 + len(part) > _WIDTH:
+            lines.append(part)
+        else:
+            lines[-1] = f"{lines[-1]} {part}".lstrip()
+    return lines
 
 
 def _text(value: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from pathlib import Path
 
 from platform_assets.installation import INSTALLED
@@ -88,5 +90,15 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 def dataflow_name(text: str, fallback: str) -> str:
     """Return a text as the name of a dataflow."""
-    name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
+    bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    name = re.sub(r"[^a-z0-9_]+", "_", bare.lower()).strip("_")
     return name if re.match(r"[a-z]", name) else fallback
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return names in their order, each with a number behind it if it is taken: two folders can have one name once they are spelt as names."""
+    found: list[str] = []
+    for name in names:
+        spellings = chain([name], (f"{name}_{number}" for number in count(2)))
+        found.append(next(each for each in spellings if each not in found))
+    return found

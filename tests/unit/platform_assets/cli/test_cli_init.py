@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from partitions.dataflow import Dataflow
+from partitions.ddl import parse_ddl
 from partitions.path.definition import PathWatermark
 from partitions.sources import FilesSource
 from platform_assets.cli import main
@@ -24,9 +25,9 @@ def call(*words: object) -> tuple[int, str]:
 
 
 def made(*words: object) -> Any:
-    code, output = call("init", *words, "--json")
-    assert code == 0, output
-    return json.loads(output)
+    result = CliRunner().invoke(main.strandline, ["init", *map(str, words), "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 def only(project: Path) -> Dataflow:
@@ -98,6 +99,38 @@ def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
     assert "since plz would lose zeros as a number" in text
 
 
+def test_a_declared_schema_is_valid_whatever_its_names_are(tmp_path: Path) -> None:
+    names = [
+        "näme",
+        "two  spaces",
+        "a`b",
+        "x.y",
+        "from",
+        "1st",
+        "Datum (UTC)",
+        "_under",
+        *(f"long column {n}" for n in range(20)),
+    ]
+    put(
+        tmp_path / "drop",
+        "datum=2024-01-01/1.csv",
+        f"Datum,plz,{','.join(names)}\n1,007{',1' * len(names)}\n",
+    )
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    declared = source(only(tmp_path / "shop")).declared_schema
+    assert declared is not None
+    assert [column.name for column in parse_ddl(declared)] == ["datum", "plz", *names]
+
+
+@pytest.mark.parametrize("header", ["id,id,b", "id,ID,b", "id,,b", '"i\td",a,b'])
+def test_columns_that_their_names_do_not_tell_apart_are_left_to_the_first_run(
+    tmp_path: Path, header: str
+) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", f"{header}\n007,1,2\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).declared_schema is None
+
+
 def test_settings_name_a_database_only_for_a_dataflow_that_reads_one(tmp_path: Path) -> None:
     put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
     made(tmp_path / "files", "--from", tmp_path / "drop")
@@ -107,14 +140,14 @@ def test_settings_name_a_database_only_for_a_dataflow_that_reads_one(tmp_path: P
 
 
 def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "date=2024-01-01/1.json", '{"id": 1, "tags": ["a"], "at": {"the place": 1.5}}\n')
+    put(tmp_path / "drop", "date=2024-01-01/1.json", '{"id": 1, "tags": ["a"], "at": {"the `place": 1.5}}\n')
     made(tmp_path / "shop", "--from", tmp_path / "drop")
     file = tmp_path / "shop/dataflows/drop.yaml"
     file.write_text(
         re.sub(r"^  # (schema: >-\n)  #( .*\n)", r"  \1   \2", file.read_text(), flags=re.MULTILINE)
     )
     flow = only(tmp_path / "shop")
-    assert source(flow).schema_ == "date date, id long, tags array<string>, at struct<`the place`: double>"
+    assert source(flow).schema_ == "date date, id long, tags array<string>, at struct<`the ``place`: double>"
     assert source(flow).format == "ndjson"
     assert flow.target.partition_by == ("date",)
 
@@ -148,6 +181,35 @@ def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> Non
     assert loaded.errors == []
     assert source(loaded.dataflows["books"]).options == {"rowTag": "book"}
     assert source(loaded.dataflows["web_orders"]).path == "../drop/Web Orders"
+
+
+def test_folders_with_one_name_once_they_are_spelt_as_names_are_dataflows_of_their_own(
+    tmp_path: Path,
+) -> None:
+    for folder in ("Orders", "orders", "or-ders", "or ders"):
+        put(tmp_path / "drop", f"{folder}/2024-01-01.csv", "a,b\n1,2\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    loaded = load_project(tmp_path / "shop", environment={})
+    assert loaded.errors == []
+    assert {name: source(flow).path for name, flow in loaded.dataflows.items()} == {
+        "orders": "../drop/Orders",
+        "orders_2": "../drop/orders",
+        "or_ders": "../drop/or ders",
+        "or_ders_2": "../drop/or-ders",
+    }
+
+
+def test_a_name_is_spelt_without_its_accents(tmp_path: Path) -> None:
+    put(tmp_path / "Übersicht Köln", "2024-01-01.csv", "a,b\n1,2\n")
+    assert made(tmp_path / "shop", "--from", tmp_path / "Übersicht Köln")["dataflows"] == ["ubersicht_koln"]
+
+
+def test_files_that_are_skipped_for_their_endings_are_told_of(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
+    put(tmp_path / "drop", "2024-01-02.csv", "a,b\n1,2\n")
+    put(tmp_path / "drop", "2024-01-01.ndjson", '{"a": 1}\n')
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, "drop: reads csv; skipped, by their endings: 1 .ndjson\n" in output) == (0, True), output
 
 
 def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
