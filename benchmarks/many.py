@@ -20,6 +20,7 @@ from dagster._core.scheduler.instigation import TickData, TickStatus
 from benchmarks.landing import name, pretend_loaded, project
 from benchmarks.measure import CHECKOUT, report
 from platform_assets.dagster_home import dagster_home
+from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.groups import MOST_ALONE, MOST_TOGETHER, grouped
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.kinds.path.arrivals import files_sensor
@@ -44,6 +45,7 @@ def run() -> None:
         [{"process": what, "cores": used} for what, used in cores.items()],
         [
             f"{COUNT:,} dataflows with nothing new, sensors every 30 s: {sum(cores.values()):.2f} cores (aim: at most 0.5)",
+            f"a look of the alerts: {_alerts():.2f} s of CPU each minute",
             f"Dagster's storage grows by {stored / 2**20:.0f} MiB a day (simulated ticks); ticks that found nothing are kept for 3 days",
         ],
     )
@@ -100,6 +102,23 @@ def _stored_by_a_day() -> int:
                     if clock[0] >= group.looked + group.interval:
                         group.tick(clock[0])
             return _stored(here) - before
+
+
+def _alerts() -> float:
+    """Return the processor's seconds of a look of the alerts at all dataflows, of which Dagster knows nothing new."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = project(Path(folder))
+        _many(here, COUNT)
+        (here / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}}\n")
+        loaded = load_project(here, environment={"HOOK": "http://127.0.0.1:1/"})
+        sensor = alerts_sensor(loaded, build_platform(loaded))
+        assert sensor is not None
+        with DagsterInstance.from_config(str(dagster_home(here, {}))) as instance:
+            for _ in range(2):  # the first one asks for each dataflow
+                begun = time.process_time()
+                sensor(build_sensor_context(instance=instance))
+                used = time.process_time() - begun
+        return used
 
 
 def _first_groups(here: Path, clock: Callable[[], float]) -> list[SensorDefinition]:

@@ -7,9 +7,9 @@ keeps (DAGSTER_HOME).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,59 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun, RunRecord
 
 
+_OVERLAP, _HOLDS = timedelta(minutes=5), timedelta(hours=1)
+"""How far clocks of machines with runs may be apart, and how long it holds what one question has told, in case that they are further apart."""
+
+
+class RunsThatWentWell:
+    """Dataflows whose newest run in Dagster succeeded, or that have none, from look to look: one question tells which of them had a run since."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._names: set[str] = set()
+        self._forgotten = self._asked = datetime.min.replace(tzinfo=UTC)
+
+    def look(self, dagster: DagsterInstance, dataflows: Iterable[str]) -> None:
+        """Ask which of some dataflows had a run since the last look; those are not known to have gone well any more."""
+        from dagster import RunsFilter
+
+        from resources.reporting import DATAFLOW_TAG
+
+        before, self._asked = self._asked, datetime.now(UTC)
+        if not timedelta() <= self._asked - self._forgotten < _HOLDS:
+            self._names, self._forgotten = set(), self._asked
+        if self._names:
+            since = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, updated_after=before - _OVERLAP)
+            self._names -= {
+                record.dagster_run.tags[DATAFLOW_TAG] for record in dagster.get_run_records(since)
+            }
+
+    def add(self, dataflow: str) -> None:
+        """Take note of a dataflow whose newest run went well."""
+        self._names.add(dataflow)
+
+    def __contains__(self, dataflow: str) -> bool:
+        """Return whether nothing is to be asked of this dataflow."""
+        return dataflow in self._names
+
+
 class Attempts:
     """Answers for each dataflow, with one or two reads of the log and one or two questions to Dagster."""
 
-    def __init__(self, log: WatermarkLog, dagster: DagsterInstance | None = None) -> None:
-        """Use a log, and Dagster if it keeps its runs."""
-        self._log, self._dagster = log, dagster
+    def __init__(
+        self,
+        log: WatermarkLog,
+        dagster: DagsterInstance | None = None,
+        well: RunsThatWentWell | None = None,
+    ) -> None:
+        """Use a log, and Dagster if it keeps its runs.
+
+        Args:
+            log: with the notes.
+            dagster: with the runs.
+            well: what is known from looks before.
+        """
+        self._log, self._dagster, self._well = log, dagster, well or RunsThatWentWell()
 
     def last(self, dataflow: str, entry: Entry | None) -> Attempt | None:
         """Return the newest attempt of these sources; None if there was none.
@@ -61,18 +108,17 @@ class Attempts:
 
     def _kept(self, dataflow: str, noted: Attempt | None) -> Attempt | None:
         """Return the attempt of Dagster's newest run if it has not succeeded, or not yet; None if it has a note, which says more."""
-        if self._dagster is None:
+        if self._dagster is None or dataflow in self._well:
             return None
         from dagster import RunsFilter
 
         from resources.reporting import DATAFLOW_TAG
 
         records = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
-        if (
-            not records
-            or records[0].dagster_run.is_success
-            or (noted and records[0].dagster_run.run_id == noted.run_id)
-        ):
+        if not records or records[0].dagster_run.is_success:
+            self._well.add(dataflow)
+            return None
+        if noted and records[0].dagster_run.run_id == noted.run_id:
             return None
         return self._attempt_of(dataflow, records[0], noted)
 

@@ -25,7 +25,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, in_one_line
 from partitions.plan import counted
 from partitions.window.ledger import GROWS
-from platform_assets.cli.attempts import Attempts
+from platform_assets.cli.attempts import Attempts, RunsThatWentWell
 from platform_assets.factory.sensors import Clock
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.definitions import HasPartitions
@@ -62,12 +62,14 @@ class Look:
         on: what people are told of.
         instance: Dagster's, which knows runs that died.
         now: of the look.
+        well: what looks before have told of Dagster's runs.
     """
 
     platform: Platform
     on: Sequence[Condition]
     instance: DagsterInstance
     now: datetime
+    well: RunsThatWentWell = field(default_factory=RunsThatWentWell)
 
     def found(self, dataflow: Dataflow) -> Iterator[Alert]:
         """Yield what is wrong with a dataflow.
@@ -98,7 +100,7 @@ class Look:
         ]
 
     def _failed(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        attempt = Attempts(self.platform.log, self.instance).last(dataflow.name, entry)
+        attempt = Attempts(self.platform.log, self.instance, self.well).last(dataflow.name, entry)
         if attempt is None or attempt.status not in _BAD:
             return None
         error = attempt.error or {}
@@ -203,7 +205,8 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     settings = project.settings.alerts if project.valid_settings else None
     if settings is None:
         return None
-    on, flows, judge = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name), Judge()
+    on, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
+    judge, well = Judge(), RunsThatWentWell()
 
     @sensor(
         name=NAME,
@@ -214,7 +217,9 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     def tick(context: SensorEvaluationContext) -> SensorResult:
         cursor, seconds = Cursor.read(context.cursor), clock()
         begun, now = time.monotonic(), datetime.fromtimestamp(seconds, UTC)
-        look = Look(platform, on, context.instance, now)
+        if "failed" in on:
+            well.look(context.instance, project.dataflows)
+        look = Look(platform, on, context.instance, now, well)
         found, judged = look.broken(project), [*project.broken]
         left = [flow for flow in flows if flow.name >= cursor.resume]
         looked_at = len(left)

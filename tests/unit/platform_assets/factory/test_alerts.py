@@ -12,7 +12,8 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from dagster import DagsterInstance, SensorResult, SkipReason, build_sensor_context
+from dagster import DagsterInstance, DagsterRunStatus, SensorResult, SkipReason, build_sensor_context
+from dagster._core.test_utils import create_run_for_test
 
 from partitions.alerts import APART, TOLD, Alert, News
 from partitions.errors import StrandlineError
@@ -22,6 +23,7 @@ from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.attempts import note_attempt
 from resources.loop.outcome import Outcome
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import following
 
 FLOW = """\
@@ -198,6 +200,32 @@ def test_what_begins_and_ends_within_minutes_is_told_together_or_not_at_all(
     assert 0 < len(receiver.taken) <= 12
     told = [(bool(post["began"]), bool(post["ended"])) for post in receiver.taken]
     assert all(before != after for before, after in pairwise(told))
+
+
+def test_dagster_is_asked_once_a_look_for_all_dataflows_that_were_well_and_a_later_failure_is_told(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(tmp_path / "shop", receiver)
+    for name in ("customers", "visits"):
+        (watch.folder / f"dataflows/{name}.yaml").write_text(FLOW)
+    watch.reload(receiver)
+    questions: list[Any] = []
+    ask = watch.dagster.get_run_records
+
+    def asked(*arguments: Any, **more: Any) -> Any:
+        questions.append(arguments)
+        return ask(*arguments, **more)
+
+    monkeypatch.setattr(watch.dagster, "get_run_records", asked)
+    create_run_for_test(watch.dagster, status=DagsterRunStatus.SUCCESS, tags={DATAFLOW_TAG: "visits"})
+    watch.tick()
+    assert len(questions) == 3
+    watch.tick()
+    watch.tick()
+    assert len(questions) == 5 + 2  # the run of visits began within the last minutes
+    create_run_for_test(watch.dagster, status=DagsterRunStatus.FAILURE, tags={DATAFLOW_TAG: "customers"})
+    watch.tick()
+    assert [alert["dataflow"] for told in receiver.taken for alert in told["began"]] == ["customers"]
 
 
 def test_a_clock_that_was_put_back_keeps_no_message(watch: Watch, receiver: Receiver) -> None:
