@@ -9,6 +9,9 @@ from pathlib import Path
 PACKAGE = __name__.rpartition(".")[0]
 """The name under which this layer is imported: ``platform_assets``, or ``strandline.platform_assets``."""
 
+SETTINGS, DATAFLOWS = "platform.yaml", "dataflows"
+"""What a project's folder holds: one of them, or both."""
+
 INSTALLED = PACKAGE != "platform_assets"
 """Whether the code comes from a wheel, and not from a checkout."""
 
@@ -17,8 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def default_project() -> Path:
-    """Return the project of calls that name none: the checkout's own, or the working folder if the code is installed."""
-    return Path.cwd() if INSTALLED else ROOT / "platform_assets"
+    """Return the project of calls that name none: the working folder; in a checkout its own, if the working folder is none."""
+    here = Path.cwd()
+    return here if INSTALLED or is_project(here) else ROOT / "platform_assets"
+
+
+def is_project(folder: Path) -> bool:
+    """Return whether a folder holds a project's settings or dataflows."""
+    return any((folder / name).exists() for name in (SETTINGS, "platform.yml", DATAFLOWS))
 
 
 def working_folder(project: Path) -> Path:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from partitions.plan import Plan, Skip, counted
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.event_time import EventTime
 from partitions.stream.inputs import Input
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
@@ -52,8 +53,7 @@ def plan(
         else "there is no new input"
     )
     if state.open_from is not None:
-        at = state.open_from.isoformat() if isinstance(state.open_from, datetime) else f"{state.open_from:,}"
-        why += f"; windows are open from {at} on, and {counted(state.buffered, 'row')} buffered"
+        why += f"; windows are open from {_in_words(state.open_from)} on, and {counted(state.buffered, 'row')} buffered"
     rest = len(inputs) - len(taken)
     skips = [*_skips(definition, state), *held_back]
     if rest:
@@ -77,4 +77,17 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
         Skip(f"split {name}", f"is idle: it had no rows for {counted(known[name].idle, 'epoch')}")
         for name in idle
     ]
+    awake = {name: split.watermark for name, split in known.items() if name not in idle}
+    if state.buffered and state.value is not None and state.value in awake.values():
+        slowest = min(name for name, at in awake.items() if at == state.value)
+        skips.append(
+            Skip(
+                f"split {slowest}" if slowest else "newer rows",
+                f"is the slowest: the global watermark stands with it at {_in_words(state.value)}",
+            )
+        )
     return skips
+
+
+def _in_words(at: EventTime) -> str:
+    return at.isoformat() if isinstance(at, datetime) else f"{at:,}"

@@ -27,7 +27,7 @@ COMMANDS = {
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
-    "replay": "Read a range again, chunk by chunk, into a table aside.",
+    "replay": "Read a range again, chunk by chunk, in place or into a table aside.",
     "promote": "Put the rows of a replay aside into the dataflow's own table.",
     "drop": "Remove a replay aside.",
     "ledger": "Show what is covered and missing, unit by unit.",

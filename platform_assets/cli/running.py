@@ -235,13 +235,16 @@ def print_outcome(context: Context, outcome: Outcome) -> None:
         outcome.status, "green"
     )
     kind = outcome.newest.kind if outcome.newest else None
-    amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
+    amount, aside = (
+        (PROFILES[kind].outcome_amount(outcome), PROFILES[kind].outcome_aside(outcome))
+        if kind
+        else ("nothing", "")
+    )
     of_amount = f" of {amount}" if amount else ""
     done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
     calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
-    aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
     click.secho(
-        f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
+        f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{f'{aside}, ' if aside else ''}{calls}"
         f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
         fg=color,
     )

@@ -54,7 +54,16 @@ def show(context: Context, name: str, full: bool) -> None:
         else public and public["watermark"],
         "entry": public,
     }
-    context.emit(document, lambda: print_entries([entry] if entry else [], full))
+    lines = (
+        profile.state_lines(flow, entry) if entry and is_its_own and isinstance(profile, HasOwnState) else ()
+    )
+
+    def print_it() -> None:
+        print_entries([entry] if entry else [], full)
+        for line in lines:
+            click.echo(f"  {line}")
+
+    context.emit(document, print_it)
 
 
 @command.command("history")

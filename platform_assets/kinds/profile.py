@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class KindProfile(ABC):
     @abstractmethod
     def outcome_amount(self, outcome: Outcome) -> str:
         """Return how much a run has loaded, in words; "" if its rows say it all."""
+
+    def outcome_aside(self, outcome: Outcome) -> str:
+        """Return how much a run has put aside, in words; "" if nothing."""
+        return f"{counted(outcome.quarantined, 'file')} put in quarantine" if outcome.quarantined else ""
 
     @abstractmethod
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
@@ -164,6 +169,10 @@ class HasOwnState(Protocol):
 
     def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
         """Return the state in the public JSON form: docs/cli.md; ``full``: with all of its parts, however many."""
+        ...
+
+    def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
+        """Return what people see of the state below its entry, a line each."""
         ...
 
 

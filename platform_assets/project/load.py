@@ -10,7 +10,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from platform_assets.installation import default_project
+from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
 from platform_assets.project.checks import (
     check_cycles,
     check_dataflow,
@@ -28,14 +28,12 @@ from platform_assets.project.table_formats import with_format
 PROJECT = "STRANDLINE_PROJECT"
 """The variable with the project folder."""
 
-_SETTINGS, _DATAFLOWS = "platform.yaml", "dataflows"
-
 
 def load_project(folder: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Project:
     """Load a project; errors in its files are part of the result and are not raised.
 
     Args:
-        folder: by default ``STRANDLINE_PROJECT``, else the ``platform_assets`` folder of the checkout, or the working folder if Strandline is installed.
+        folder: by default ``STRANDLINE_PROJECT``, else the working folder; in a checkout its ``platform_assets``, if the working folder is no project.
         environment: what ``{env: NAME}`` refers to, by default the process's.
 
     Raises:
@@ -43,7 +41,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     """
     environment = os.environ if environment is None else environment
     folder = _folder(folder, environment)
-    settings = read_settings(folder / _SETTINGS, environment)
+    settings = read_settings(folder / SETTINGS, environment)
     paths, misplaced = _dataflow_files(folder)
     look_backs = look_backs_of(settings.value)
 
@@ -91,9 +89,9 @@ def _folder(folder: Path | None, environment: Mapping[str, str]) -> Path:
         raise ConfigurationError(
             f"project folder {root}: expected a folder, found {'a file' if root.exists() else 'nothing'}"
         )
-    if not any((root / name).exists() for name in (_SETTINGS, "platform.yml", _DATAFLOWS)):
+    if not is_project(root):
         raise ConfigurationError(
-            f"project folder {root}: expected {_SETTINGS} or {_DATAFLOWS}/*.yaml in it, found neither"
+            f"project folder {root}: expected {SETTINGS} or {DATAFLOWS}/*.yaml in it, found neither"
             f" (`strandline init DIR` makes a project; --project DIR or {PROJECT} names another)"
         )
     return root
@@ -101,16 +99,16 @@ def _folder(folder: Path | None, environment: Mapping[str, str]) -> Path:
 
 def _dataflow_files(folder: Path) -> tuple[list[Path], list[ProjectError]]:
     """Return the files to read, and errors for files that look like dataflows but would be skipped."""
-    top = folder / _DATAFLOWS
+    top = folder / DATAFLOWS
     if top.exists() and not top.is_dir():
-        return [], [ProjectError(_DATAFLOWS, 1, None, "a file", "a folder with one file a dataflow")]
+        return [], [ProjectError(DATAFLOWS, 1, None, "a file", "a folder with one file a dataflow")]
     files = sorted(
         path for path in top.rglob("*") if path.suffix.lower() in (".yaml", ".yml") and not _hidden(path, top)
     )
     good = [path for path in files if path.suffix == ".yaml" and path.parent == top]
     deep = [
         ProjectError(
-            _relative(path, folder), 1, None, "a file in a sub-folder", f"all files in {_DATAFLOWS}/ itself"
+            _relative(path, folder), 1, None, "a file in a sub-folder", f"all files in {DATAFLOWS}/ itself"
         )
         for path in files
         if path.parent != top

@@ -11,7 +11,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
-from partitions.stream.state import StreamState
+from partitions.stream.state import Split, StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from platform_assets.kinds.definitions import KindDefinitions
 
 
-_MOST_SPLITS, _SLOWEST = 1000, 100
+_MOST_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
 
 
 class StreamProfile(KindProfile):
@@ -83,6 +83,33 @@ class StreamProfile(KindProfile):
             },
         }
 
+    def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
+        """Return a line for each split, first those that the global watermark waits for, then the slowest."""
+        state = StreamState.of(entry.state())
+        if isinstance(dataflow.watermark, StructuredStream):
+            return ()
+        definition = dataflow.stream
+        idle_after = definition.idle_after
+
+        def line(name: str, split: Split) -> str:
+            at = (
+                "awaited: no row yet"
+                if split.watermark is None
+                else f"up to {time_in_words(split.watermark)}"
+            )
+            silent = f", no rows for {counted(split.idle, 'epoch')}" if split.idle else ""
+            asleep = f", idle ({definition.idle})" if split.idle >= idle_after else ""
+            return f"split {name or '(all rows)'}: {at}{silent}{asleep}"
+
+        declared = {name: Split() for name in definition.splits if name not in state.splits}
+        found = sorted(
+            {**state.splits, **declared}.items(),
+            key=lambda each: (each[1].watermark is not None, each[1].watermark or 0, each[0]),
+        )
+        rest = len(found) - _LINES
+        more = [f"… and {counted(rest, 'more split')} (--json --full shows all)"] if rest > 0 else []
+        return [*(line(name, split) for name, split in found[:_LINES]), *more]
+
     def entry_amount(self, entry: Entry) -> str:
         """Return how many rows wait after an epoch."""
         return f"{counted(StreamState.of(entry.state()).buffered, 'row')} buffered"
@@ -90,6 +117,15 @@ class StreamProfile(KindProfile):
     def outcome_amount(self, _: Outcome) -> str:
         """Return nothing: rows and epochs are shown for every kind."""
         return ""
+
+    def outcome_aside(self, outcome: Outcome) -> str:
+        """Return how many rows were late or went into quarantine, or how many Spark says that it has dropped."""
+        dropped = sum(batch.dropped_by_watermark for batch in outcome.batches or ())
+        if dropped:
+            return f"{counted(dropped, 'row')} dropped below Spark's watermark"
+        told = [f"{counted(outcome.late, 'late row')}"] if outcome.late else []
+        told += [f"{counted(outcome.quarantined, 'row')} put in quarantine"] if outcome.quarantined else []
+        return ", ".join(told)
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return epoch, global watermark, what became of the rows, and the slowest splits."""

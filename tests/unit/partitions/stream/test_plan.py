@@ -16,7 +16,7 @@ from partitions.stream.definition import StreamWatermark
 from partitions.stream.inputs import Chunk, Files, Versions, files_in_epochs, versions_in_epochs
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice
-from partitions.stream.state import Split, StreamState
+from partitions.stream.state import Segment, Split, StreamState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -135,3 +135,14 @@ def test_epochs_cover_all_versions_with_files_once_and_in_order(
     assert read == sorted(set(read))
     assert {chunk.version for chunk in chunks if chunk.files} <= set(read)
     assert sum(each.counts for each in slices) == bool(slices)
+
+
+def test_while_rows_wait_the_slowest_split_that_is_awake_is_a_skip() -> None:
+    buffer = (Segment("6", 4, 1, 30, 50),)
+    splits = {"a": Split(30), "b": Split(40), "c": Split(10, idle=9)}
+    (idle, slowest) = planned([], StreamState(splits, 30, buffer)).skips
+    assert (idle.what, slowest.what) == ("split c", "split a")
+    assert slowest.why == "is the slowest: the global watermark stands with it at 30"
+    # nothing waits, or for no split
+    assert [skip.what for skip in planned([], StreamState(splits, 30)).skips] == ["split c"]
+    assert [skip.what for skip in planned([], StreamState(splits, 35, buffer)).skips] == ["split c"]

@@ -155,6 +155,18 @@ def test_the_environment_chooses_the_project(make: Make) -> None:
     assert load_project(environment={"STRANDLINE_PROJECT": str(folder)}).folder == folder
 
 
+@pytest.mark.parametrize("held", ["platform.yaml", "dataflows"])
+def test_a_working_folder_that_is_a_project_is_meant_unless_the_environment_names_another(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / held).mkdir() if held == "dataflows" else (tmp_path / "here" / held).touch()
+    monkeypatch.chdir(tmp_path / "here")
+    assert load_project(environment={}).folder == tmp_path / "here"
+    other = make(GOOD).folder
+    assert load_project(environment={"STRANDLINE_PROJECT": str(other)}).folder == other
+
+
 def test_the_default_project_is_the_checkouts_demo_and_is_valid() -> None:
     project = load_project(environment={})
     assert project.errors == []

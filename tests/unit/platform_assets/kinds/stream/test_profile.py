@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 
 from dagster import TableMetadataValue
 
+from partitions.dataflow import Dataflow
+from partitions.sentinels import serialise
+from partitions.stream.state import Split, StreamState
 from platform_assets.kinds.stream.profile import StreamProfile
 from resources.loop.outcome import Outcome
 from resources.streaming.progress import BatchProgress, OperatorProgress
+from resources.watermarks.entry import following
 
 
 def test_batches_of_spark_are_a_table_with_sums_beside_it() -> None:
@@ -32,3 +36,33 @@ def test_batches_of_spark_are_a_table_with_sums_beside_it() -> None:
         },
     ]
     assert (shown["rows_in"], shown["dropped_by_watermark"], shown["state_rows"]) == (15, 4, 3)
+
+
+def test_a_run_says_how_many_rows_sparks_watermark_has_dropped() -> None:
+    late = OperatorProgress("stateStoreSave", 3, 2, 7, 4)
+    batches = [BatchProgress(number, 5, None, (late,)) for number in (0, 1)]
+    assert StreamProfile().outcome_aside(Outcome("flow", None, {}, 0, batches=batches)) == (
+        "8 rows dropped below Spark's watermark"
+    )
+    assert StreamProfile().outcome_aside(Outcome("flow", None, {}, 0, batches=[])) == ""
+
+
+def test_a_state_names_awaited_splits_then_the_slowest_and_how_long_each_has_been_silent() -> None:
+    keys = {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5, "splits": ["a", "new"]}
+    flow = Dataflow.model_validate(
+        {
+            "name": "flow",
+            "source": {"type": "table", "table": "bronze/events"},
+            "watermark": keys,
+            "target": {"load": "append"},
+        }
+    )
+    splits = {"a": Split(1000), "b": Split(20, idle=5), "c": Split(None, idle=1)}
+    state = serialise(StreamState(splits, 1000, epoch=1).watermark())
+    entry = following(None, kind="stream", app_id="a", fingerprint="", why="run", watermark=state, rows=0)
+    assert StreamProfile().state_lines(flow, entry) == [
+        "split c: awaited: no row yet, no rows for 1 epoch",
+        "split new: awaited: no row yet",
+        "split b: up to 20, no rows for 5 epochs, idle (exclude)",
+        "split a: up to 1,000",
+    ]
