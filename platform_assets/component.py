@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 
 from platform_assets.build import build_definitions
 from platform_assets.project import InvalidProject, load_project
+from platform_assets.project.reading import NAME
 from platform_assets.scaffold.new_project import project_files, template, write_new
 
 _OWN = "."
@@ -31,7 +32,11 @@ class FirstDataflow(BaseModel):
     kind: Literal["path", "column", "window"] = Field(
         default="path", description="The kind of watermark of a first dataflow."
     )
-    name: str = Field(default="events", description="The name of that dataflow.")
+    name: str = Field(
+        default="events",
+        pattern=f"^{NAME.pattern}$",
+        description="The name of that dataflow: a small letter, then small letters, digits and _.",
+    )
 
 
 class ProjectScaffolder(Scaffolder[FirstDataflow]):

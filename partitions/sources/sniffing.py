@@ -64,16 +64,18 @@ def row_tag(head: str) -> str | None:
 
 
 def apart(paths: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return the paths by the folder that they are a dataset of: the first one if all have one with a plain name, else "" for all.
+    """Return the paths by the folder that they are a dataset of: the first one if all that a format can read have one with a plain name, else "" for all.
 
-    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets; ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one.
+    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets, also with a ``README.md`` beside the folders, which is of neither;
+    ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one.
     """
-    firsts = [path.partition("/") for path in paths]
-    if not all(slash and _PLAIN.fullmatch(first) for first, slash, _ in firsts):
+    firsts = [(path.partition("/"), format_of_ending(ending_of(path)) is not None) for path in paths]
+    if not all(slash and _PLAIN.fullmatch(first) for (first, slash, _), readable in firsts if readable):
         return {"": paths}
     found: dict[str, list[str]] = {}
-    for first, _, rest in firsts:
-        found.setdefault(first, []).append(rest)
+    for (first, slash, rest), _ in firsts:
+        if slash:
+            found.setdefault(first, []).append(rest)
     return found
 
 

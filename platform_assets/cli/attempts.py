@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from partitions.errors import StrandlineError
 from resources.attempts import Attempt, last_attempt
 from resources.loop import holder
 from resources.watermarks.entry import Entry, Holder
@@ -171,8 +172,8 @@ def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
 
     try:
         opened = instance(project)
-    except Exception as error:  # noqa: BLE001 - without Dagster's runs the states can still be shown
-        click.echo(f"DAGSTER_HOME: its runs cannot be read ({type(error).__name__}: {error})", err=True)
+    except StrandlineError as error:  # without Dagster's runs the states can still be shown
+        click.echo(f"Dagster's runs cannot be read: {error.message}", err=True)
         yield None
         return
     with opened as dagster:

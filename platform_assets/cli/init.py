@@ -10,8 +10,8 @@ import click
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
+from platform_assets.project.reading import NAME
 from platform_assets.scaffold.new_project import (
-    LANDING,
     TEMPLATES,
     dataflow_name,
     distinct,
@@ -37,7 +37,7 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
     """Make a project folder, or add dataflows to one. A file that is there stays as it is."""
     if files is not None and first is not None:
         raise click.UsageError("expected --from or --kind, found both")
-    if name is not None and name != dataflow_name(name, ""):
+    if name is not None and not NAME.fullmatch(name):
         raise ConfigurationError(
             f"--name: expected a small letter, then small letters, digits and _, found {name!r}"
         )
@@ -52,8 +52,6 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
             f"{directory}: expected no dataflow named {taken[0]}, found dataflows/{taken[0]}.yaml; --name gives another name"
         )
     written = write_new(directory, project_files(directory, flows))
-    if any(LANDING in text for text in flows.values()):
-        (directory / "landing").mkdir(exist_ok=True)
     context.folder = directory
     following = [f"strandline plan {' '.join(flows)}", f"strandline run {' '.join(flows)}", "strandline dev"]
     document = {

@@ -56,7 +56,7 @@ def print_plans(context: Context, documents: list[dict[str, Any]]) -> None:
             continue
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
         profile, slices = PROFILES[document["kind"]], document["slices"]
-        for number, described in enumerate(slices[:_SHOWN], 1):
+        for number, described in enumerate(slices[:_SHOWN], (document["state_number"] or 0) + 1):
             click.echo(f"  {profile.plan_line(number, described)}")
         if len(slices) > _SHOWN:
             more = f"{len(slices) - _SHOWN:,} more {profile.slices_noun}s"

@@ -18,7 +18,7 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, UpstreamNotLoaded
+from partitions.errors import StrandlineError, UpstreamNotLoaded, in_one_line
 from partitions.plan import counted
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
@@ -104,11 +104,21 @@ class Runner:
         self._heard.pop(flow.name, None)
         if flow.name not in self._jobs:
             self._jobs[flow.name] = build_job(flow, self.platform, self._options)
-        result = execute(self._jobs[flow.name], dagster)
+        try:
+            result = execute(self._jobs[flow.name], dagster)
+        except Exception as failure:  # noqa: BLE001 - what a run raises is in its result: this is Dagster's own, of its storage mostly
+            return self._not_kept(flow.name, _unusable(failure))
         if flow.name not in self._heard:  # the step failed before, or beside, the loop
             error = StrandlineError(_first_failure(result), code="dagster")
             return not_begun(self.platform.log, flow.name, error, result.run_id)
         return self._heard[flow.name]
+
+    def _not_kept(self, dataflow: str, error: StrandlineError) -> Outcome:
+        """Return the outcome of a run that Dagster could not be told of: what was loaded is loaded, and the dataflow's next run in Dagster shows it."""
+        if dataflow not in self._heard:
+            return not_begun(self.platform.log, dataflow, error)
+        say(f"warning: Dagster was not told how {dataflow} ended: {error.message}")
+        return self._heard[dataflow]
 
     def _hear(self, outcome: Outcome) -> None:
         self._heard[outcome.dataflow] = outcome
@@ -200,10 +210,28 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
         project: whose settings of Dagster a folder of its own gets.
         captures: whether Dagster keeps what runs print. It takes the process's own output for that, so a process with runs beside each other
             must do without.
+
+    Raises:
+        StrandlineError: if it cannot be opened.
     """
     home = os.environ.get(HOME)
     if home is None:
         return nullcontext()
+    try:
+        return _opened(project, home, captures=captures)
+    except Exception as error:
+        raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> StrandlineError:
+    return StrandlineError(
+        f"{HOME}={os.environ.get(HOME)}: expected an absolute path to a folder in which Dagster can keep runs, found {type(error).__name__}:"
+        f" {in_one_line(str(error))}. Correct the variable, or the folder's rights and room; after an upgrade of Dagster: `dagster instance migrate`",
+        code="dagster",
+    )
+
+
+def _opened(project: Path, home: str, *, captures: bool) -> DagsterInstance:
     from dagster import DagsterInstance
 
     if Path(home).resolve() == project_home(project):

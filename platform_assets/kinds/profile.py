@@ -83,7 +83,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return a slice of a plan's JSON form in a line of ``strandline plan``."""
+        """Return a slice of a plan's JSON form in a line of ``strandline plan``, with the number that its entry will have if nothing comes between."""
 
     @abstractmethod
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:

@@ -13,8 +13,8 @@ from platform_assets.installation import INSTALLED
 TEMPLATES = ("path", "column", "window")
 """The kinds of watermark that a first dataflow can have."""
 
-LANDING = "path: ./landing"
-"""In a text: its files arrive in a folder of the project, which `init` makes."""
+_LANDING = "path: ./landing"
+"""In a text: its files arrive in a folder of the project, which is made, too."""
 
 _ERP = ("connections:\n", "  erp:")
 """Lines of platform.yaml that only a dataflow over its connection needs; else they are a comment."""
@@ -74,7 +74,7 @@ def _settings(dataflows: Mapping[str, str]) -> str:
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Write files, and return the paths of those that were not there yet."""
+    """Write files, and the folder in which those of a dataflow arrive; return the paths of files that were not there yet."""
     written = []
     for name, text in files.items():
         path = folder / name
@@ -85,6 +85,8 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
         except FileExistsError:
             continue
         written.append(name)
+        if _LANDING in text:
+            (folder / "landing").mkdir(exist_ok=True)
     return written
 
 

@@ -199,6 +199,14 @@ def test_folders_with_one_name_once_they_are_spelt_as_names_are_dataflows_of_the
     }
 
 
+def test_a_file_that_no_format_reads_joins_no_folders_to_one_dataflow(tmp_path: Path) -> None:
+    for folder in ("customers", "orders"):
+        put(tmp_path / "drop", f"{folder}/2024-01-01.csv", "a,b\n1,2\n")
+    put(tmp_path / "drop", "README.md", "# Exports\n")
+    put(tmp_path / "drop", "pictures/2024/a.png", "")
+    assert made(tmp_path / "shop", "--from", tmp_path / "drop")["dataflows"] == ["customers", "orders"]
+
+
 def test_a_name_is_spelt_without_its_accents(tmp_path: Path) -> None:
     put(tmp_path / "Übersicht Köln", "2024-01-01.csv", "a,b\n1,2\n")
     assert made(tmp_path / "shop", "--from", tmp_path / "Übersicht Köln")["dataflows"] == ["ubersicht_koln"]

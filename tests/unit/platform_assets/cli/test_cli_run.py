@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner, Result
+from dagster import EventLogEntry
+from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
+from sqlalchemy.exc import OperationalError
 
 from platform_assets.cli import running
 from platform_assets.cli.context import Context
+from platform_assets.cli.main import strandline
+from platform_assets.cli.plan import print_plans
 from resources.loop.outcome import Committed, Outcome
 from resources.watermarks.entry import following
 
@@ -45,3 +56,86 @@ def test_a_warning_that_an_earlier_run_has_given_is_not_printed_again_and_stays_
     assert "warning: passed over b" in err
     assert "names do not sort" not in err
     assert made.as_json()["warnings"] == ["names do not sort", "passed over b"]
+
+
+def test_plan_numbers_slices_as_the_run_does_that_loads_them(capsys: pytest.CaptureFixture[str]) -> None:
+    slices = [{"files": ["e.ndjson"]}, {"files": ["f.ndjson", "g.ndjson"]}]
+    plan = {"dataflow": "flow", "kind": "path", "state_number": 4, "why": "new", "slices": slices}
+    print_plans(Context(), [plan | {"skips": [], "warnings": []}])
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  slice 5: 1 file, e.ndjson",
+        "  slice 6: 2 files, f.ndjson … g.ndjson",
+    ]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a dataflow that has nothing to load, and a folder for Dagster's runs."""
+    folder = tmp_path / "shop"
+    (folder / "dataflows").mkdir(parents=True)
+    (folder / "landing").mkdir()
+    (folder / "dataflows/orders.yaml").write_text(
+        "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\ntarget: {load: append}\n"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    return folder
+
+
+def run(project: Path) -> Result:
+    return CliRunner().invoke(strandline, ["--project", str(project), "run", "orders", "--json"])
+
+
+def none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(home / "none"))
+
+
+def relative(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", home.name)
+
+
+def settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "dagster.yaml").write_text("storage: {x: 1}\n")
+
+
+def no_database(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "history").mkdir()
+    (home / "history/runs.db").write_bytes(b"no database" * 1000)
+
+
+@pytest.mark.parametrize("broken", [none, relative, settings, no_database])
+def test_a_dagster_home_that_cannot_be_used_is_named_with_what_to_do_and_the_state_is_still_shown(
+    project: Path, monkeypatch: pytest.MonkeyPatch, broken: Callable[[Path, pytest.MonkeyPatch], None]
+) -> None:
+    broken(project.parent / "home", monkeypatch)
+    answer = run(project)
+    error = json.loads(answer.stdout)["error"]
+    assert (answer.exit_code, error["code"]) == (1, "dagster")
+    assert error["message"].startswith(f"DAGSTER_HOME={os.environ['DAGSTER_HOME']}: expected ")
+    shown = CliRunner().invoke(strandline, ["--project", str(project), "list", "--json"])
+    assert (shown.exit_code, [each["dataflow"] for each in json.loads(shown.stdout)]) == (0, ["orders"])
+    assert "Dagster's runs cannot be read: DAGSTER_HOME=" in shown.stderr
+
+
+@pytest.mark.parametrize(("event", "status"), [("RUN_START", "failed"), ("RUN_SUCCESS", "nothing")])
+def test_a_storage_that_fails_meanwhile_is_told_and_what_the_run_has_done_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch, event: str, status: str
+) -> None:
+    """Its disk is full, say, from this event on."""
+    stores = SqliteEventLogStorage.store_event
+
+    def full(storage: SqliteEventLogStorage, entry: EventLogEntry) -> None:
+        if (
+            entry.dagster_event
+            and entry.dagster_event.event_type_value == f"PIPELINE_{event.removeprefix('RUN_')}"
+        ):
+            raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+        stores(storage, entry)
+
+    monkeypatch.setattr(SqliteEventLogStorage, "store_event", full)
+    answer = run(project)
+    (outcome,) = json.loads(answer.stdout)
+    assert (outcome["status"], answer.exit_code) == (status, int(status == "failed"))
+    told = outcome["error"]["message"] if outcome["error"] else answer.stderr
+    assert "database or disk is full" in told
