@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from dagster import (
     DagsterInstance,
@@ -19,6 +19,7 @@ from dagster import (
     SkipReason,
     sensor,
 )
+from pydantic import Field, TypeAdapter, ValidationError
 
 from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, dataflow_of
 from partitions.dataflow import Dataflow
@@ -178,20 +179,34 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        """Return the cursor of a text; an empty one if it does not parse: what is wrong is then told again."""
+        """Return the cursor of a text; an empty one if the text is none: what is wrong is then told again."""
         try:
-            document = json.loads(text or "{}")
-            known = {key: state for state, keys in document.pop("known", {}).items() for key in keys}
-            return cls(known, posting=Posting(**document.pop("posting", {})), **document)
-        except (ValueError, TypeError, AttributeError):
+            stored = _STORED.validate_json(text or "{}")
+        except ValidationError:
             return cls()
+        known = {key: state for state, keys in stored.known.items() for key in keys}
+        return cls(known, stored.resume, stored.posting)
 
     def write(self) -> str:
         """Return JSON text, with each state once: every tick keeps a copy."""
         known: dict[str, list[str]] = {}
         for key, state in self.known.items():
             known.setdefault(state, []).append(key)
-        return json.dumps({"known": known, "resume": self.resume, "posting": asdict(self.posting)})
+        return json.dumps(asdict(_Stored(known, self.resume, self.posting)))
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A cursor as Dagster keeps it, with the keys by state."""
+
+    known: Mapping[str, Sequence[Annotated[str, Field(pattern="^[^:]+:[^:]+$")]]] = field(
+        default_factory=dict
+    )
+    resume: str = ""
+    posting: Posting = field(default_factory=Posting)
+
+
+_STORED = TypeAdapter(_Stored)
 
 
 def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time) -> SensorDefinition | None:

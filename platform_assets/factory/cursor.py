@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, replace
 
+from pydantic import TypeAdapter, ValidationError
+
 from partitions.pauses import Attempts
 from platform_assets.factory.in_flight import Sign
 
@@ -33,12 +35,10 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        """Return the cursor of a text; an empty one if the text does not parse (of another version), since it holds no truth."""
+        """Return the cursor of a text; an empty one if the text is none (of another version, or edited by hand), since it holds no truth."""
         try:
-            raw = json.loads(text or "{}")
-            sign, awaited = Sign(**raw.pop("sign", {})), tuple(raw.pop("awaited", ()))
-            return cls(Attempts(**raw.pop("attempts", {})), sign=sign, awaited=awaited, **raw)
-        except (ValueError, TypeError, AttributeError):
+            return _STORED.validate_json(text or "{}")
+        except ValidationError:
             return cls()
 
     def write(self) -> str:
@@ -50,3 +50,6 @@ class Cursor:
         """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""
         attempts = self.attempts if resume else Attempts()
         return replace(self, attempts=attempts, sign=Sign(), resume=resume, handled=handled)
+
+
+_STORED = TypeAdapter(Cursor)

@@ -22,6 +22,7 @@ from dagster import (
     SensorResult,
     SkipReason,
 )
+from pydantic import TypeAdapter, ValidationError
 
 from partitions.errors import in_one_line
 from partitions.plan import counted
@@ -91,12 +92,15 @@ class _Cursors:
     @classmethod
     def read(cls, text: str | None) -> _Cursors:
         try:
-            return cls(**json.loads(text or "{}"))
-        except (ValueError, TypeError):
+            return _STORED.validate_json(text or "{}")
+        except ValidationError:
             return cls()
 
     def write(self) -> str:
         return json.dumps({"of": self.of, "resume": self.resume})
+
+
+_STORED = TypeAdapter(_Cursors)
 
 
 class _Runs:
