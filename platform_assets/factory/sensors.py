@@ -29,6 +29,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.errors import SourceError
 from platform_assets.factory.checks import is_nothing_new, nothing_new, up_to_date, up_to_date_key
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
@@ -150,7 +151,7 @@ class SensorShell:
             cursor = replace(cursor, awaited=tuple(waits))
             if waits:
                 return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
-            work = look(Tick(instance, seconds, cursor.resume, cursor.handled))
+            work = _looked(look, Tick(instance, seconds, cursor.resume, cursor.handled), dataflow, platform)
             if isinstance(work, NoWork):
                 seen_all = self.tells and not work.resume
                 is_news = seen_all and last.is_news(instance, result=True, seconds=seconds)
@@ -168,6 +169,20 @@ class SensorShell:
         """Return the project's interval, unless this sensor takes steps of its own length."""
         asked = platform.sensor_interval
         return self.interval if asked is None or self.paced else int(asked.total_seconds())
+
+
+def _looked(
+    look: Callable[[Tick], NoWork | Work], tick: Tick, dataflow: Dataflow, platform: Platform
+) -> NoWork | Work:
+    """Look; a table that its own dataflow has yet to make is no failure, but a reason to wait."""
+    try:
+        return look(tick)
+    except SourceError as error:
+        above = platform.lineage.upstream_dataflows(dataflow.name)
+        empty = [name for name in sorted(above) if platform.log.newest(name) is None]
+        if error.code != "source_missing" or not empty:
+            raise
+        return NoWork(f"nothing is loaded yet by {', '.join(empty)}, whose table it reads")
 
 
 Evaluate = Callable[[DagsterInstance, str | None, Records], SensorResult]

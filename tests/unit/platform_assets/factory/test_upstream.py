@@ -15,6 +15,7 @@ from dagster import DagsterInstance, DagsterRunStatus, RunRequest
 from dagster._core.test_utils import create_run_for_test
 from deltalake import write_deltalake
 
+from partitions.errors import SourceError
 from partitions.lineage import Lineage
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
@@ -97,6 +98,19 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
     upstream(ticker, rows=1)
     assert asked(ticker.tick()).run_key != request.run_key
+
+
+def test_a_table_that_its_dataflow_has_yet_to_make_is_waited_for_and_one_that_is_lost_fails_the_tick(
+    make_ticker: Callable[..., Ticker],
+) -> None:
+    ticker = make_ticker(rows_sensor)
+    shutil.rmtree(ticker.landing)
+    assert ticker.tick() == "nothing is loaded yet by rows, whose table it reads"
+    upstream(ticker, rows=1)
+    with pytest.raises(SourceError, match="expected a table, found none"):
+        ticker.tick()
+    put(ticker.landing, 1)
+    asked(ticker.tick())
 
 
 def test_a_load_of_a_number_that_a_restored_log_uses_again_asks_for_a_run(
