@@ -31,8 +31,8 @@ _PATIENCE = 2.0
 SAME = ("DAGSTER_HOME", "STRANDLINE_SPARK_REMOTE")
 """Variables that say where a run happens and is told: a resident process with another value than the asking one's does not run for it."""
 
-Answer = Callable[[Context, Sequence[str]], int]
-"""Runs dataflows, all without names; prints, and returns the exit code."""
+Answer = Callable[[Context, Sequence[str]], int | None]
+"""Runs dataflows, all without names; prints, and returns the exit code. None if it does not run these, and has done nothing."""
 
 
 def address(project: Path) -> Path | None:
@@ -158,7 +158,7 @@ def serve(there: socket.socket, answer: Answer) -> None:
         context.results = cast("TextIO", out)
         with _saying(err if context.as_json else out, err):
             code = answer(context, names)
-        _send(there, {"code": code})
+        _send(there, {"refused": "other dataflows"} if code is None else {"code": code})
 
 
 _of_this_thread = threading.local()

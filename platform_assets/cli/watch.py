@@ -193,8 +193,10 @@ class Watch:
         self._workers.shutdown(cancel_futures=True)  # of those that have not begun
         self._take_back()
 
-    def _answer(self, context: Context, names: Sequence[str]) -> int:
-        """Do what a call of ``strandline run`` asks for, and return its exit code."""
+    def _answer(self, context: Context, names: Sequence[str]) -> int | None:
+        """Do what a call of ``strandline run`` asks for, and return its exit code; None if it asks for what is not watched, whose jars Spark may lack here."""
+        if self.asked and not (names and set(names) <= set(self.asked)):
+            return None
         taken, project, runner = self._taken
         try:
             if _state_of(project.folder) != taken:  # edited just now: what is asked for is what is there

@@ -101,6 +101,12 @@ def test_asked(short: Feed) -> None:
         refused = short.cli("run", "nobody")
         assert (refused.code, refused.error["code"]) == (2, "unknown_dataflow")
         assert "known are" in refused.error["message"]
+        (short.folder / "dataflows/other.yaml").write_text(
+            (short.folder / f"dataflows/{NAME}.yaml").read_text().replace("layer: bronze", "layer: silver")
+        )
+        for names in (["other"], [NAME, "other"], ["--all"]):  # which it does not watch: they run alone
+            assert short.cli("run", *names).code == 0
+        assert len(runs(short)) == 1
         second = short.cli("watch")
         assert (second.code, second.error["code"]) == (3, "held")
     assert not _listens(short)
