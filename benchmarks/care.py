@@ -1,6 +1,7 @@
 """Measure what a thousand small commits cost a reader, and what is left of that after the table's care (docs/maintenance.md).
 
-Each commit is one of the product's: the write of a tick with 100 rows, without the tick's own work.
+Each commit is one of the product's: the write of a tick with 100 rows, without the tick's own work. And what ``cluster_by`` changes for a reader who looks
+for one customer's rows, in files of 8 MB that stand for the larger ones of a larger table.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 TICKS = 1_000
 ROWS = 100
 READS = 5
+SOLD, CUSTOMERS, BATCHES = 4_000_000, 50_000, 8
 
 
 def run() -> None:
@@ -41,9 +44,10 @@ def run() -> None:
             writing = [_tick(spark, place, number) for number in range(1, TICKS + 1)]
             before = _reads(spark, place)
             started = time.monotonic()
-            DeltaLakeTable(place).optimize(lambda: spark)
+            DeltaLakeTable(place).optimize(lambda: spark, ())
             took = time.monotonic() - started
             after = _reads(spark, place)
+            sold = _sold(spark, Place(str(Path(folder) / "sold")))
     rows = [
         {
             "reader": reader,
@@ -53,13 +57,71 @@ def run() -> None:
         }
         for reader in before
     ]
+    rows.append({"reader": "Spark: one customer's rows; cluster_by", **sold.seconds})
     report(
         "care",
         rows,
         [
             f"{TICKS:,} ticks of {ROWS} rows: {sum(writing):.0f} s; a tick at the beginning {median(writing[:50]):.2f} s, at the end {median(writing[-50:]):.2f} s",
             f"optimize: {took:.1f} s",
+            f"files that may hold one customer's rows: {sold.files['before']} of {sold.files['all']} before cluster_by, {sold.files['after']} after it",
+            f"optimize with cluster_by, {SOLD:,} rows: {sold.took:.1f} s; a write of {ROWS} rows {sold.writes['before']:.2f} s before it, {sold.writes['after']:.2f} s after it",
         ],
+    )
+
+
+@dataclass(frozen=True)
+class _Sold:
+    seconds: dict[str, float]
+    files: dict[str, int]
+    writes: dict[str, float]
+    took: float
+
+
+def _sold(spark: SparkSession, place: Place) -> _Sold:
+    """Rows of customers in no order: how long one customer's take, in joined files and in clustered ones."""
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(8 * 2**20))
+    each = SOLD // BATCHES
+    for number in range(BATCHES):
+        rows = spark.range(number * each, (number + 1) * each, numPartitions=2)
+        rows = rows.selectExpr(
+            "id", f"pmod(hash(id), {CUSTOMERS}) AS customer", "sha2(string(id), 256) AS note"
+        )
+        rows.write.format("delta").mode("append").save(place.spark_url)
+
+    def read() -> object:
+        return spark.sql(f"SELECT * FROM delta.`{place.spark_url}` WHERE customer = 4711").collect()
+
+    def seconds() -> float:
+        return median([_seconds(read) for _ in range(READS + 1)][1:])
+
+    def files() -> int:
+        spans = DeltaTable(place.url).get_add_actions(flatten=True)
+        bounds = zip(spans["min.customer"].to_pylist(), spans["max.customer"].to_pylist(), strict=True)
+        return sum(lower <= 4711 <= upper for lower, upper in bounds)
+
+    def write(number: int) -> float:
+        rows = spark.range(ROWS).selectExpr("id", "int(id) AS customer", "'new' AS note").coalesce(1)
+        table = DeltaLakeTable(place)
+        base, started = table.newest_version(), time.monotonic()
+        table.write(rows, Append(), Tag("app", number, f"intent {number}"), "{}", base=base)
+        return time.monotonic() - started
+
+    table = DeltaLakeTable(place)
+    table.optimize(lambda: spark, ())
+    before, few = seconds(), files()
+    writes = [write(number) for number in range(1, 6)]
+    started = time.monotonic()
+    table.optimize(lambda: spark, ("customer",))
+    took = time.monotonic() - started
+    after, there = seconds(), len(DeltaTable(place.url).file_uris())
+    found = {"before": few, "after": files(), "all": there}
+    clustered = [write(number) for number in range(6, 11)]
+    return _Sold(
+        {"before": before, "after": after, "ratio": before / after},
+        found,
+        {"before": median(writes[1:]), "after": median(clustered[1:])},
+        took,
     )
 
 

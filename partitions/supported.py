@@ -203,6 +203,12 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     for task in parts.maintenance.periods() if parts.maintenance else ():
         if (expected := MAINTENANCE[target.format][task]) is not None:
             yield Refusal(("maintenance", task), f"{task} beside format {target.format}", expected)
+    if target.cluster_by and not (parts.maintenance and parts.maintenance.optimize):
+        yield Refusal(
+            ("target", "cluster_by"),
+            f"{', '.join(target.cluster_by)} without maintenance.optimize",
+            "maintenance: {optimize: P1D} beside it, which puts rows together; or no such key",
+        )
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)

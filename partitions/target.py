@@ -22,6 +22,9 @@ HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
 """Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
 
 
+_MOST_CLUSTERED = 4
+
+
 def _in_lower_case(text: Any) -> Any:
     """The word as it is meant; ``full_load`` is another word for ``overwrite``."""
     word = text.strip().lower() if isinstance(text, str) else text
@@ -40,6 +43,8 @@ class Target(Model):
         replace_by_watermark: beside ``merge_overwrite``: what is deleted is exactly what was read, whatever its keys. Of several rows of a
             slice with the same keys only the latest stays.
         effective_column: beside ``scd2``: from when on a row holds.
+        partition_by: columns whose values have folders of their own, from the table's first commit on.
+        cluster_by: columns by which ``maintenance.optimize`` puts rows together in files.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
         shared: whether other dataflows may load the same table. Rows carry ``_dataflow`` then, and each dataflow deletes, updates and counts
             its own alone.
@@ -55,6 +60,7 @@ class Target(Model):
     table: TableName | None = None
     format: Literal["delta", "iceberg", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
     schema_mode: SchemaMode = "strict"
     origin_columns: bool = True
     shared: bool = False
@@ -87,6 +93,7 @@ class Target(Model):
                 f"no such key beside load: {self.load} (it compares nothing), or load: merge_upsert",
             )
         yield from self._history_refusals()
+        yield from self._cluster_refusals()
         if self.shared and (why := self._why_alone) is not None:
             yield Refusal(
                 ("target", "shared"),
@@ -106,6 +113,21 @@ class Target(Model):
         if self.load == "merge_overwrite" and not self.replace_by_watermark:
             return "a key that has moved to another dataflow would stay in the rows of the first one"
         return None
+
+    def _cluster_refusals(self) -> Iterator[Refusal]:
+        key, columns = ("target", "cluster_by"), ", ".join(self.cluster_by)
+        if self.format != "delta" or not self.cluster_by:
+            return
+        if self.partition_by:
+            yield Refusal(
+                key,
+                f"{columns} beside partition_by: {', '.join(self.partition_by)}",
+                "one of the two (a Delta table that is clustered has no partitions)",
+            )
+        if len(self.cluster_by) > _MOST_CLUSTERED:
+            yield Refusal(
+                key, f"{len(self.cluster_by)} columns", f"at most {_MOST_CLUSTERED}, which is Delta's limit"
+            )
 
     def _history_refusals(self) -> Iterator[Refusal]:
         key, effective = ("target", "effective_column"), self.effective_column

@@ -118,7 +118,7 @@ def maintain(
         if winner.id != claim.id:
             raise beaten(run, winner)
         check_table(dataflow, last, table)
-        cared = {task: _care(table, task, lambda: run.spark) for task in todo}
+        cared = {task: _care(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in todo}
         # The guards have passed the table as it is now, so the next run may build on it: files that the last slice added may be joined.
         head = check_table(dataflow, last, table)
         if last.table == dataflow.table and head.newest is not None and last.table_version is not None:
@@ -131,10 +131,10 @@ def maintain(
     return Done(name, cared, skipped, appended)
 
 
-def _care(table: Table, task: Task, session: Callable[[], SparkSession]) -> Cared:
+def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
     """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
     if task == OPTIMIZE and isinstance(table, CanOptimize):
-        return table.optimize(session)
+        return table.optimize(session, cluster_by)
     if task == VACUUM and isinstance(table, CanVacuum):
         return table.vacuum(session)
     return Cared()

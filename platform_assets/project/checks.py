@@ -90,7 +90,9 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
     _source(flow, connection_types(settings))
     check_apart(flow, settings, folder)
     _check_iceberg(flow, settings)
-    _partition_by(flow, _schema(flow))
+    schema = _schema(flow)
+    for key in ("partition_by", "cluster_by"):
+        _single_columns(flow, key, schema)
     _for_dagster(flow)
 
 
@@ -164,6 +166,17 @@ def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflo
                 ("target", "partition_by"),
                 f"{_listed(target.partition_by)}, and {_listed(other.model.target.partition_by)} in {_where(other)}",
                 f"the same in each file whose table is {table}",
+            )
+            return
+        if (
+            other.model
+            and (theirs := other.model.target.cluster_by)
+            and target.cluster_by not in ((), theirs)
+        ):
+            flow.refuse(
+                ("target", "cluster_by"),
+                f"{_listed(target.cluster_by)}, and {_listed(theirs)} in {_where(other)}",
+                f"the same in each file whose table is {table} and that has the key",
             )
             return
         # One that keeps its columns would be refused once another has widened them.
@@ -250,14 +263,14 @@ def _schema(flow: Checked[Dataflow]) -> list[Column]:
         return []
 
 
-def _partition_by(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
-    """Check the columns in ``target.partition_by``. A column outside the schema may be a hive folder or come from a transform."""
-    listed = value_at(flow.value, ("target", "partition_by"), [])
+def _single_columns(flow: Checked[Dataflow], name_of_key: str, schema: Sequence[Column]) -> None:
+    """Check the columns in a key of ``target``. A column outside the schema may be a hive folder or come from a transform."""
+    listed = value_at(flow.value, ("target", name_of_key), [])
     nested = {column.name.casefold() for column in schema if column.type in _NESTED}
     changed = flow.document.has(("transform",)) or flow.document.has(("sql",))
     seen: set[str] = set()
     for index, name in enumerate(_texts(listed)):
-        key: Key = ("target", "partition_by", index)
+        key: Key = ("target", name_of_key, index)
         if not name:
             flow.refuse(key, "no name", "the name of a column")
         elif name.casefold() in seen:

@@ -83,6 +83,7 @@ def transformed(
         df = df.withColumn(DATAFLOW_COLUMN, F.lit(dataflow.name))
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
+    _check_columns(dataflow, "cluster_by", target.cluster_by, df)
     _check_columns(dataflow, "merge_keys", target.merge_keys, df)
     _check_comparable(dataflow, "merge_keys", target.merge_keys, df)
     if target.effective_column is not None:

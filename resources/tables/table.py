@@ -400,11 +400,12 @@ class CanOptimize(Protocol):
     Who calls it holds the dataflow; other writers may commit meanwhile.
     """
 
-    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files into larger ones. Older versions stay readable.
 
         Args:
             session: gives one, if it is needed.
+            cluster_by: columns by which rows are put together in the files that are written; none: rows stay in their order.
 
         Raises:
             TargetError: it failed; nothing, or all of it, is in the table.

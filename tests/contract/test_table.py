@@ -612,7 +612,7 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
         subject.load(number, (number, "a"))
     recorded, table = _recorded(subject, 2), subject.table
     if isinstance(table, CanOptimize):
-        assert table.optimize(lambda: subject.spark).removed == 3
+        assert table.optimize(lambda: subject.spark, ()).removed == 3
     if isinstance(table, CanVacuum):
         assert table.vacuum(lambda: subject.spark).deleted == 0
     head = subject.table.head(recorded, APP)

@@ -151,9 +151,9 @@ def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) 
     met: list[Any] = []
     real = DeltaLakeTable.optimize
 
-    def optimize(self: DeltaLakeTable, session: Any) -> Any:
+    def optimize(self: DeltaLakeTable, session: Any, cluster_by: Any) -> Any:
         met.append(ticked.run().error)
-        return real(self, session)
+        return real(self, session, cluster_by)
 
     monkeypatch.setattr(DeltaLakeTable, "optimize", optimize)
     _care(ticked)
@@ -167,10 +167,10 @@ def test_care_that_dies_anywhere_leaves_rows_once_and_the_next_run_goes_on(
 ) -> None:
     real = DeltaLakeTable.optimize
 
-    def optimize(self: DeltaLakeTable, session: Any) -> Any:
+    def optimize(self: DeltaLakeTable, session: Any, cluster_by: Any) -> Any:
         if point == "before":
             raise Killed
-        real(self, session)
+        real(self, session, cluster_by)
         raise Killed
 
     def append(*given: Any, **named: Any) -> Any:
@@ -192,7 +192,9 @@ def test_care_that_dies_anywhere_leaves_rows_once_and_the_next_run_goes_on(
 
 def test_a_dead_care_is_ended_by_the_next_one(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(DeltaLakeTable, "optimize", lambda self, session: (_ for _ in ()).throw(Killed()))
+        patch.setattr(
+            DeltaLakeTable, "optimize", lambda self, session, cluster_by: (_ for _ in ()).throw(Killed())
+        )
         with pytest.raises(Killed):
             _care(ticked)
     _care(ticked)
@@ -287,10 +289,11 @@ def test_care_that_cannot_be_is_refused(make_feed: MakeFeed, given: dict[str, An
     assert found in [error["key"] for error in answer.json["errors"]]
 
 
-def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed) -> None:
+@pytest.mark.parametrize(("block", "tasks"), [(1, ["vacuum", "optimize"]), (2, ["optimize"])])
+def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed, block: int, tasks: list[str]) -> None:
     page = (CHECKOUT / "docs" / "maintenance.md").read_text()
-    feed = make_feed(**yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
-    assert list(feed.dataflow.maintenance.periods()) == ["vacuum", "optimize"]  # type: ignore[union-attr]
+    feed = make_feed(**yaml.safe_load(page.split("```yaml\n")[block].split("```")[0]))
+    assert list(feed.dataflow.maintenance.periods()) == tasks  # type: ignore[union-attr]
 
 
 @pytest.mark.full
@@ -304,7 +307,7 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
     for _ in range(3):
         rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
     table = DeltaLakeTable(Place(str(folder)))
-    done = table.optimize(lambda: spark)
+    done = table.optimize(lambda: spark, ())
     assert (done.added, done.removed, table.count_rows()) == (1, 3, 3)
     assert table.vacuum(lambda: spark).deleted == 0
 
@@ -328,12 +331,68 @@ def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
         os.utime(path, (time.time() - WEEKS,) * 2)
     assert table.vacuum(lambda: spark).deleted == 0
     assert found() == before
-    table.optimize(lambda: spark)
+    table.optimize(lambda: spark, ())
     assert (found(), table.count_rows()) == (before, len(before))
     for path in folder.rglob("*.parquet"):
         os.utime(path, (time.time() - WEEKS,) * 2)
     table.vacuum(lambda: spark)
     assert found() == before
+
+
+@pytest.mark.needs_spark
+@pytest.mark.each_case
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_rows_are_put_together_by_the_columns_of_cluster_by_and_the_next_run_goes_on(
+    make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(
+        source={"schema": "id long, kind long"},
+        target={"format": form, "cluster_by": ["kind"]},
+        watermark={"checkpoint": {"interval_files": 1}},
+        maintenance=PERIODS,
+    )
+    for number in range(1, 5):
+        feed.put(f"{number}.ndjson", *({"id": 10 * number + kind, "kind": kind} for kind in (3, 1, 2)))
+    feed.load()
+    before = feed.rows("id", "kind")
+    cared = _care(feed, "optimize").cared["optimize"]
+    assert (cared.added, cared.removed, feed.rows("id", "kind")) == (1, 4, before)
+    assert _clustering(feed) == (["kind"] if form == "delta" else [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
+    feed.define(target={"cluster_by": ["id", "kind"]})
+    feed.put("5.ndjson", {"id": 51, "kind": 1})
+    assert (feed.load().status, feed.rows("id", "kind")) == ("committed", [*before, (51, 1)])
+    _care(feed, "optimize")
+    assert feed.rows("id", "kind") == [*before, (51, 1)]
+    if form == "delta":
+        assert _clustering(feed) == ["id", "kind"]
+    assert feed.run().status == "nothing"
+
+
+def _clustering(feed: Feed) -> Any:
+    """By which columns a Delta table is clustered; the order in which the rows of an Iceberg table's only file lie by kind."""
+    spark = feed.engine.session()
+    if feed.dataflow.target.format == "delta":
+        return spark.sql(f"DESCRIBE DETAIL delta.`{feed.table}`").collect()[0]["clusteringColumns"]
+    table = feed.platform.table(feed.dataflow)
+    return [row["kind"] for row in table.read(spark, table.newest_version()).collect()]
+
+
+@pytest.mark.full
+@pytest.mark.needs_spark
+def test_a_table_with_partitions_is_not_clustered_and_says_what_to_do(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, kind long"}, target={"partition_by": ["kind"]}, maintenance=PERIODS
+    )
+    feed.put("1.ndjson", {"id": 1, "kind": 1})
+    feed.load()
+    feed.define(target={"partition_by": None, "cluster_by": ["id"]})
+    with pytest.raises(
+        TargetError, match=r"found one that is partitioned by kind\. Take the key out, or load"
+    ):
+        _care(feed, "optimize")
+    feed.put("2.ndjson", {"id": 2, "kind": 1})
+    feed.load()
+    assert feed.rows("id", "kind") == [(1, 1), (2, 1)]
 
 
 def test_a_failed_care_says_that_no_row_was_changed(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ deltalake does both without Spark, and commits conditionally on S3; a table that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def optimize(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
-    """Join small files, in one commit that changes no row.
+def optimize(log: DeltaLog, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+    """Join small files, in one commit that changes no row; of a table that is to be clustered after one that says by which columns.
 
     Raises:
         TargetError: it failed; the table is as it was, or as after it.
@@ -29,7 +29,9 @@ def optimize(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
     table = log.table()
     if table is None:
         return Cared()
-    if _is_ours(log, table):
+    if cluster_by:
+        _cluster(log, session(), cluster_by)
+    elif _is_ours(log, table):
         metrics: dict[str, Any] = _failing(log, "optimized", table.optimize.compact)
         done = Cared(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
         if done.removed:
@@ -57,6 +59,20 @@ def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
     found = _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name} DRY RUN").count())
     _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name}").collect())
     return Cared(deleted=int(found))
+
+
+def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:
+    """Have the table's files clustered by these columns, if they are not yet. It changes no file."""
+    name = f"delta.{quoted(log.place.spark_url)}"
+    (detail,) = _failing(log, "clustered", spark.sql(f"DESCRIBE DETAIL {name}").collect)
+    if detail["partitionColumns"]:
+        raise TargetError(
+            f"table {log.place}: expected a table without partitions, which target.cluster_by needs, found one that is partitioned by"
+            f" {', '.join(detail['partitionColumns'])}. Take the key out, or load the table again: `state reset --replace`"
+        )
+    if [each.lower() for each in detail["clusteringColumns"]] != [each.lower() for each in columns]:
+        by = ", ".join(map(quoted, columns))
+        _failing(log, "clustered", spark.sql(f"ALTER TABLE {name} CLUSTER BY ({by})").collect)
 
 
 def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:

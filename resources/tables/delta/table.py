@@ -373,9 +373,9 @@ class DeltaLakeTable:
             return error.code == OUTSIDE
         return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
 
-    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files."""
-        return optimize(self._log, session)
+        return optimize(self._log, session, cluster_by)
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete what is older than the table's retention."""

@@ -5,13 +5,13 @@ Tags and branches keep their snapshots, so that of each dataflow's newest entry 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
-from resources.sql import literal
+from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.table import Cared
@@ -40,13 +40,17 @@ class Care:
     catalog: Catalog
     shown: str
 
-    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
-        """Join small files in one commit; see :class:`resources.tables.table.CanOptimize`."""
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+        """Join small files in one commit; see :class:`resources.tables.table.CanOptimize`. Rows are sorted by all columns alike (Z-order)."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return Cared()
         options = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in _SMALL_FILES.items())
-        (told,) = self._call(session(), "rewrite_data_files", f"options => map({options})", "optimized")
+        arguments = f"options => map({options})"
+        if cluster_by:
+            order = literal(f"zorder({', '.join(map(quoted, cluster_by))})")
+            arguments += f", strategy => 'sort', sort_order => {order}"
+        (told,) = self._call(session(), "rewrite_data_files", arguments, "optimized")
         return Cared(
             added=int(told["added_data_files_count"]), removed=int(told["rewritten_data_files_count"])
         )

@@ -260,9 +260,9 @@ class IcebergTable:
         if snapshot is not None:
             self._catalog.change_refs(RefChange(tags={f"{TAG}{dataflow}": snapshot.id}))
 
-    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files."""
-        return Care(self._catalog, str(self._place)).optimize(session)
+        return Care(self._catalog, str(self._place)).optimize(session, cluster_by)
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Expire snapshots that are older than the table's retention, and delete what only they have."""

@@ -41,7 +41,7 @@ FLOW = [
         GOOD + "target:\n  max_bad_records: 10\n",
         (4, "target.max_bad_records", "an unknown key"),
         (
-            "one of effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, schema_mode, shared, table;"
+            "one of cluster_by, effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, schema_mode, shared, table;"
             " max_bad_records stands at the top of the file, not indented"
         ),
         None,
@@ -205,6 +205,30 @@ FLOW = [
         GOOD.replace("}\nw", ", schema: 'a array<int>'}\nw") + "target: {partition_by: [A]}\n",
         (3, "target.partition_by.0", "A, which the schema makes an array, a map or a struct"),
         "a column with single values",
+        None,
+    ),
+    (
+        GOOD + "target: {cluster_by: [kind, Kind]}\nmaintenance: {optimize: P1D}\n",
+        (3, "target.cluster_by.1", "the column Kind again"),
+        "each column once",
+        None,
+    ),
+    (
+        GOOD + "target: {cluster_by: [kind]}\nmaintenance: {vacuum: P1D}\n",
+        (3, "target.cluster_by", "kind without maintenance.optimize"),
+        "maintenance: {optimize: P1D} beside it, which puts rows together; or no such key",
+        None,
+    ),
+    (
+        GOOD + "target: {cluster_by: [kind], partition_by: [day]}\nmaintenance: {optimize: P1D}\n",
+        (3, "target.cluster_by", "kind beside partition_by: day"),
+        "one of the two (a Delta table that is clustered has no partitions)",
+        None,
+    ),
+    (
+        GOOD + "target: {cluster_by: [a, b, c, d, e]}\nmaintenance: {optimize: P1D}\n",
+        (3, "target.cluster_by", "5 columns"),
+        "at most 4, which is Delta's limit",
         None,
     ),
     # inputs
