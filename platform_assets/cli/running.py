@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -162,7 +162,8 @@ class Runner:
         by_name = {flow.name: flow for flow in flows}
         for name in lineage.in_order(list(by_name)):
             if len(by_name) > 1:
-                click.echo(f"{name} …", err=True)
+                with suppress(OSError):
+                    click.echo(f"{name} …", err=True)
             above = lineage.upstream_dataflows(name)
             failed = [
                 outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in above
@@ -253,12 +254,18 @@ def _progress(step: Step, line: str) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line of progress."""
-    click.echo(f"  {line}", err=True)
+    """Print a line of progress. A reader that is gone, or a log whose disk is full, is no reason that a run fails."""
+    with suppress(OSError):
+        click.echo(f"  {line}", err=True)
 
 
 def print_outcome(context: Context, outcome: Outcome) -> None:
-    """Print what a run has done, for people."""
+    """Print what a run has done, for people; if nobody can read it, other runs go on all the same."""
+    with suppress(OSError):
+        _print_outcome(context, outcome)
+
+
+def _print_outcome(context: Context, outcome: Outcome) -> None:
     color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
         outcome.status, "green"
     )

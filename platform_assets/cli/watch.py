@@ -86,7 +86,8 @@ def command(context: Context, names: tuple[str, ...], every: float, runs: int) -
         watch = Watch(context, names, dagster, runs, bell.ring)
         stack.callback(watch.end)
         events = stack.enter_context(_FileEvents.ringing(bell))
-        click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
+        with suppress(OSError):
+            click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
 
         def stay() -> None:
             while not ended.is_set():
@@ -277,7 +278,8 @@ class Watch:
             self._woken |= {below for below in self._flows if name in lineage.upstream_dataflows(below)}
         if self.context.as_json:
             line = self._project.hide(json.dumps(outcome.as_json(), allow_nan=False))
-            click.echo(line, file=self.context.results)
+            with suppress(OSError):  # whoever reads is gone; loading goes on
+                click.echo(line, file=self.context.results)
         elif outcome.error is None:
             self._said.pop(name, None)
             print_outcome(self.context, outcome)

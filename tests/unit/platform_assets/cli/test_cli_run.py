@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,3 +141,19 @@ def test_a_storage_that_fails_meanwhile_is_told_and_what_the_run_has_done_counts
     assert (outcome["status"], answer.exit_code) == (status, int(status == "failed"))
     told = outcome["error"]["message"] if outcome["error"] else answer.stderr
     assert "database or disk is full" in told
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_log_that_cannot_be_written_keeps_no_dataflow_from_being_loaded(project: Path, stream: str) -> None:
+    (project / "dataflows/visits.yaml").write_text((project / "dataflows/orders.yaml").read_text())
+    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    with Path("/dev/full").open("w") as full:
+        subprocess.run(
+            [sys.executable, "-m", "platform_assets.cli", "run", "--all", "--project", str(project)],
+            check=False,
+            env=environment,
+            stdout=full if stream == "stdout" else subprocess.DEVNULL,
+            stderr=full if stream == "stderr" else subprocess.DEVNULL,
+        )
+    shown = CliRunner().invoke(strandline, ["--project", str(project), "list", "--json"])
+    assert [each["last_attempt"]["status"] for each in json.loads(shown.stdout)] == ["nothing"] * 2
