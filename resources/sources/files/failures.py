@@ -137,7 +137,7 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
     ]
     why = (
         f"expected the header {','.join(expected)}, found {','.join(found)}"
-        f" ({_other_separator(expected, found) or '; '.join(differs) or 'another order'})"
+        f" ({_named_twice(found) or _other_separator(expected, found) or '; '.join(differs) or 'another order'})"
     )
     return BadFile(
         f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, or load files with this header"
@@ -146,6 +146,13 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
         why=why,
         code=BAD_HEADER,
     )
+
+
+def _named_twice(found: Sequence[str]) -> str | None:
+    """Which columns a header names more than once, in any case: no schema can hold them."""
+    folded = [name.casefold() for name in found]
+    twice = dict.fromkeys(name for name, fold in zip(found, folded, strict=True) if folded.count(fold) > 1)
+    return f"{', '.join(twice)}: a column is named twice; give each another name" if twice else None
 
 
 def _other_separator(expected: Sequence[str], found: Sequence[str]) -> str | None:

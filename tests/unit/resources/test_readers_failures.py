@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resources.sources.files.failures import bad_file, bad_record, cause
+from resources.sources.files.failures import bad_file, bad_header, bad_record, cause
 from resources.sources.files.misfit import BadRecord
 
 LONG = "no room left on " + "x" * 400
@@ -142,3 +142,9 @@ def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
     bad = bad_file(error, ["a.csv"])
     assert bad is not None
     assert bad.why == f"cannot be read: {why}"
+
+
+def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
+    why = bad_header("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
+    assert why.endswith("(id, ID: a column is named twice; give each another name)")
+    assert bad_header("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
