@@ -29,7 +29,7 @@ _OWN = "."
 class FirstDataflow(BaseModel):
     """What ``dg scaffold`` may be told."""
 
-    kind: Literal["path", "column", "window"] = Field(
+    kind: Literal["path", "column", "window", "stream"] = Field(
         default="path", description="The kind of watermark of a first dataflow."
     )
     name: str = Field(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from platform_assets.installation import INSTALLED
 
-TEMPLATES = ("path", "column", "window")
+TEMPLATES = ("path", "column", "window", "stream")
 """The kinds of watermark that a first dataflow can have."""
 
 _LANDING = "path: ./landing"

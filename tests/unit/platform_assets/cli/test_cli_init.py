@@ -17,6 +17,7 @@ from partitions.path.definition import PathWatermark
 from partitions.sources import FilesSource
 from platform_assets.cli import main
 from platform_assets.project import load_project
+from platform_assets.scaffold.new_project import TEMPLATES
 
 
 def call(*words: object) -> tuple[int, str]:
@@ -48,7 +49,7 @@ def put(folder: Path, name: str, text: str) -> None:
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
 
 
-@pytest.mark.parametrize("kind", ["path", "column", "window"])
+@pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_project_of_each_kind_is_valid_as_it_is_written(tmp_path: Path, kind: str) -> None:
     document = made(tmp_path / "shop", "--kind", kind, "--name", "orders")
     assert document["files"] == [
