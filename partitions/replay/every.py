@@ -24,7 +24,9 @@ def interval_of(text: str) -> dict[str, int]:
     """
     match = _EVERY.fullmatch(text)
     if match is None:
-        raise ConfigurationError(f"expected a whole number and a unit such as '1 months', found {text!r}")
+        raise ConfigurationError(
+            f"every: expected a whole number, a blank and a unit, such as '1 month', found {text!r}"
+        )
     unit = match[2].lower()
     return {unit if unit == _STEP or unit.endswith("s") else f"{unit}s": int(match[1])}
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, required=True)
 @click.option("--start", required=True, help="First value of the range: a date, a time or a whole number.")
 @click.option("--end", required=True, help="The value that ends it, which is not part of it.")
-@click.option("--every", metavar="'N UNIT'", help="Length of a chunk; without it the range is one chunk.")
+@click.option(
+    "--every",
+    metavar="'N UNIT'",
+    help="Length of a chunk, such as '1 month'; without it the range is one chunk.",
+)
 @click.option("--column", help="The column that is cut; by default the first watermark column.")
 @click.option(
     "--save-watermark", is_flag=True, help="Raise the watermark to the end of each chunk with rows."

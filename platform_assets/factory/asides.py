@@ -30,7 +30,7 @@ class Replaying(Config):
     dataflow: str = Field(description="Its name.")
     start: str = Field(description="First value of the range: a date, a time or a whole number.")
     end: str = Field(description="The value that ends it, which is not part of it.")
-    every: str = Field(default="", description="Length of a chunk, such as 1 months; empty: one chunk.")
+    every: str = Field(default="", description="Length of a chunk, such as 1 month; empty: one chunk.")
     column: str = Field(default="", description="The column that is cut; empty: the first watermark column.")
     into: str = Field(
         default="", description="A table aside, <layer>/<name>; empty: the dataflow's own table."

@@ -52,7 +52,7 @@ def source_error(error: Exception, connection: JdbcConnection) -> SourceError | 
     if _NO_DRIVER.search(text):
         return SourceError(
             f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
-            f" --packages {connection.package}; one of `strandline dev` has it after a restart"
+            f" --packages {connection.package}; `strandline dev` of this project starts one that has it, if the project had a database then"
         )
     if unknown := _UNKNOWN_TYPE.search(text):
         return SourceError(
