@@ -45,6 +45,13 @@ EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
 _SMALL = 128 * 2**20
 """Bytes that one task sorts."""
 _SHOWN = 3
+_SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
+"""Columns of side tables."""
+
+
+def _columns(names: Sequence[str]) -> Sequence[str]:
+    """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
+    return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
 
 
 def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
@@ -252,7 +259,7 @@ class StreamKind:
         # most epochs have no late row: then no row need be compared with the watermark of its split
         any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
-        epoch = Epoch(number, judged, before, ended.value, type_name, self._columns(rows))
+        epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns))
         decided = self._emission.decide(epoch)
         gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
         after = replace(
@@ -289,10 +296,6 @@ class StreamKind:
     @property
     def _emission(self) -> Emission:
         return emission_of(self.dataflow, Buffer(self.dataflow, self.sides))
-
-    @staticmethod
-    def _columns(rows: DataFrame) -> Sequence[str]:
-        return [name for name in rows.columns if name != VERSION]
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged
@@ -334,7 +337,7 @@ class StreamKind:
             judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
         else:
             judged = R.none_late(marked)
-        names = pinned_struct(pinned).names
+        names = _columns(pinned_struct(pinned).names)
         return Epoch(slice_.number, judged, found.before, found.after.value, type_name, names)
 
     def _no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
@@ -343,7 +346,7 @@ class StreamKind:
         rows = spark.createDataFrame([], struct)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, None)
-        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, struct.names)
+        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, _columns(struct.names))
 
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
         """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
@@ -368,10 +371,10 @@ class StreamKind:
 
         found, number = slice_.judged, slice_.number
         read = self._epoch(spark, slice_, pinned)
-        judged, columns = read.judged, read.own
+        judged = read.judged
         epoch = F.lit(number).cast("long").alias(EPOCH)
         waits = any(segment.name == str(number) for segment in found.after.segments)
-        waiting = self._emission.waiting(read).select(*columns, epoch) if waits else None
+        waiting = self._emission.waiting(read).select(*read.own, epoch) if waits else None
         above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in found.before.emptied)
         nothing_else = number == found.before.epoch + 1
@@ -386,12 +389,14 @@ class StreamKind:
         if CARRY in self.sides:
             asides.append(self._carry(read, slice_, above, none_there=nothing_else))
         if LATE in self.sides:
-            split = F.col(R.SPLIT).alias("_split")
-            mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias("_watermark")
+            split = F.col(R.SPLIT).alias(_SPLIT)
+            mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
+            columns = read.own_beside(_SPLIT, _WATERMARK)
             late = judged.where(R.is_late()).select(*columns, split, mark, epoch)
             asides.append(Aside(LATE, late if found.tally.late else None, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
-        quarantined = bad.select(*columns, F.col(R.REASON).alias("_reason"), epoch)
+        reason = F.col(R.REASON).alias(_REASON)
+        quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)
         asides.append(
             Aside(QUARANTINE, quarantined if found.tally.quarantined else None, above, nothing_else)
         )

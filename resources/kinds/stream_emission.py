@@ -54,7 +54,7 @@ class Epoch:
         before: the state that it builds on.
         value: the global watermark after it.
         type_name: of the event time.
-        columns: of the source, in their order.
+        columns: of the source, in their order, without ``_epoch``.
     """
 
     number: int
@@ -85,6 +85,12 @@ class Epoch:
         from pyspark.sql import functions as F
 
         return [F.col(quoted(name)) for name in self.columns]
+
+    def own_beside(self, *names: str) -> list[Column]:
+        """The source's columns but those of these names, which a side table has itself."""
+        return [
+            column for name, column in zip(self.columns, self.own, strict=True) if name.lower() not in names
+        ]
 
 
 class Decision(NamedTuple):

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from dagster import AssetKey, DagsterInstance, SensorResult, TableMetadataValue, build_sensor_context
+from deltalake import DeltaTable
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.loop.outcome import Step
 from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import Stream, definition, minutes, plainly
 
@@ -406,3 +408,48 @@ def test_a_version_that_changes_rows_is_passed_over_if_it_may_be(make_stream: An
     outcome = stream.feed.load()
     assert any("passed over (source.on_change: skip)" in warning for warning in outcome.warnings)
     assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
+
+
+def _over(stream: Stream, table: str, name: str) -> Feed:
+    """A stream over a table of another one, in the same project."""
+    flow = definition(source={"type": "table", "table": table})
+    flow["target"]["table"] = f"gold/{name}"
+    return Feed(stream.feed.folder, stream.feed.engine, flow, name=name)
+
+
+def test_a_stream_over_the_table_of_another_stream_numbers_its_own_epochs(make_stream: Any) -> None:
+    first = make_stream()
+    second = _over(first, "silver/readings", "again")
+    first.append((1, "a", 10), (2, "a", 20), (3, "b", 30))
+    first.feed.load()
+    assert first.sorted() == [(1, 10, 1)]
+    first.append((4, "a", 40), (5, "b", 40), (6, None, 3), (7, "a", 14))
+    first.feed.load()
+    assert first.sorted() == [(1, 10, 1), (2, 20, 2), (3, 30, 2)]
+    # both versions in one epoch: a stands at 15, b at 25
+    assert second.load().rows == 1
+    assert second.rows("id", "_epoch") == [(1, 1)]
+    first.append((8, "a", 70), (9, "b", 80))
+    first.feed.load()
+    second.load()
+    assert second.rows("id", "_epoch") == [(1, 1), (2, 2), (3, 2)]
+
+
+def test_late_rows_of_a_stream_can_be_the_source_of_another(make_stream: Any) -> None:
+    first = make_stream()
+    second = _over(first, "silver/readings__late", "belated")
+    first.append((1, "a", 30))
+    first.feed.load()
+    first.append((2, "a", 10), (3, "a", 20), (4, "a", 40))
+    first.feed.load()
+    assert first.ids("__late") == [2, 3]
+    second.load()
+    assert second.rows("id", "_epoch") == [(2, 1)]
+    first.append((5, "a", 5), (6, "a", 34))
+    first.feed.load()
+    second.load()
+    # 5 is late there, too: a stands at 15
+    late = DeltaTable(str(first.feed.folder / "lake/gold/belated__late")).to_pyarrow_table().to_pylist()
+    assert [(row["id"], row["_split"], minutes(row["_watermark"]), row["_epoch"]) for row in late] == [
+        (5, "a", 15, 2)
+    ]
