@@ -5,14 +5,13 @@ Statistics may be wider than the values, never narrower. What is not known is ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, are_comparable
 
 
 class Match(Enum):
@@ -62,24 +61,24 @@ def match_of(predicate: Predicate, extents: Mapping[str, Extent]) -> Match:
 
 
 def _among(among: Among, extent: Extent) -> Match:
-    values = [value for value in among.values if value is not None]
-    null = Match.ALL if None in among.values else Match.NONE
-    return _with_nulls(extent, null, _match_values(values, extent))
+    null = Match.ALL if among.has_null else Match.NONE
+    return _with_nulls(extent, null, _match_values(among.ordered, extent))
 
 
-def _match_values(values: list[Any], extent: Extent) -> Match:
-    """Of the rows that have a value."""
+def _match_values(values: Sequence[Any] | None, extent: Extent) -> Match:
+    """Of the rows that have a value; the values ascend, and are None if they have no order."""
+    if values is None:
+        return Match.UNKNOWN
     if not values:
         return Match.NONE
     lower, upper = extent.lower, extent.upper
-    if not _are_comparable(lower, upper, *values):
+    if not are_comparable(lower, upper, values[0]):
         return Match.UNKNOWN
-    if lower is not None and upper is not None and lower == upper:
-        return Match.ALL if lower in values else Match.NONE
-    outside = all(
-        (lower is not None and value < lower) or (upper is not None and upper < value) for value in values
-    )
-    return Match.NONE if outside else Match.UNKNOWN
+    # A table has many files, and a replay names many: not each value is looked at for each file.
+    first = 0 if lower is None else bisect_left(values, lower)
+    if first == len(values) or (upper is not None and upper < values[first]):
+        return Match.NONE
+    return Match.ALL if lower is not None and lower == upper else Match.UNKNOWN
 
 
 def _between(between: Between, extent: Extent) -> Match:
@@ -88,7 +87,7 @@ def _between(between: Between, extent: Extent) -> Match:
 
 def _match_range(between: Between, extent: Extent) -> Match:
     """Of the rows that have a value."""
-    if not _are_comparable(extent.lower, extent.upper, between.lower, between.upper):
+    if not are_comparable(extent.lower, extent.upper, between.lower, between.upper):
         return Match.UNKNOWN
     if _is_below(extent.upper, between.lower, inclusive=not between.lower_inclusive) or _is_below(
         between.upper, extent.lower, inclusive=not between.upper_inclusive
@@ -97,22 +96,6 @@ def _match_range(between: Between, extent: Extent) -> Match:
     above = between.lower is None or _is_below(between.lower, extent.lower, inclusive=between.lower_inclusive)
     below = between.upper is None or _is_below(extent.upper, between.upper, inclusive=between.upper_inclusive)
     return Match.ALL if above and below else Match.UNKNOWN
-
-
-def _are_comparable(*values: Any) -> bool:
-    """Whether values are of one kind: an engine converts others before it compares, so that ``1`` and ``'1'`` may be equal."""
-    return len({_kind(value) for value in values if value is not None}) <= 1
-
-
-def _kind(value: Any) -> Any:
-    match value:
-        case bool():
-            return bool
-        case int() | Decimal():
-            return Decimal
-        case datetime():
-            return datetime, value.tzinfo is not None
-    return type(value)
 
 
 def _is_below(one: Any, other: Any, *, inclusive: bool) -> bool:

@@ -8,8 +8,11 @@ NULL is as in SQL: a row with NULL in a column that is compared does not match, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 
@@ -24,6 +27,19 @@ class Among:
 
     column: str
     values: tuple[Any, ...]
+
+    @cached_property
+    def has_null(self) -> bool:
+        """Whether NULL is among the values."""
+        return None in self.values
+
+    @cached_property
+    def ordered(self) -> Sequence[Any] | None:
+        """The values that are not NULL, ascending; None if they have no common order."""
+        values = [value for value in self.values if value is not None]
+        if not are_comparable(*values) or any(value != value for value in values):
+            return None
+        return sorted(values)
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,22 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     """Return the predicate of rows that match every part, without a level that says nothing."""
     given = tuple(part for part in parts if part != EVERYTHING)
     return given[0] if len(given) == 1 else AllOf(given)
+
+
+def are_comparable(*values: Any) -> bool:
+    """Return whether values are of one kind: an engine converts others before it compares, so that ``1`` and ``'1'`` may be equal."""
+    return len({_kind(value) for value in values if value is not None}) <= 1
+
+
+def _kind(value: Any) -> Any:
+    match value:
+        case bool():
+            return bool
+        case int() | Decimal():
+            return Decimal
+        case datetime():
+            return datetime, value.tzinfo is not None
+    return type(value)
 
 
 def columns_of(predicate: Predicate) -> tuple[str, ...]:

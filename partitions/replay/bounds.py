@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from partitions.errors import ConfigurationError
@@ -47,10 +47,10 @@ def _bound(name: str, given: Any) -> Bound:
         if isinstance(given, str) and _DATE.fullmatch(given):
             return date.fromisoformat(given)
         if isinstance(given, str) and _TIME.fullmatch(given):
-            return datetime.fromisoformat(given)
+            return _with_utc(datetime.fromisoformat(given))
         if isinstance(given, str) and _NUMBER.fullmatch(given):
             return int(given)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}: {error}") from error
     raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}")
 
@@ -59,3 +59,14 @@ def _with_time(bound: Bound) -> Bound:
     if isinstance(bound, date) and not isinstance(bound, datetime):
         return datetime.combine(bound, time.min)
     return bound
+
+
+def _with_utc(at: datetime) -> datetime:
+    """A time that is one in UTC, too.
+
+    Raises:
+        OverflowError: it is of another year there than those that there are.
+    """
+    if at.tzinfo is not None:
+        at.astimezone(UTC)
+    return at

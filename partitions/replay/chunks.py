@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from partitions.column.predicates import Range, shown
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import Bound, typed_bounds
 from partitions.watermark import compare_values
+
+MOST_CHUNKS = 100_000
+"""Of one replay: each is a commit, and takes some tenths of a second at least."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
 
     Raises:
         ConfigurationError: for bounds as of :func:`typed_bounds`, an unknown unit, more or fewer than one, an amount
-            that is no whole number above 0, a step of dates, and calendar units of numbers.
+            that is no whole number above 0, a step of dates, calendar units of numbers, and more than ``MOST_CHUNKS`` chunks.
     """
     unit, amount = _only(interval) if interval is not None else (None, 0)
     lower, upper = typed_bounds(start, end, with_time=unit in _BELOW_A_DAY)
@@ -73,7 +76,11 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
     if isinstance(lower, int) is not (unit == _STEP):
         wanted = "numbers for start and end, or calendar units," if unit == _STEP else f"{_STEP!r}"
         raise ConfigurationError(f"expected {wanted} for chunks of {start} to {end}, found {unit!r}")
-    edges = (lower, *_boundaries(lower, upper, unit, amount), upper)
+    edges = (lower, *islice(_boundaries(lower, upper, unit, amount), MOST_CHUNKS), upper)
+    if len(edges) - 1 > MOST_CHUNKS:
+        raise ConfigurationError(
+            f"expected at most {MOST_CHUNKS:,} chunks, found more for {amount} {unit} of {start} to {end}: take longer ones"
+        )
     return tuple(Chunk(column, left, right) for left, right in pairwise(edges))
 
 

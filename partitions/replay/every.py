@@ -12,7 +12,7 @@ from partitions.replay.bounds import Bound
 from partitions.replay.chunks import Chunk
 from partitions.unit_values import WORDS, Kind
 
-_EVERY = re.compile(r"\s*(-?\d+)\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
+_EVERY = re.compile(r"\s*(-?\d{1,100})\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
 _STEP = "step"
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 
 from partitions.intervals import Interval, difference, union
 from partitions.path.source import SourceFile
+from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
+
+_MOST_RANGES = 100
+"""Of one condition; the files of shorter ones are named."""
 
 
 def promoted_files(
@@ -21,6 +28,23 @@ def promoted_files(
         below: paths that no run loads any more; the others are left to the next run, which would add them once more.
     """
     return (file for file in files if file.path in below and file.path not in loaded_since)
+
+
+def rows_of_files(column: str, paths: Collection[str], others: Collection[str]) -> Predicate:
+    """Return the rows of files, by ranges of paths between which no other file lies, so that what the condition costs does not grow with the files.
+
+    Args:
+        column: that holds the path of each row's file.
+        paths: of the files.
+        others: paths that the rows may hold beside, at least those between the first and the last of the files.
+    """
+    ordered, apart = sorted(paths), sorted({*others} - {*paths})
+    runs = [list(run) for _, run in groupby(ordered, key=partial(bisect_left, apart))]
+    wide = sorted((run for run in runs if len(run) > 1), key=len, reverse=True)[:_MOST_RANGES]
+    ranged = {path for run in wide for path in run}
+    named = tuple(path for path in ordered if path not in ranged)
+    ranges = [Between(column, run[0], run[-1], upper_inclusive=True) for run in sorted(wide)]
+    return any_of([*ranges, *([Among(column, named)] if named or not ranges else [])])
 
 
 def promoted_works(

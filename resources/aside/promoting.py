@@ -22,12 +22,11 @@ from partitions.errors import (
 )
 from partitions.load import Replace
 from partitions.plan import counted
-from partitions.predicate import Among, Predicate
+from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise
 from partitions.target import DATAFLOW_COLUMN
 from resources.aside.chunks import first_missing
 from resources.aside.kinds import Swap, open_aside_kind
-from resources.aside.refusals import changed_aside
 from resources.aside.removing import remove
 from resources.aside.standing import (
     Aside,
@@ -37,6 +36,7 @@ from resources.aside.standing import (
     mark,
     replay_command,
 )
+from resources.aside.unchanged import check_unchanged
 from resources.deduplication import without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -49,7 +49,6 @@ from resources.loop.giving_up import close, drop, give_up
 from resources.loop.intents import holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.outcome import Observer, Step
-from resources.loop.table_guard import check_table
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.waiting import abandoned_intent
 from resources.platform import Platform
@@ -90,7 +89,7 @@ def preview_promote(platform: Platform, dataflow: Dataflow, table: str) -> tuple
     entry = log.newest(dataflow.name)
     if promoted_entry(log, aside, entry) is not None:
         return (f"it is promoted already; table {table} and its log are removed",)
-    swap = _checked(platform, dataflow, aside, entry)
+    swap, _ = _checked(platform, dataflow, aside, entry)
     standing = find_table(platform.lake.child(aside.table))
     lines = [
         f"{swap.amount} go from {dataflow.table}, and {counted(standing.count_rows(), 'row')} of {table} come, in one commit",
@@ -153,11 +152,12 @@ def promote(
     done = promoted_entry(log, aside, entry)
     if done is None:
         check_definition(dataflow, entry, log)
-        swap = _checked(platform, dataflow, aside, entry)
+        swap, version = _checked(platform, dataflow, aside, entry)
         # It is finished, but may be at work still: its last chunks, if they were empty, are looked at again.
         standing = platform.loop(aside.of(dataflow), now, **patience)
         abandoned_intent(standing.context, log.newest(aside.log), standing.patience)
-        done = _swap(platform, run, aside, entry, swap, reason)
+        rows = _Rows(find_table(platform.lake.child(aside.table)), version)
+        done = _swap(run, aside, rows, entry, swap, reason)
     remove(platform, dataflow, aside, observer)
     return Promoted(done, aside)
 
@@ -193,26 +193,35 @@ def _since(log: WatermarkLog, aside: Aside) -> list[Entry]:
     return found
 
 
-def _checked(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Swap:
-    """Return what a promote swaps.
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a replay, as they were when it was found to be whole: what becomes of its table then puts no other ones in the live table.
+
+    Attributes:
+        table: aside.
+        version: None: no chunk has had a row, and there may be no table.
+    """
+
+    table: Table
+    version: Version | None
+
+    def read(self, run: RunContext[Any], where: Predicate = EVERYTHING) -> DataFrame:
+        """Rows with the columns of the table aside; without one none, with those of the live table."""
+        if self.version is None:
+            return run.table.read(run.spark, run.table.newest_version()).limit(0)
+        return self.table.read(run.spark, self.version, where)
+
+
+def _checked(
+    platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | None
+) -> tuple[Swap, Version | None]:
+    """Return what a promote swaps, and the version of the table aside that it reads.
 
     Raises:
         NeedsDecision: the replay cannot be promoted as it is.
     """
     log = platform.log
-    if is_marked(log, aside, "dropping"):
-        raise NeedsDecision(
-            f"dataflow {dataflow.name}: a drop of {aside.table} was begun, and its rows may be gone. End it",
-            code="replay_dropping",
-            choices=(drop_command(aside),),
-        )
-    if not is_marked(log, aside, "complete"):
-        raise NeedsDecision(
-            f"dataflow {dataflow.name}: the replay of {aside.words} into {aside.table} is not finished: chunk {first_missing(log, aside)} is missing. Go on with it,"
-            " or drop it",
-            code="replay_unfinished",
-            choices=(replay_command(aside), drop_command(aside)),
-        )
+    _check_stands(log, aside)
     if aside.fingerprint != dataflow.fingerprint:
         raise NeedsDecision(
             f"dataflow {dataflow.name}: its definition has changed since the replay into {aside.table} began: the rows there are of another one. Drop it,"
@@ -220,24 +229,35 @@ def _checked(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry 
             code="definition_changed",
             choices=(drop_command(aside), replay_command(aside)),
         )
-    standing = aside.of(dataflow)
-    try:
-        check_table(
-            standing,
-            log.newest(aside.log),
-            platform.table(standing),
-            log.open_intent(aside.log, log.newest(aside.log)),
+    version = check_unchanged(platform, dataflow, aside)
+    swap = open_aside_kind(platform, dataflow).swap(aside, entry, _since(log, aside))
+    # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
+    _check_stands(log, aside)
+    return swap, version
+
+
+def _check_stands(log: WatermarkLog, aside: Aside) -> None:
+    """Raise NeedsDecision if a replay is not finished, or is being dropped."""
+    if is_marked(log, aside, "dropping"):
+        raise NeedsDecision(
+            f"dataflow {aside.dataflow}: a drop of {aside.table} was begun, and its rows may be gone. End it",
+            code="replay_dropping",
+            choices=(drop_command(aside),),
         )
-    except NeedsDecision as error:
-        raise changed_aside(aside, error) from error
-    return open_aside_kind(platform, dataflow).swap(aside, entry, _since(log, aside))
+    if not is_marked(log, aside, "complete"):
+        raise NeedsDecision(
+            f"dataflow {aside.dataflow}: the replay of {aside.words} into {aside.table} is not finished: chunk {first_missing(log, aside)} is missing. Go on with it,"
+            " or drop it",
+            code="replay_unfinished",
+            choices=(replay_command(aside), drop_command(aside)),
+        )
 
 
 def _swap(
-    platform: Platform, run: RunContext[Any], aside: Aside, entry: Entry | None, swap: Swap, reason: str
+    run: RunContext[Any], aside: Aside, rows: _Rows, entry: Entry | None, swap: Swap, reason: str
 ) -> Entry:
     """Take the next number of the live log for the swap."""
-    log, table = run.log, find_table(platform.lake.child(aside.table))
+    log = run.log
     head = guarded_head(run, entry)
     follow_up(run, entry)
     intent = _intent(run, aside, entry, swap, head.version, reason)
@@ -246,7 +266,7 @@ def _swap(
     put_intent(run, intent, f"{aside.words} of {aside.table}")
     with holding(run, intent):
         try:
-            outlasting_conflicts(lambda: _write(run, table, intent, entry, swap))
+            outlasting_conflicts(lambda: _write(run, rows, intent, entry, swap))
         except Exception as error:  # noqa: BLE001 - raised there, unless the write has landed all the same
             _ended(run, intent, entry, error)
         run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -263,11 +283,12 @@ def _swap(
     return appended
 
 
-def _write(run: RunContext[Any], table: Table, intent: Intent, entry: Entry | None, swap: Swap) -> None:
+def _write(run: RunContext[Any], rows: _Rows, intent: Intent, entry: Entry | None, swap: Swap) -> None:
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry))
-    where = swap.where(_rows_there(run, table))
-    rows = _coming(run, table, where)
-    run.table.write(rows, Replace(where), tag, intent.watermark, base=intent.table_version)
+    where = swap.where(rows.read(run))
+    run.table.write(
+        _coming(run, rows, where), Replace(where), tag, intent.watermark, base=intent.table_version
+    )
 
 
 def _ended(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exception) -> None:
@@ -288,15 +309,13 @@ def _ended(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exc
     raise TargetError(f"{said}. Nothing is lost: promote it again") from error
 
 
-def _coming(run: RunContext[Any], table: Table, where: Predicate) -> DataFrame:
+def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
     """The rows aside that come: of the range, and of no key that the live table holds outside of what goes."""
     from pyspark.sql import functions as F
 
     spark, target = run.spark, run.dataflow.target
-    if not table.exists():
-        return _rows_there(run, table).limit(0)
-    rows = table.read(spark, table.newest_version(), where).where(sql(where, SPARK))
-    if target.shared:
+    rows = aside.read(run, where).where(sql(where, SPARK))
+    if target.shared and aside.version is not None:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     if not target.merge_keys or not run.table.exists():
         return rows
@@ -305,12 +324,6 @@ def _coming(run: RunContext[Any], table: Table, where: Predicate) -> DataFrame:
     if target.shared:
         kept = kept.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
     return without_keys_of(rows, kept, target.merge_keys)
-
-
-def _rows_there(run: RunContext[Any], table: Table) -> DataFrame:
-    """Rows with the columns of the table aside; of the live one, if no chunk had a row."""
-    there = table if table.exists() else run.table
-    return there.read(run.spark, there.newest_version())
 
 
 def _intent(

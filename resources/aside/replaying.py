@@ -11,17 +11,42 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import Plan, Skip, counted
-from resources.aside.chunks import Parts, chunks_of, note_done, put_parts, remaining_chunks, stored_parts
+from partitions.request import Request
+from resources.aside.chunks import (
+    AsideChunk,
+    Parts,
+    chunks_of,
+    note_done,
+    put_parts,
+    remaining_chunks,
+    stored_parts,
+)
 from resources.aside.kinds import Begun, open_aside_kind
 from resources.aside.promoting import promoted_entry
 from resources.aside.refusals import changed_aside
-from resources.aside.standing import Aside, begin, drop_command, is_marked, mark, stored_asides
+from resources.aside.standing import (
+    Aside,
+    begin,
+    drop_command,
+    is_marked,
+    mark,
+    replay_command,
+    stored_asides,
+)
+from resources.aside.unchanged import check_unchanged
+from resources.listing.removal import is_empty
 from resources.loop.outcome import Observer, Outcome
 from resources.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks
 from resources.tables import find_format
 from resources.watermarks.entry import new_id, utc_now
+
+_LONGEST = 100
+"""Characters of a part of a table's name: files and folders of the table have longer ones."""
+
+_BESIDE = "_bad_records"
+"""After the name of a table: that of records that do not parse."""
 
 
 def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
@@ -37,8 +62,9 @@ def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: dateti
         count = len(made.slices)
     else:
         left, chunks = remaining_chunks(log, known), chunks_of(log, known)
+        pending = {*left}
         slices = tuple(slice_ for chunk in left for slice_ in kind.slices(known, chunk, now))
-        skips = tuple(Skip(chunk.words, "done before") for chunk in chunks if chunk not in left)
+        skips = tuple(Skip(chunk.words, "done before") for chunk in chunks if chunk not in pending)
         made = Plan(dataflow.name, dataflow.kind, 0, now, "", slices, skips)
         count = len(chunks)
     why = f"{counted(len(made.slices), 'chunk')} of {count} to replay into {asked.table}"
@@ -77,11 +103,11 @@ def replay_aside(
     if aside.column is None and stored_parts(log, aside) is None:
         put_parts(log, aside, kind.parts(aside, now))
     loop = platform.loop(kind.loaded_by(aside), now, observer=observer, **how)
-    left = remaining_chunks(log, aside)
+    left = {*remaining_chunks(log, aside)}
     pieces = [
         Piece(
             *chunk.bounds,
-            partial(kind.request, aside, chunk),
+            partial(_asked, platform, dataflow, aside, chunk),
             None if aside.column else chunk.words,
             done=chunk not in left,
             finished=partial(note_done, log, aside, number),
@@ -96,6 +122,19 @@ def replay_aside(
     else:
         _tell(outcome, done.chunks, aside)
     return done
+
+
+def _asked(platform: Platform, dataflow: Dataflow, aside: Aside, chunk: AsideChunk) -> Request:
+    """Return what is asked for of a chunk, if the replay is still there and the table is what the chunks before have made of it."""
+    stored = next((each for each in stored_asides(platform.log, aside.dataflow) if each.id == aside.id), None)
+    if stored is None or is_marked(platform.log, aside, "dropping"):
+        raise NeedsDecision(
+            f"dataflow {aside.dataflow}: the replay into {aside.table} was dropped or promoted while it was read. Replay again if its rows are needed",
+            code="replay_dropping",
+            choices=(replay_command(aside),),
+        )
+    check_unchanged(platform, dataflow, aside)
+    return open_aside_kind(platform, dataflow).request(aside, chunk)
 
 
 def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
@@ -125,10 +164,7 @@ def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
     log = platform.log
     known = next((each for each in stored_asides(log, dataflow.name) if each.table == asked.table), None)
     if known is None:
-        if find_format(platform.lake.child(asked.table)) is not None:
-            raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected no table {asked.table}, or one of a replay of this dataflow, found another. Use another name"
-            )
+        _check_places(platform, dataflow, asked.table)
         return None
     _check_same(known, asked)
     if is_marked(log, known, "dropping"):
@@ -158,20 +194,33 @@ def _check_load(dataflow: Dataflow) -> None:
 def _check_name(platform: Platform, dataflow: Dataflow, table: str) -> None:
     parts = table.split("/")
     if len(parts) != 2 or not all(
-        part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts
+        part.isidentifier() and part.isascii() and not part.startswith("_") and len(part) <= _LONGEST
+        for part in parts
     ):
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, found {table!r}"
+            f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, at most {_LONGEST} each, found {table!r}"
         )
-    made_from = table.removesuffix("_bad_records")
-    if {table, made_from} & platform.lineage.tables:
+    if {table, table.removesuffix(_BESIDE), f"{table}{_BESIDE}"} & platform.lineage.tables:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected a table that no dataflow loads or reads, found {table}"
         )
     for other in platform.lineage.names:
-        if other != dataflow.name and table in {each.table for each in stored_asides(platform.log, other)}:
+        for aside in stored_asides(platform.log, other):
+            is_same = (other, aside.table) == (dataflow.name, table)
+            if not is_same and {table, f"{table}{_BESIDE}"} & {aside.table, f"{aside.table}{_BESIDE}"}:
+                raise ConfigurationError(
+                    f"dataflow {dataflow.name}: --into: expected a table of its own, found {table}, which a replay of {other} holds"
+                )
+
+
+def _check_places(platform: Platform, dataflow: Dataflow, table: str) -> None:
+    """Raise if anything lies where a replay that begins now puts its rows, and records that do not parse: all of it is removed with the replay."""
+    for name in (table, f"{table}{_BESIDE}"):
+        place = platform.lake.child(name)
+        if find_format(place) is not None or not is_empty(place):
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: --into: expected a table of its own, found {table}, which a replay of {other} holds"
+                f"dataflow {dataflow.name}: --into: expected nothing at {name}, or the table of a replay of this dataflow, found another table, or files."
+                " Use another name"
             )
 
 

@@ -108,13 +108,13 @@ def find_aside(log: WatermarkLog, dataflow: str, table: str) -> Aside:
     Raises:
         ConfigurationError: there is none.
     """
-    found = _read(log, dataflow, table)
-    if found is None:
-        known = ", ".join(aside.table for aside in stored_asides(log, dataflow))
+    asides = {aside.table: aside for aside in stored_asides(log, dataflow)}
+    if table not in asides:
+        known = ", ".join(asides) or "there is none"
         raise ConfigurationError(
-            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known or 'there is none'}), found {table}"
+            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known}), found {table}"
         )
-    return found
+    return asides[table]
 
 
 def stored_asides(log: WatermarkLog, dataflow: str) -> list[Aside]:

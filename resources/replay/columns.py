@@ -66,7 +66,8 @@ class ColumnReplay(InPlaceReplay):
         elif stored is not None:
             planned = fitted_chunks(planned, kind_of_value(stored.value))
         left = self._left(known, planned, newest)
-        slices, skips = [], [Skip(chunk.span, "done before") for chunk in planned if chunk not in left]
+        done = planned[: len(planned) - len(left)]
+        slices, skips = [], [Skip(chunk.span, "done before") for chunk in done]
         for chunk in left:
             request = self._request(chunk, 0)
             slice_ = chunk_slice(dataflow.target, dataflow.column.columns, state, request, None)
@@ -92,9 +93,9 @@ class ColumnReplay(InPlaceReplay):
                 chunk.upper,
                 partial(self._next, loop, chunk, begun.number),
                 self.words,
-                done=chunk not in left,
+                done=number < len(planned) - len(left),
             )
-            for chunk in planned
+            for number, chunk in enumerate(planned)
         ]
         return pieces, self._passed_over(newest, left) if self.asked.save_watermark else ()
 
@@ -105,7 +106,7 @@ class ColumnReplay(InPlaceReplay):
     def _left(
         self, known: InPlace | None, planned: Sequence[Chunk], newest: Entry | None
     ) -> tuple[Chunk, ...]:
-        """The chunks that are still to be read: above the watermark that is saved, or above the last one with an entry."""
+        """The last chunks, which are still to be read: above the watermark that is saved, or above the last one with an entry."""
         if self.asked.save_watermark:
             return remaining(planned, {name: mark.value for name, mark in _state(newest).marks.items()})
         column, highest = planned[0].column, None

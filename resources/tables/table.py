@@ -597,6 +597,10 @@ class TellsAppends(Protocol):
         """Return the version that :meth:`Table.read` reads up to there."""
         ...
 
+    def mark_of(self, version: Version) -> Mark:
+        """Return where a read up to a version ends: of what :meth:`version_of` returns the same mark, as far as the version tells it."""
+        ...
+
     def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
         """Return the rows of these versions, with the version of each in the column ``VERSION``."""
         ...

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resources.aside import preview_promote, promote, replay_aside
+from resources.aside.kinds import files
 from resources.loop.outcome import Step
 from resources.replay import Asked
 from resources.spark import SparkEngine
+from resources.watermarks.quarantine import read_quarantine
 from scripts.postgres import Postgres
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Answer, Feed, dies_after
+from tests.support.foreign_acts import Others
 from tests.support.replayed import (
     AFTER,
     BEFORE,
@@ -100,6 +104,51 @@ def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
     assert feed.rows("id", "value") == [(1, 0), (2, 9), (3, 0), (4, 0), (5, 0), (20, 7)]
 
 
+@pytest.mark.parametrize("released_first", [True, False])
+def test_a_released_file_is_left_to_the_next_run_and_is_in_the_table_once(
+    tmp_path: Path, engine: SparkEngine, *, released_first: bool
+) -> None:
+    feed = changed_files(tmp_path, engine)
+    feed.define(on_bad_file="quarantine")
+    path = feed.put_text("2026-01-02/6.ndjson", "{")
+    assert feed.cli("late", feed.name).code == 0
+    assert [aside.file.path for aside in read_quarantine(feed.platform.log, feed.newest).held] == [path]
+    feed.put(path, {"id": 6, "value": 6})
+    commands: list[Callable[[], Answer]] = [
+        lambda: feed.cli("files", "release", feed.name, path),
+        lambda: replayed(feed),
+    ]
+    for command in commands if released_first else commands[::-1]:
+        assert command().code == 0
+    shown = preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert any(path in line and "left to the next run" in line for line in shown) is released_first
+    assert ended(feed).code == 0
+    feed.load()
+    assert feed.rows("id", "value") == sorted([*AFTER, (6, 6)])
+
+
+@pytest.mark.parametrize("target", [UPSERT, {"format": "iceberg"}, pytest.param({}, marks=pytest.mark.full)])
+def test_of_many_files_ranges_of_paths_are_swapped_and_rows_of_other_files_between_them_stay(
+    tmp_path: Path, engine: SparkEngine, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_MOST_NAMED", 1)
+    feed = changed_files(tmp_path, engine, **target)
+    put(feed, 3, 30)
+    put(feed, 3, 31)
+    assert feed.cli("late", feed.name).code == 0
+    for number in (30, 31):
+        put(feed, 3, number, 1)
+    assert replayed(feed).code == 0
+    put(feed, 2, 21, 9)
+    assert (
+        feed.cli("late", feed.name).code == 0
+    )  # between two files of the replay, as is the file that is gone
+    known = len(feed.entries)
+    answer = ended(feed)
+    assert (answer.code, answer.json["entry"]["files"], len(feed.entries)) == (0, 4, known + 1)
+    assert feed.rows("id", "value") == sorted([*AFTER, (21, 9), (30, 1), (31, 1)])
+
+
 def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -164,6 +213,31 @@ def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path,
     assert (answer.code, answer.json["error"]["code"]) == (4, "aside_changed")
     assert [choice.split()[1] for choice in answer.json["error"]["choices"]] == ["drop", "replay"]
     assert feed.rows("id", "value") == BEFORE
+
+
+@pytest.mark.parametrize("act", ["delete", "append", "rollback"])
+@pytest.mark.parametrize("form", ["iceberg", "parquet"])
+def test_a_table_aside_whose_rows_others_have_changed_is_not_promoted(
+    tmp_path: Path, engine: SparkEngine, form: str, act: str
+) -> None:
+    feed = changed_files(tmp_path, engine, format=form)
+    put(feed, 3, 30, key=1)
+    assert replayed(feed).code == 0
+    Others(feed, engine.session(), TABLE).do(act)
+    answer = ended(feed)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "aside_changed")
+    assert feed.rows("id", "value") == BEFORE
+    assert ended(feed, "drop").code == 0
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_files_of_a_table_aside_may_be_joined(tmp_path: Path, engine: SparkEngine, form: str) -> None:
+    feed = changed_files(tmp_path, engine, format=form)
+    assert replayed(feed).code == 0
+    for act in ("compaction", "expiry"):
+        Others(feed, engine.session(), TABLE).do(act)
+    assert ended(feed).code == 0
+    assert feed.rows("id", "value") == AFTER
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from resources.aside import drop, promote
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from resources.aside import drop, promote, promoting
+from resources.aside.standing import Aside
+from resources.aside.unchanged import check_unchanged
 from resources.loop.outcome import Step
+from resources.platform import Platform
 from resources.spark import SparkEngine
+from resources.tables.table import Version
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import BY_TIME, REPLACED, Columns, at, on_lake
 from tests.support.decision_crash import crash_deciding
-from tests.support.feed import Answer, Feed, dies_after
+from tests.support.feed import Answer, Feed, dies_after, sorted_rows
+from tests.support.foreign_acts import Others
+from tests.support.iceberg import iceberg_history
 from tests.support.window_feed import LakeTable, instant
 
 NOW = instant("2026-06-01")
@@ -88,6 +97,7 @@ def test_a_promote_swaps_the_rows_of_the_range_in_one_commit(
     entry = answer.json["entry"]
     assert (entry["why"], entry["reason"], entry["rows"], entry["number"]) == ("promote", "corrected", 2, 2)
     assert (flow.watermark, _versions(flow, form)) == (watermark, version + 1)
+    assert {tuple(seen) for seen in _seen(flow, form)} == {tuple(BEFORE), tuple(AFTER)}
     assert (replays(flow), (flow.feed.folder / "lake" / TABLE).exists()) == ([], False)
     assert flow.run().status == ("committed" if way == "replaced" else "nothing")  # which reads a day again
     assert rows(flow) == AFTER
@@ -100,6 +110,17 @@ def _versions(flow: Columns, form: str) -> int:
         return int(DeltaTable(str(flow.feed.table)).version())
     table = flow.feed.platform.table(flow.feed.dataflow)
     return len(table.head(None, flow.feed.entries[0].app_id).tagged)
+
+
+def _seen(flow: Columns, form: str) -> list[list[tuple[Any, ...]]]:
+    """The rows that readers have seen: of every version, or of every snapshot that was the newest once."""
+    columns, folder = ("id", "value"), flow.feed.table
+    if form == "delta":
+        tables = [DeltaTable(str(folder), version=version) for version in range(_versions(flow, form) + 1)]
+        found = [table.to_pyarrow_table(columns=list(columns)).to_pylist() for table in tables]
+    else:
+        found = iceberg_history(folder, columns)
+    return [sorted_rows(each, columns) for each in found]
 
 
 @pytest.mark.parametrize("end", [4, 9])
@@ -215,6 +236,57 @@ def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, 
     assert answer.code == 0, answer.out
     assert (rows(flow), replays(flow)) == (AFTER, [])
     assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
+
+
+@pytest.mark.parametrize(
+    ("act", "form"),
+    [
+        ("dropped", "delta"),
+        ("dropped", "iceberg"),
+        ("changed", "delta"),
+        ("changed", "iceberg"),
+        pytest.param("dropped", "parquet", marks=pytest.mark.full),
+    ],
+)
+def test_what_becomes_of_a_table_aside_while_it_is_promoted_changes_no_row_of_the_live_one(
+    tmp_path: Path, engine: SparkEngine, act: str, form: str
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", form)
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+
+    def hears(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT and act == "dropped":
+            shutil.rmtree(flow.feed.folder / "lake" / TABLE)
+        elif step is Step.INTENT_PUT:
+            Others(flow.feed, engine.session(), TABLE).do("delete")
+
+    if act == "dropped":
+        with pytest.raises(StrandlineError):
+            promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
+        assert rows(flow) == BEFORE
+        assert flow.feed.cli("drop", flow.feed.name, TABLE, "--reason", "r", "--yes").code == 0
+        flow.run()
+        assert rows(flow) == BEFORE
+    else:
+        promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
+        assert rows(flow) == AFTER
+    assert (replays(flow), flow.feed.open_intent) == ([], None)
+
+
+def test_a_replay_that_is_dropped_while_a_promote_looks_at_it_is_no_replay_without_rows(
+    tmp_path: Path, engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+
+    def dropped_first(platform: Platform, dataflow: Dataflow, aside: Aside) -> Version | None:
+        drop(platform, dataflow, TABLE, "r", NOW)
+        return check_unchanged(platform, dataflow, aside)
+
+    monkeypatch.setattr(promoting, "check_unchanged", dropped_first)
+    answer = promoted(flow)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "replay_unfinished")
+    assert (rows(flow), len(flow.feed.entries)) == (BEFORE, 1)
 
 
 def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(

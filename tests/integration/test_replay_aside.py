@@ -176,13 +176,19 @@ def test_a_dry_run_shows_the_chunks_and_opens_no_source(tmp_path: Path, engine: 
         (DAYS, "raw/rows", "no dataflow loads or reads"),
         (DAYS, "../elsewhere", "in the lake"),
         (DAYS, "raw/others", "found another"),
+        (DAYS, "raw/files", "another table, or files"),
+        (DAYS, "raw/beside", "nothing at raw/beside_bad_records"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_and_nothing_is_changed(
     tmp_path: Path, engine: SparkEngine, days: tuple[str, ...], into: str, said: str
 ) -> None:
     flow, _ = loaded(tmp_path, engine)
-    LakeTable(flow.feed.folder / "lake" / "raw" / "others").put()
+    raw = flow.feed.folder / "lake" / "raw"
+    LakeTable(raw / "others").put()
+    LakeTable(raw / "beside_bad_records").put()
+    (raw / "files").mkdir()
+    (raw / "files" / "theirs.csv").write_text("id\n")
     answer = replayed(flow, days=days, into=into)
     assert answer.code == 2, answer.out
     assert said in answer.json["error"]["message"]

@@ -15,7 +15,7 @@ from scripts.postgres import Postgres
 from tests.integration.test_dagster import run
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
 from tests.support.decision_crash import crash_deciding
-from tests.support.feed import Answer, dies_after
+from tests.support.feed import Answer, Feed, dies_after
 from tests.support.window_feed import LakeTable, instant
 
 UPSERT: dict[str, Any] = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -156,6 +156,25 @@ def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
     answer = replayed(flow)
     assert answer.code == 0, answer.out
     assert statuses(answer) == ["skipped", "nothing", "committed", "nothing", "committed"]
+
+
+def test_a_dataflow_whose_chunk_fails_does_not_keep_others_from_theirs(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, source = loaded(tmp_path, engine, **UPSERT)
+    definition = flow.feed.definition | {"source": {"type": "table", "table": "raw/others"}}
+    others = LakeTable(flow.feed.folder / "lake" / "raw" / "others", source.schema)
+    others.put(row(1, 0))
+    other = Columns(Feed(flow.feed.folder, engine, definition, name="other"))
+    other.run()
+    others.put(row(1, 7))
+    with source.without():
+        answer = replayed(flow, other.feed.name)
+    assert answer.code == 1, answer.out
+    failed, done = answer.json
+    assert [document["dataflow"] for document in answer.json] == [flow.feed.name, "other"]
+    assert (failed["chunks"][0]["status"], done["chunks"][0]["status"]) == ("failed", "committed")
+    assert other.feed.rows("id", "value") == [(1, 7)]
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,17 @@ ACTS = ("rollback", "expiry", "compaction", "append", "delete", "made again")
 
 @dataclass(frozen=True)
 class Others:
-    """Another writer of the table of a dataflow, by the format's own tools."""
+    """Another writer of the table of a dataflow, by the format's own tools.
+
+    Attributes:
+        feed: the dataflow.
+        spark: a session; None where Delta alone is meant.
+        table: another table of the same format, ``<layer>/<name>``.
+    """
 
     feed: Feed
-    spark: SparkSession
+    spark: SparkSession | None
+    table: str | None = None
 
     def do(self, act: str) -> None:
         """Do one of :data:`ACTS`."""
@@ -50,7 +57,12 @@ class Others:
 
     @property
     def _folder(self) -> Path:
-        return self.feed.table
+        return self.feed.folder / "lake" / self.table if self.table else self.feed.table
+
+    @property
+    def _session(self) -> SparkSession:
+        assert self.spark is not None
+        return self.spark
 
     def _delta(self, act: str) -> None:
         path, table = str(self._folder), DeltaTable(str(self._folder))
@@ -79,12 +91,12 @@ class Others:
         return pa.Table.from_pylist([dict.fromkeys(columns.names) | {"id": FOREIGN_ID}], nullable)
 
     def _iceberg(self, act: str) -> None:
-        name = foreign_table(self.spark, self._folder)
+        name = foreign_table(self._session, self._folder)
         catalog, namespace, table = name.split(".")
         call = f"CALL {catalog}.system.{{}}(table => '{namespace}.{table}', {{}})".format
         match act:
             case "rollback":
-                newest, *_ = self.spark.sql(
+                newest, *_ = self._session.sql(
                     f"SELECT parent_id FROM {name}.history WHERE is_current_ancestor ORDER BY made_current_at DESC"
                 ).collect()
                 self._ask(call("rollback_to_snapshot", f"snapshot_id => {newest['parent_id']}"))
@@ -94,19 +106,19 @@ class Others:
             case "compaction":
                 self._ask(call("rewrite_data_files", "options => map('rewrite-all', 'true')"))
             case "append":
-                columns = [field.name for field in self.spark.table(name).schema]
+                columns = [field.name for field in self._session.table(name).schema]
                 values = ", ".join(str(FOREIGN_ID) if column == "id" else "NULL" for column in columns)
                 self._ask(f"INSERT INTO {name} VALUES ({values})")
             case "delete":
                 self._ask(f"DELETE FROM {name} WHERE id = 1")
             case "made again":
-                ddl = ", ".join(f"`{column}` {kind}" for column, kind in self.spark.table(name).dtypes)
+                ddl = ", ".join(f"`{column}` {kind}" for column, kind in self._session.table(name).dtypes)
                 shutil.rmtree(self._folder)
                 self._ask(f"CREATE TABLE {name} ({ddl}) USING iceberg")
                 self._iceberg("append")
 
     def _ask(self, text: str) -> None:
-        self.spark.sql(text).collect()
+        self._session.sql(text).collect()
 
     def _parquet(self, act: str) -> None:
         lists = sorted((self._folder / "_strandline").glob("*.json"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 if TYPE_CHECKING:
+    from pyiceberg.table import StaticTable
     from pyspark.sql import SparkSession
 
 
@@ -30,12 +31,23 @@ def foreign_table(spark: SparkSession, folder: Path) -> str:
 
 def iceberg_rows(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     """These columns of all rows, as pyiceberg reads them."""
+    rows: list[dict[str, Any]] = _newest(folder).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
+    return rows
+
+
+def iceberg_history(folder: Path, columns: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """These columns of all rows of each snapshot that readers have seen as the newest, oldest first."""
+    table = _newest(folder)
+    return [
+        table.scan(snapshot_id=seen.snapshot_id, selected_fields=tuple(columns)).to_arrow().to_pylist()
+        for seen in table.history()
+    ]
+
+
+def _newest(folder: Path) -> StaticTable:
     from pyiceberg.table import StaticTable
 
     newest = max(
         (folder / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0])
     )
-    rows: list[dict[str, Any]] = (
-        StaticTable.from_metadata(str(newest)).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
-    )
-    return rows
+    return StaticTable.from_metadata(str(newest))

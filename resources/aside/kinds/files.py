@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, counted
-from partitions.predicate import Among, Predicate
-from partitions.replay.parts import promoted_files
+from partitions.predicate import Among, Between, Predicate
+from partitions.replay.parts import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from resources.aside.chunks import AsideChunk, Parts
 from resources.aside.kinds.kind import AsideKind, Begun, Swap
 from resources.aside.refusals import again_refused, never_loaded
 from resources.aside.standing import Aside
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.replay.asked import Asked, asked_partitions
 from resources.replay.files import check_files_of_rows
 from resources.sources.files.paths import SOURCE_FILE
+from resources.sql import quoted
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
+from resources.watermarks.quarantine import read_quarantine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_NAMED = 100
+"""Files of one condition that are named."""
 
 
 class AsideFiles(AsideKind):
@@ -66,7 +77,8 @@ class AsideFiles(AsideKind):
         paths = [file.path for file in loaded]
         recorded = Ingested(log, dataflow.name, entry).recorded(paths)
         newer = {path for path, file in recorded.items() if file.number > aside.number}
-        below = kind.not_new(entry, paths)
+        released = {aside.file.path for aside in read_quarantine(log, entry).released}
+        below = kind.not_new(entry, paths) - released
         files = in_pair_order(list(promoted_files(loaded, newer, below)))
         if not files and newer:
             number = max(recorded[path].number for path in newer)
@@ -84,18 +96,25 @@ class AsideFiles(AsideKind):
         stays = [
             f"rows of {_named(names)} stay as they are: they {why}" for why, names in left.items() if names
         ]
-        where = Among(SOURCE_FILE, tuple(file.path for file in files))
+        swapped = {file.path for file in files}
+        where = partial(self._where, swapped, {file.path for file in known} - swapped)
         amount = f"rows of {counted(len(files), 'file')} ({aside.words})"
-        return Swap(slice_, None, slice_.upper, partial(_same, where), amount, stays)
+        return Swap(slice_, None, slice_.upper, where, amount, stays)
+
+    def _where(self, swapped: Collection[str], aside: Collection[str], rows: DataFrame) -> Predicate:
+        """The rows of files; of many by ranges of paths between which neither table holds another's: each path costs some milliseconds."""
+        live = self.platform.table(self.dataflow)
+        if len(swapped) <= _MOST_NAMED or not live.exists():
+            return Among(SOURCE_FILE, tuple(sorted(swapped)))
+        within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
+        there = live.read(rows.sparkSession, live.newest_version(), within).where(sql(within, SPARK))
+        held = {row[0] for row in there.select(quoted(SOURCE_FILE)).distinct().collect()}
+        return rows_of_files(SOURCE_FILE, swapped, held.union(aside))
 
 
 def _chunk(slice_: PathSlice) -> AsideChunk:
     bounds = {"lower": slice_.files[0].path, "upper": slice_.files[-1].path}
     return AsideChunk(range=serialise(bounds), files=tuple(slice_.keys))
-
-
-def _same(where: Predicate, rows: object) -> Predicate:  # noqa: ARG001 - paths are texts
-    return where
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -390,6 +390,10 @@ class DeltaLakeTable:
         """Return its number."""
         return mark.version
 
+    def mark_of(self, version: Version) -> Mark:
+        """Return its number; of its id a version says nothing."""
+        return Mark(int(version))
+
     def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
         """Return the rows of these versions, from their files."""
         return rows_of_appends(self._log, spark, appended)

@@ -285,6 +285,11 @@ class IcebergTable:
         """Return the snapshot's number and id."""
         return f"{mark.version}-{mark.id}"
 
+    def mark_of(self, version: Version) -> Mark:
+        """Return the snapshot's number and id."""
+        number, _, snapshot = str(version).partition("-")
+        return Mark(int(number), snapshot)
+
     def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
         """Return the rows of these snapshots, without Strandline's column."""
         return rows_of_appends(self._catalog, self._readable(), spark, appended)

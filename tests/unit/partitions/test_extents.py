@@ -138,3 +138,29 @@ def test_numbers_and_decimals_are_compared_as_numbers() -> None:
     extents = {"a": Extent(Decimal("1.00"), Decimal("1.00"), has_nulls=False, has_values=True)}
     assert match_of(Among("a", (1,)), extents) is Match.ALL
     assert match_of(Among("a", (2,)), extents) is Match.NONE
+
+
+def test_values_of_several_kinds_and_those_without_an_order_say_nothing() -> None:
+    extents = {"a": Extent(3, 3, has_nulls=False, has_values=True)}
+    assert match_of(Among("a", (3, "3")), extents) is Match.UNKNOWN
+    assert match_of(Among("a", (float("nan"), 1.0)), {"a": Extent(2.0, 2.0, False, True)}) is Match.UNKNOWN
+
+
+def test_of_many_values_a_file_is_compared_with_a_few() -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __lt__(self, other: str) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__lt__(self, other)
+
+    among = Among("a", tuple(Counted(f"{number:05d}") for number in range(10_000)))
+    assert match_of(among, {"a": Extent(Counted("09"), Counted("09a"), False, True)}) is Match.UNKNOWN
+    compared = 0
+    for number in range(0, 10_000, 100):
+        extent = Extent(Counted(f"{number:05d}"), Counted(f"{number:05d}"), False, True)
+        assert match_of(among, {"a": extent}) is Match.ALL
+    assert compared < 100 * 20

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.replay.chunks import Chunk, chunk_column, chunks, remaining, saved_watermark
+from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, remaining, saved_watermark
+from partitions.replay.every import interval_of
 
 _TIMES = st.datetimes(
     min_value=datetime.fromisoformat("2019-01-01"), max_value=datetime.fromisoformat("2021-12-31")
@@ -97,3 +98,32 @@ def _covers(planned: tuple[Chunk, ...], start: Any, end: Any) -> None:
     assert (planned[0].lower, planned[-1].upper) == (start, end)
     assert all(chunk.lower < chunk.upper for chunk in planned)  # type: ignore[operator]
     assert all(left.upper == right.lower for left, right in pairwise(planned))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "interval"),
+    [
+        (0, MOST_CHUNKS + 1, {"step": 1}),
+        (0, 10**30, {"step": 1}),
+        ("0001-01-01", "9999-12-31", {"minutes": 1}),
+    ],
+)
+def test_more_chunks_than_a_replay_can_read_are_refused_before_they_are_made(
+    start: Any, end: Any, interval: dict[str, int]
+) -> None:
+    with pytest.raises(ConfigurationError, match="at most 100,000 chunks"):
+        chunks("id", start, end, interval)
+    assert len(chunks("id", 0, MOST_CHUNKS, {"step": 1})) == MOST_CHUNKS
+
+
+@pytest.mark.parametrize(
+    "bound", ["0001-01-01T00:00+14:00", "9999-12-31T23:00-02:00", "2026-01-01T00:00+25:00"]
+)
+def test_a_bound_that_is_no_time_in_utc_is_refused(bound: str) -> None:
+    with pytest.raises(ConfigurationError, match="expected a date such as"):
+        chunks("at", bound, "2026-01-01T00:00Z", None)
+
+
+def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="a whole number and a unit"):
+        interval_of("9" * 5000 + " years")

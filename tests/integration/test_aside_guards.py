@@ -1,0 +1,137 @@
+"""What others do to a replay that stands aside, and where one may begin; the table aside is Delta, and no promote is made (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partitions.errors import ConfigurationError, NeedsDecision
+from resources.aside import drop, preview_promote, replay_aside
+from resources.replay import Asked, Replayed
+from resources.spark import SparkEngine
+from tests.support.asides import TABLE
+from tests.support.feed import NOW, Feed
+from tests.support.foreign_acts import Others
+
+pytestmark = pytest.mark.without_jvm
+
+
+@pytest.fixture
+def feed(tmp_path: Path, engine: SparkEngine) -> Feed:
+    """Five days are loaded; then a file of the second holds what others delete."""
+    feed = Feed(tmp_path, engine, {"watermark": {"type": "path", "checkpoint": {"interval_files": 1}}})
+    for day in range(1, 6):
+        feed.put(f"2026-01-0{day}/{day}.ndjson", day)
+    feed.load()
+    feed.put("2026-01-02/2.ndjson", 1)
+    return feed
+
+
+def replayed(feed: Feed, table: str = TABLE, after_first: Callable[[], object] | None = None) -> Replayed:
+    """Read two days aside, each file a chunk; something may happen after the first."""
+
+    def told(reports: Sequence[Mapping[str, Any]]) -> None:
+        if after_first and [report["status"] for report in reports] == ["committed", "pending"]:
+            after_first()
+
+    asked = Asked("2026-01-02", "2026-01-04", table=table)
+    done = replay_aside(feed.platform, feed.dataflow, asked, NOW, told=told)
+    assert done.outcome.error is None
+    return done
+
+
+def others(feed: Feed, act: str) -> None:
+    Others(feed, None, TABLE).do(act)
+
+
+@pytest.mark.parametrize("act", ["delete", "append", "rollback", "made again"])
+def test_a_table_aside_whose_rows_others_have_changed_is_not_promoted(feed: Feed, act: str) -> None:
+    replayed(feed)
+    assert preview_promote(feed.platform, feed.dataflow, TABLE)
+    others(feed, act)
+    with pytest.raises(NeedsDecision) as refused:
+        preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert refused.value.code == "aside_changed"
+    assert [choice.split()[1] for choice in refused.value.choices] == ["drop", "replay"]
+
+
+@pytest.mark.parametrize("acts", [("compaction",), ("expiry",), ("compaction", "expiry")])
+def test_files_of_a_table_aside_may_be_joined_and_old_ones_removed(feed: Feed, acts: Sequence[str]) -> None:
+    replayed(feed)
+    for act in acts:
+        others(feed, act)
+    assert preview_promote(feed.platform, feed.dataflow, TABLE)
+
+
+def test_a_replay_stops_once_others_have_changed_rows_that_its_chunks_have_read(feed: Feed) -> None:
+    with pytest.raises(NeedsDecision, match="another writer has changed it") as stopped:
+        replayed(feed, after_first=lambda: others(feed, "delete"))
+    assert stopped.value.code == "aside_changed"
+    (shown,) = feed.cli("list").json[0]["replays"]
+    assert (shown["chunks"], shown["done"], shown["complete"]) == (2, 1, False)
+
+
+def test_a_replay_that_is_dropped_between_two_chunks_stops_and_leaves_nothing(feed: Feed) -> None:
+    with pytest.raises(NeedsDecision) as stopped:
+        replayed(feed, after_first=lambda: drop(feed.platform, feed.dataflow, TABLE, "r", NOW))
+    assert stopped.value.code == "replay_dropping"
+    assert not (feed.folder / "lake" / TABLE).exists()
+    assert list((feed.folder / "state").glob("*~*/*/*")) == []
+    assert len(replayed(feed).outcome.committed) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "there"),
+    [
+        ("files/x", "files/x/theirs.csv"),
+        ("files/x", "files/x/below/theirs.csv"),
+        ("files/x", "files/x_bad_records/theirs.csv"),
+    ],
+)
+def test_a_replay_begins_only_where_nothing_lies_that_would_go_with_it(
+    feed: Feed, table: str, there: str
+) -> None:
+    file = feed.folder / "lake" / there
+    file.parent.mkdir(parents=True)
+    file.write_text("id\n")
+    with pytest.raises(ConfigurationError, match="expected nothing at files/x"):
+        replayed(feed, table)
+    assert (file.exists(), feed.cli("list").json[0]["replays"]) == (True, [])
+
+
+def test_a_replay_may_begin_in_an_empty_folder(feed: Feed) -> None:
+    (feed.folder / "lake" / TABLE).mkdir(parents=True)
+    assert len(replayed(feed).outcome.committed) == 2
+
+
+@pytest.mark.parametrize(
+    ("held", "table"), [(TABLE, f"{TABLE}_bad_records"), (f"{TABLE}_bad_records", TABLE)]
+)
+def test_a_replay_does_not_take_the_place_of_records_that_another_sets_aside(
+    feed: Feed, held: str, table: str
+) -> None:
+    replayed(feed, held)
+    with pytest.raises(ConfigurationError, match="expected a table of its own"):
+        replayed(feed, table)
+
+
+@pytest.mark.parametrize("command", ["promote", "drop"])
+@pytest.mark.parametrize(
+    "table", ["aside.rows", "../rows", "", ".", "x" * 5000, "aside\x00/rows", "aside/'rows\""]
+)
+def test_only_the_name_of_a_table_aside_is_promoted_or_dropped(feed: Feed, command: str, table: str) -> None:
+    replayed(feed)
+    answer = feed.cli(command, feed.name, table, "--reason", "r", "--yes")
+    assert (answer.code, f"stands aside ({TABLE})" in answer.json["error"]["message"]) == (2, True)
+    assert preview_promote(feed.platform, feed.dataflow, TABLE)
+
+
+@pytest.mark.parametrize(
+    "table", ["a/" + "b" * 300, "a/b/c", "/tmp/x", "_a/b", "a/_b", "a\x00/b", "a/b'c", "a"]
+)
+def test_a_table_aside_has_a_name_that_is_a_folder_of_the_lake(feed: Feed, table: str) -> None:
+    answer = feed.cli("replay", feed.name, "--start", "2026-01-02", "--end", "2026-01-04", "--into", table)
+    assert (answer.code, "expected <layer>/<name>" in answer.json["error"]["message"]) == (2, True)
