@@ -125,5 +125,5 @@ def test_a_bound_that_is_no_time_in_utc_is_refused(bound: str) -> None:
 
 
 def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="a whole number and a unit"):
+    with pytest.raises(ConfigurationError, match="expected a whole number, a blank and a unit"):
         interval_of("9" * 5000 + " years")
