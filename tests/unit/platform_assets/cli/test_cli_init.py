@@ -246,3 +246,10 @@ def test_what_it_cannot_use_is_refused_and_nothing_is_written(
     found, output = call("init", tmp_path / "shop", *(word.format(tmp=tmp_path) for word in words))
     assert (found, message in output) == (code, True), output
     assert not (tmp_path / "shop").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_what_to_check(tmp_path: Path) -> None:
+    put(tmp_path, "file", "")
+    code, output = call("init", tmp_path / "file/shop")
+    assert (code, output.startswith(f"strandline: {tmp_path}/file/shop")) == (1, True), output
+    assert output.endswith("Not a directory. Check its path, owner and mode, and that its disk has room\n")
