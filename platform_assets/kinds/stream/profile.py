@@ -138,9 +138,9 @@ class StreamProfile(KindProfile):
         slowest = {"splits": _slowest(state)} if state.splits else {}
         return shown | sums | {"buffered": state.buffered} | slowest
 
-    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return the input of an epoch."""
-        return f"epoch {number}: {_input(described)}"
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:  # noqa: ARG002 - an epoch has a number of its own
+        """Return the input of an epoch, under the number that its rows will have."""
+        return f"epoch {described['epoch']}: {_input(described)}"
 
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
         """Return the input of an epoch."""

@@ -66,3 +66,8 @@ def test_a_state_names_awaited_splits_then_the_slowest_and_how_long_each_has_bee
         "split b: up to 20, no rows for 5 epochs, idle (exclude)",
         "split a: up to 1,000",
     ]
+
+
+def test_a_plan_names_an_epoch_by_the_number_that_its_rows_will_have() -> None:
+    described = {"epoch": 8, "files": None, "versions": {"first": 3, "last": 4}, "reason": "new"}
+    assert StreamProfile().plan_line(1, described) == "epoch 8: versions 3 to 4"
