@@ -51,7 +51,7 @@ def promoted_rows(
     """
     bounds = Range(range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False)
     same = not leaves_above and now.marks == begun.marks and not keeps_boundary
-    if same or _lies_below(range_, columns, begun):
+    if same or lies_below(range_, columns, begun):
         return bounds.rows
     known = all_of(_up_to(name, begun.marks.get(name), inclusive=not keeps_boundary) for name in columns)
     if leaves_above:
@@ -92,8 +92,8 @@ def _touches(entry: Loaded, range_: Chunk) -> bool:
     return upper is None or compare_values(upper.value, range_.lower) >= 0
 
 
-def _lies_below(range_: Chunk, columns: Sequence[str], begun: ColumnState) -> bool:
-    """Whether all of a range was read: of one column that is told by its upper bound."""
+def lies_below(range_: Chunk, columns: Sequence[str], begun: ColumnState) -> bool:
+    """Return whether all of a range was read: of one column that is told by its upper bound."""
     mark = begun.marks.get(range_.column)
     return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from partitions.errors import NeedsDecision
 from resources.aside.standing import Aside, drop_command, replay_command
+from resources.watermarks.entry import Entry
 
 
 def never_loaded(aside: Aside) -> NeedsDecision:
@@ -21,6 +22,16 @@ def again_refused(aside: Aside, what: str) -> NeedsDecision:
     return NeedsDecision(
         f"dataflow {aside.dataflow}: {what} has loaded or replaced rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
         " ones in their place. Drop it, and replay again; or end the range below what runs read again",
+        code="range_loaded_again",
+        choices=(drop_command(aside), replay_command(aside)),
+    )
+
+
+def moved_refused(aside: Aside, entry: Entry) -> NeedsDecision:
+    """The error if a decision has moved the watermark beyond rows that the replay has read and no run has."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: entry {entry.number} ({entry.why}) has moved the watermark since the replay into {aside.table} began, so nothing tells which"
+        f" rows of {aside.words} runs have loaded since. Drop it, and replay again; or end the range where the watermark stood",
         code="range_loaded_again",
         choices=(drop_command(aside), replay_command(aside)),
     )

@@ -12,17 +12,20 @@ from partitions.dataflow import Dataflow
 from partitions.plan import Plan
 from partitions.predicate import Predicate
 from partitions.replay.chunks import Chunk
-from partitions.replay.promotion import Loaded, loaded_again, promoted_rows
+from partitions.replay.promotion import Loaded, lies_below, loaded_again, promoted_rows
 from partitions.replay.reading import adds_above
 from partitions.request import Replay
 from partitions.sentinels import deserialise
 from resources.aside.chunks import AsideChunk, Parts
 from resources.aside.kinds.kind import AsideKind, Begun, Swap
-from resources.aside.refusals import again_refused, never_loaded
+from resources.aside.refusals import again_refused, moved_refused, never_loaded
 from resources.aside.standing import Aside
 from resources.replay.asked import Asked, asked_chunks
 from resources.replay.columns import typed_range
-from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.entry import LOADS, Entry, Why
+
+_MOVES: frozenset[Why] = frozenset({"set", "adopt", "import"})
+"""Decisions after which rows at or below the watermark need not have been loaded by a run."""
 
 
 class AsideColumns(AsideKind):
@@ -76,6 +79,9 @@ class AsideColumns(AsideKind):
             for again in loaded_again(loads, aside.rows, columns, begun):
                 raise again_refused(aside, f"entry {again.number}")
         range_ = aside.rows
+        moved = [past for past in since if past.why in _MOVES]
+        if moved and not lies_below(range_, columns, begun):
+            raise moved_refused(aside, moved[0])
         where = promoted_rows(
             range_,
             columns,

@@ -1,0 +1,60 @@
+"""Decisions about the live state while a replay of columns stands aside; no row is written (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partitions.errors import NeedsDecision
+from partitions.sentinels import serialise
+from resources.aside import preview_promote
+from resources.aside.standing import Aside, begin, mark
+from resources.spark import SparkEngine
+from resources.watermarks.entry import new_id, utc_now
+from tests.support.asides import TABLE
+from tests.support.columns import Columns, at, on_lake
+
+
+@pytest.mark.parametrize(("end", "refused"), [(5, False), (6, True)])
+@pytest.mark.parametrize("load", ["append", "merge_upsert"])
+def test_a_watermark_that_was_moved_by_hand_since_tells_nothing_of_rows_above_where_it_stood(
+    tmp_path: Path, load: str, end: int, *, refused: bool
+) -> None:
+    keys = {"merge_keys": ["id"]} if load == "merge_upsert" else {}
+    flow, source = on_lake(tmp_path, SparkEngine(), target={"load": load, **keys})
+    source.put({"id": 1, "at": at(1), "value": 1})
+    _set(flow, 5)
+    newest, log = flow.feed.newest, flow.feed.platform.log
+    assert newest is not None
+    aside = begin(
+        log,
+        Aside(
+            id=new_id(),
+            dataflow=flow.feed.name,
+            kind="column",
+            table=TABLE,
+            request={"start": "2026-01-01", "end": f"2026-01-0{end}"},
+            column="at",
+            range=serialise({"lower": at(1), "upper": at(end)}),
+            number=newest.number,
+            watermark=newest.watermark,
+            fingerprint=flow.feed.dataflow.fingerprint,
+            time=utc_now(),
+        ),
+    )
+    mark(log, aside, "complete")
+    assert preview_promote(flow.feed.platform, flow.feed.dataflow, TABLE)
+    _set(flow, 20)
+    if not refused:
+        assert preview_promote(flow.feed.platform, flow.feed.dataflow, TABLE)
+        return
+    with pytest.raises(NeedsDecision, match=r"\(set\) has moved the watermark") as stopped:
+        preview_promote(flow.feed.platform, flow.feed.dataflow, TABLE)
+    assert stopped.value.code == "range_loaded_again"
+
+
+def _set(flow: Columns, day: int) -> None:
+    text = serialise({"at": at(day)})
+    answer = flow.feed.cli("state", "set", flow.feed.name, text, "--reason", "r", "--yes")
+    assert answer.code == 0, answer.out
