@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
 from resources.aside import drop, preview_promote, replay_aside
+from resources.loop.outcome import Step
 from resources.replay import Asked, Replayed
 from resources.spark import SparkEngine
 from tests.support.asides import TABLE
-from tests.support.feed import NOW, Feed
+from tests.support.feed import NOW, Feed, dies_after
 from tests.support.foreign_acts import Others
 
 pytestmark = pytest.mark.without_jvm
@@ -81,6 +83,17 @@ def test_a_replay_that_is_dropped_between_two_chunks_stops_and_leaves_nothing(fe
     assert not (feed.folder / "lake" / TABLE).exists()
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
     assert len(replayed(feed).outcome.committed) == 2
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED])
+def test_what_a_chunk_that_died_has_written_is_no_change_by_others(feed: Feed, step: Step) -> None:
+    platform, asked = feed.platform, Asked("2026-01-02", "2026-01-04", table=TABLE)
+    with pytest.raises(KeyboardInterrupt):
+        replay_aside(platform, feed.dataflow, asked, NOW, observer=dies_after(step))
+    replayed(feed)
+    aside = DeltaTable(str(feed.folder / "lake" / TABLE)).to_pyarrow_table(columns=["id"])
+    assert sorted(aside["id"].to_pylist()) == [1, 3]
+    assert preview_promote(feed.platform, feed.dataflow, TABLE)
 
 
 @pytest.mark.parametrize(
