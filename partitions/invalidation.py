@@ -14,6 +14,7 @@ MEANINGS = {
     "kind": "the watermark means something else altogether",
     "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
     "source.query": "the watermark still holds if rows of the same times and units come out of it",
+    "source.from": "only the first run of a stream looks at it: the watermark still holds",
     "source.window_column": "other rows belong to the windows that were loaded",
     "source.unit_columns": "other rows belong to the units that were loaded",
     "columns": "the stored values are of other columns: it cannot be taken over, only reset",
@@ -28,11 +29,17 @@ MEANINGS = {
     "window": "windows are cut otherwise: those that start where an old one started keep what is loaded, all others are read anew",
     "timezone": "days are another zone's: windows that start where an old one started keep what is loaded, all others are read anew;"
     " times without a zone mean other instants",
+    "engine": "the other engine keeps another state: it cannot be taken over, only reset",
+    "event_time": "the watermarks are of another column: they cannot be taken over, only reset",
+    "split": "the watermarks are of other splits: they cannot be taken over, only reset",
+    "operators": "what the operators remember is of others: it cannot be taken over, only reset",
+    "policy": "Spark's checkpoint keeps the policy that it was begun with",
+    "output_mode": "Spark's checkpoint keeps the output mode that it was begun with",
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
 
-_FORMS = ("kind", "scope", "columns")
+_FORMS = ("kind", "scope", "columns", "engine", "event_time", "split", "operators", "policy", "output_mode")
 """Parts by which a watermark has another form, which no other definition can take over."""
 
 _PARTED = ("source", "target")
@@ -56,7 +63,8 @@ class Change(NamedTuple):
     def part(self) -> str:
         """The part of :data:`MEANINGS` that it belongs to."""
         first, _, last = self.name.partition(".")
-        return next(part for part in (self.name, last, first) if part in MEANINGS)
+        known = [part for part in (self.name, last, first) if part in MEANINGS]
+        return known[0]
 
     @property
     def changes_form(self) -> bool:
@@ -84,9 +92,17 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
         now: the identity of the definition.
     """
     then, current = _flat(before), _flat(now)
+    named = [*current, *(name for name in then if name not in current and _is_known(name))]
     return [
-        Change(name, then.get(name), current[name]) for name in current if then.get(name) != current[name]
+        Change(name, then.get(name), current.get(name))
+        for name in named
+        if then.get(name) != current.get(name)
     ]
+
+
+def _is_known(name: str) -> bool:
+    """Whether something is a part of an identity; what else was stored beside one is none."""
+    return name in MEANINGS or name.partition(".")[0] in _PARTED
 
 
 def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:

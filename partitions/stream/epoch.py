@@ -66,9 +66,13 @@ def without(state: StreamState, splits: Splits, names: Collection[str]) -> Strea
 
 
 def joined(state: StreamState, splits: Splits, parents: Collection[str], into: str) -> StreamState:
-    """Return the state after splits became one: it has the maximum of their watermarks, and is as awake as the most awake of them."""
+    """Return the state after splits became one: it has the maximum of their watermarks, and is as awake as the most awake of them.
+
+    In mode ``unit`` each split takes the maximum of all, as after any change of the set.
+    """
     before = {name: split.watermark for name, split in state.splits.items()}
-    watermarks = merged_into(before, parents, into)
+    merged = merged_into(before, parents, into)
+    watermarks = assigned(before, list(merged), "unit", state.value) if splits.scaling == "unit" else merged
     family = [split.idle for name, split in state.splits.items() if name in parents or name == into]
     idle = {name: split.idle for name, split in state.splits.items()} | {into: min(family, default=0)}
     return _with(state, splits, watermarks, idle)

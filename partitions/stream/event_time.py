@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 EventTime = Any
@@ -21,7 +21,16 @@ def later(left: EventTime | None, right: EventTime | None) -> EventTime | None:
 
 def before(at: EventTime, span: Span) -> EventTime:
     """Return the event time that lies so far before; the first that a datetime can say, where there is none."""
+    return after(at, -span)
+
+
+def after(at: EventTime, span: Span) -> EventTime:
+    """Return the event time that lies so far after (or before, of a negative span); the first or last that a datetime can say, where there is none."""
     try:
-        return at - span
+        return at + span
     except OverflowError:
-        return datetime.min.replace(tzinfo=at.tzinfo)
+        return _extreme(at, last=span > timedelta(0))
+
+
+def _extreme(at: datetime, *, last: bool) -> datetime:
+    return datetime.max.replace(tzinfo=at.tzinfo) if last else datetime.min.replace(tzinfo=at.tzinfo)

@@ -15,7 +15,7 @@ from partitions.stream.event_time import EventTime, Span, before, later
 
 Row = TypeVar("Row")
 
-Reason = Literal["null_event_time", "null_split", "future_event_time"]
+Reason = Literal["null_event_time", "null_split", "event_time_out_of_range", "future_event_time"]
 
 
 @dataclass(frozen=True)

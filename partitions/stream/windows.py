@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from partitions.stream.event_time import EventTime, Span
+from partitions.stream.event_time import EventTime, Span, after
 from partitions.stream.operators import HoppingWindows, TumblingWindows
 from partitions.stream.ordering import Order, Row
 
@@ -29,12 +29,9 @@ class Hop:
 
     def windows(self, at: EventTime) -> Iterator[Window]:
         """Yield the windows that hold an event time, earliest first."""
-        zero = datetime(1970, 1, 1, tzinfo=at.tzinfo) if isinstance(at, datetime) else 0
-        last = (at - zero) // self.slide
-        first = (at - zero - self.size) // self.slide + 1
-        for number in range(first, last + 1):
-            start = zero + number * self.slide
-            yield start, start + self.size
+        zero, last = _zero(at), (at - _zero(at)) // self.slide
+        for number in range(self._first(at), last + 1):
+            yield after(zero, number * self.slide), after(zero, number * self.slide + self.size)
 
     @classmethod
     def of(cls, window: TumblingWindows | HoppingWindows) -> Hop:
@@ -44,11 +41,21 @@ class Hop:
 
     def closed_until(self, value: EventTime) -> EventTime:
         """Return the last end of a window that is closed at a global watermark: rows at or above it are in open windows only."""
-        return self.live_from(value) - self.slide + self.size
+        return after(_zero(value), (self._first(value) - 1) * self.slide + self.size)
 
     def live_from(self, value: EventTime) -> EventTime:
         """Return the earliest event time that an open window can hold: rows below it are needed no more."""
-        return next(self.windows(value))[0]
+        return after(_zero(value), self._first(value) * self.slide)
+
+    def _first(self, at: EventTime) -> int:
+        """The number of the first window that holds an event time; it may begin before the first event time that a datetime can say."""
+        number: int = (at - _zero(at) - self.size) // self.slide + 1
+        return number
+
+
+def _zero(at: EventTime) -> EventTime:
+    """Where window 0 begins."""
+    return datetime(1970, 1, 1, tzinfo=at.tzinfo) if isinstance(at, datetime) else 0
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,24 @@ def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
             _share(flow, table, [other for other in sharing if other is not flow])
 
 
+def check_assets(flows: Sequence[Checked[Dataflow]]) -> None:
+    """Refuse a dataflow that is named like the asset of another one's late rows: Dagster has each asset once, and would load none."""
+    named = {flow.model.asset: flow for flow in flows if flow.model is not None}
+    for flow in flows:
+        for asset in flow.model.tables_beside if flow.model is not None else ():
+            if (other := named.get(asset)) is not None:
+                flow.refuse(
+                    ("watermark", "late"),
+                    f"the asset {asset} of its late rows, which is also {_where(other)}",
+                    "another name or layer there, or late: drop or fail",
+                )
+                other.refuse(
+                    ("layer",),
+                    f"the asset {asset}, which is also that of the late rows of {_where(flow)}",
+                    "another name of the file, or another layer",
+                )
+
+
 def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflow]]) -> None:
     """Check one of several dataflows with the same table."""
     assert flow.model is not None

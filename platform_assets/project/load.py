@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
 from platform_assets.project.checks import (
+    check_assets,
     check_cycles,
     check_dataflow,
     check_settings,
@@ -53,6 +54,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     for flow in flows:
         check_dataflow(flow, settings, folder)
     check_tables(flows)
+    check_assets(flows)
     check_cycles(flows)
     check_waiting(flows)
     settings.add(_wrong_endings([folder / "platform.yml"], folder))

@@ -9,7 +9,8 @@ from partitions.errors import CorruptWatermark, NeedsDecision
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
-from resources.decisions.rules import KnowsFiles, StateRules
+from resources.decisions.rules import KnowsFiles, NeverGoesBack, StateRules
+from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
 from resources.platform import Platform
@@ -28,7 +29,7 @@ def adopt(reason: str) -> DraftBuilder:
 
     Raises:
         NeedsDecision: code ``nothing_to_adopt``: the table tells neither; ``state_object_missing``: the watermark of its newest commit
-            lies beside the table, and is gone.
+            lies beside the table, and is gone; ``definition_changed``: a stream's definition is another one, which the state does not fit.
     """
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -39,6 +40,8 @@ def adopt(reason: str) -> DraftBuilder:
         base = _base(platform, dataflow, adopted)
         text = _table_watermark(platform, dataflow, last, adopted)
         rules = rules_of(platform, dataflow)
+        if last is not None and isinstance(rules, NeverGoesBack):
+            check_form(dataflow, last, platform.log)
         if text is None:
             raise _nothing_to_adopt(dataflow, rules)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)

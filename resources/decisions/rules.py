@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from partitions.path.quarantine import Quarantine
 from partitions.path.source import SourceFile
@@ -116,4 +116,15 @@ class KnowsFiles(Protocol):
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Return the files that no entry up to the newest one has dealt with."""
+        ...
+
+
+@runtime_checkable
+class NeverGoesBack(Protocol):
+    """A kind whose rows cannot be loaded again without emptying the table: no decision takes a watermark below what is loaded."""
+
+    never_goes_back: Literal[True]
+
+    def check_rewind(self) -> None:
+        """Raise NeedsDecision: code ``no_rewind``."""
         ...

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.sentinels import deserialise, serialise
+from partitions.stream.operators import OverWindow, one_of_splits
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.watermarks.entry import Entry
@@ -15,6 +17,8 @@ from resources.watermarks.entry import Entry
 
 class StreamRules:
     """The rules of one dataflow."""
+
+    never_goes_back: Literal[True] = True
 
     def __init__(self, dataflow: Dataflow) -> None:
         """Use a dataflow."""
@@ -28,7 +32,19 @@ class StreamRules:
             raise ConfigurationError(f"dataflow {self._dataflow.name}: {error.message}") from error
 
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - the contract's
-        """All of it: nothing that it depends on can change without a reset."""
+        """All of it: nothing that it depends on can change without a reset.
+
+        Raises:
+            ConfigurationError: it is one of another engine, or has rows of another operator: the log is too short to tell what was changed.
+        """
+        state, name = StreamState.of(deserialise(text)), self._dataflow.name
+        carries = isinstance(one_of_splits(self._dataflow.operators), OverWindow)
+        if "folder" in state.position or (state.carry is not None and not carries):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a state of the engine and operator that the definition has, found that of others. Put the old"
+                " definition back, or reset the state with --replace",
+                choices=(f"strandline state reset {name} --replace --reason TEXT",),
+            )
         return text
 
     def watermark_from_rows(self) -> str | None:

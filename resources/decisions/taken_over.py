@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.quarantine import Quarantine
 from partitions.plan import counted
 from partitions.sentinels import deserialise
@@ -15,8 +16,10 @@ from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.held import freed_files
 from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import IMPORTED
-from resources.decisions.rules import KnowsFiles
+from resources.decisions.rules import KnowsFiles, NeverGoesBack
+from resources.loop.definition_guard import check_form
 from resources.platform import Platform
+from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry, Why
 
 
@@ -25,6 +28,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
 
     Raises:
         ConfigurationError: if the text is no export of a dataflow of this kind.
+        NeedsDecision: code ``no_rewind``: it is older than what is loaded, and the kind cannot go back.
     """
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -63,6 +67,8 @@ def taken_over(
         takes_table: whether the table as it is now belongs to the state from here on.
     """
     rules = rules_of(platform, dataflow)
+    if isinstance(rules, NeverGoesBack):
+        _check_not_behind(platform, dataflow, rules, last, watermark)
     files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     if why == "import":
@@ -88,6 +94,25 @@ def taken_over(
     rows = [(*file.row, remark[0]) for file in files]
     said = f"{remark[1]}, so neither loaded nor late: {counted(len(files), 'file')} of the source"
     return Draft(entry, rows, aside, dealt_with=said if files else "", remarks=remarks)
+
+
+def _check_not_behind(
+    platform: Platform, dataflow: Dataflow, rules: NeverGoesBack, last: Entry | None, watermark: str
+) -> None:
+    """Raise if a watermark lies below what the newest entry, or the newest commit of the table, says is loaded.
+
+    Raises:
+        NeedsDecision: code ``no_rewind``; ``definition_changed``: the definition is another one, which the state does not fit.
+    """
+    if last is not None:
+        check_form(dataflow, last, platform.log)
+    kind = platform.kind(dataflow)
+    known = [last.watermark] if last is not None else []
+    with suppress(NeedsDecision):  # the table's log tells no state
+        adopted = adopted_state(platform.table(dataflow), last.app_id if last else None)
+        known += [adopted.state] if adopted and adopted.state else []
+    if not all(kind.covers(watermark, each) for each in known):
+        rules.check_rewind()
 
 
 def _newest_of(dataflow: Dataflow, lines: Sequence[str]) -> dict[str, Any]:

@@ -146,6 +146,15 @@ class BuildsOnState(Protocol[SliceT]):
         """
         ...
 
+    def check_fixed(self, spark: SparkSession, slice_: SliceT, pinned: str) -> None:
+        """Raise unless what a slice was fixed on by a run that died is still there.
+
+        Raises:
+            BadPart: some of its input cannot be read.
+            NeedsDecision: rows that it needs are gone.
+        """
+        ...
+
 
 class Aside(NamedTuple):
     """Rows of a slice that go into a side table.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.epoch import closed, opened
-from partitions.stream.event_time import EventTime
+from partitions.stream.event_time import EventTime, after
 from partitions.stream.inputs import input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
@@ -27,7 +28,7 @@ from resources.kinds import stream_rows as R
 from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
 from resources.kinds.stream_buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
-from resources.kinds.stream_emission import Emission, Epoch, emission_of, refusals_of_spark
+from resources.kinds.stream_emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
 from resources.kinds.stream_inputs import Epochs, EpochsOfFiles, EpochsOfVersions
 from resources.sources.files.source import FileSource
 from resources.sources.schema import pinned_struct
@@ -59,8 +60,8 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
     watermark = dataflow.watermark
     if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
         return {}
-    names = [LATE] if watermark.late == "divert" else []
-    names += [QUARANTINE, BUFFER]
+    # also without divert: rows that an abandoned number, or a life before a reset, left there make room
+    names = [LATE, QUARANTINE, BUFFER]
     names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
     by_epoch = (BUFFER, CARRY)
     return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name in by_epoch else ()) for name in names}
@@ -184,15 +185,22 @@ class StreamKind:
         """What the source says of its columns, if the operator can be applied to them."""
         pinned = self.epochs.pin(spark, pending)
         if pinned is not None:
-            self._check_operator(spark, pinned)
+            self._check_columns(spark, pinned)
         return pinned
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare the source's columns with what was pinned."""
         self.epochs.check_schema(spark, pinned)
-        self._check_operator(spark, pinned)
+        self._check_columns(spark, pinned)
 
-    def _check_operator(self, spark: SparkSession, pinned: str) -> None:
+    def _check_columns(self, spark: SparkSession, pinned: str) -> None:
+        """Raise unless names of columns are told apart from each other, and from those of the queries."""
+        taken = [name for name in pinned_struct(pinned).names if name.casefold().startswith(R.PREFIX)]
+        if taken:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {R.PREFIX}, found {', '.join(taken)}. Rename it where the"
+                " source is made"
+            )
         if not self.dataflow.operators:
             return
         with refusals_of_spark(self.dataflow):
@@ -227,14 +235,35 @@ class StreamKind:
             NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
         """
         self.check_unchanged(slice_)
-        try:
+        with self._blaming(spark, slice_, pinned):
             return self._judged(spark, entry, slice_, pinned, now)
+
+    def check_fixed(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> None:
+        """Raise unless the buffer still holds the rows that an epoch was fixed on: they are counted once more.
+
+        Raises:
+            BadPart: some of the input cannot be read.
+            NeedsDecision: code ``buffer_lost``.
+        """
+        with self._blaming(spark, slice_, pinned):
+            self._decided(self._epoch(spark, slice_, pinned))
+
+    @contextmanager
+    def _blaming(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:
+        """Have an error of Spark's told as that of the part of the input that cannot be read."""
+        try:
+            yield
         except StrandlineError:
             raise
         except Exception as error:
             if (bad := self.find_bad_part(spark, slice_, pinned, error)) is None:
                 raise
             raise bad from error
+
+    def _decided(self, epoch: Epoch) -> Decision:
+        """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
+        self._buffer.check_tables(epoch.before)
+        return self._emission.decide(epoch)
 
     def _judged(
         self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
@@ -260,7 +289,7 @@ class StreamKind:
         any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
         epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns))
-        decided = self._emission.decide(epoch)
+        decided = self._decided(epoch)
         gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
         after = replace(
             ended,
@@ -291,11 +320,15 @@ class StreamKind:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only timestamps are compared with a clock), found {ahead}"
             )
-        return ticks(now + ahead)
+        return ticks(after(now, ahead))
 
     @property
     def _emission(self) -> Emission:
-        return emission_of(self.dataflow, Buffer(self.dataflow, self.sides))
+        return emission_of(self.dataflow, self._buffer)
+
+    @property
+    def _buffer(self) -> Buffer:
+        return Buffer(self.dataflow, self.sides)
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged
@@ -309,7 +342,7 @@ class StreamKind:
             )
             raise StrandlineError(
                 f"dataflow {name}: {counted(found.tally.late, 'row')} of epoch {slice_.number} came late, and late is fail: {splits}. Nothing of this"
-                " epoch was committed. Raise watermark.timeout, or set watermark.late to divert or drop",
+                " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
                 code="late_rows",
             )
         most, waits = definition.buffer.max_rows, found.tally.buffered
@@ -377,7 +410,8 @@ class StreamKind:
         waiting = self._emission.waiting(read).select(*read.own, epoch) if waits else None
         above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in found.before.emptied)
-        nothing_else = number == found.before.epoch + 1
+        # side tables that stand before a first epoch are of a table that somebody has removed
+        nothing_else = 0 < found.before.epoch == number - 1
         asides = [
             Aside(
                 BUFFER,
@@ -388,12 +422,11 @@ class StreamKind:
         ]
         if CARRY in self.sides:
             asides.append(self._carry(read, slice_, above, none_there=nothing_else))
-        if LATE in self.sides:
-            split = F.col(R.SPLIT).alias(_SPLIT)
-            mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
-            columns = read.own_beside(_SPLIT, _WATERMARK)
-            late = judged.where(R.is_late()).select(*columns, split, mark, epoch)
-            asides.append(Aside(LATE, late if found.tally.late else None, above, nothing_else))
+        split = F.col(R.SPLIT).alias(_SPLIT)
+        mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
+        late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
+        diverts = found.tally.late and self._definition.late == "divert"
+        asides.append(Aside(LATE, late if diverts else None, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
         reason = F.col(R.REASON).alias(_REASON)
         quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)

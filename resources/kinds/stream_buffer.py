@@ -11,7 +11,7 @@ from partitions.errors import NeedsDecision
 from partitions.plan import counted
 from partitions.predicate import Among
 from partitions.stream.operators import EPOCH
-from partitions.stream.state import Carry, Segment
+from partitions.stream.state import Carry, Segment, StreamState
 from partitions.stream.ticks import ticks
 from resources.kinds import stream_rows as R
 from resources.tables.table import Table
@@ -54,13 +54,24 @@ class Buffer:
         """Return the rows of epochs; ``epochs`` says how many there must be of each."""
         from pyspark.sql import functions as F
 
-        if not self.sides[side].exists():
-            self.check_held(side, *next(iter(epochs.items())), held=0)
         table, asked = self.sides[side], Among(EPOCH, tuple(epochs))
         rows = table.read(spark, table.newest_version(), asked).where(F.col(EPOCH).isin(list(asked.values)))
         definition = self.dataflow.stream
         type_name = R.time_type(rows, definition, self.dataflow.name)
         return rows.withColumn(R.TIME, R.ticks_of(definition.event_time, type_name))
+
+    def check_tables(self, state: StreamState) -> None:
+        """Raise unless the tables are there whose rows a state counts. Starts no Spark.
+
+        Raises:
+            NeedsDecision: code ``buffer_lost``.
+        """
+        waiting = {segment.name: segment.rows for segment in state.segments}
+        carried = {state.carry.epoch: state.carry.rows} if state.carry else {}
+        for side, epochs in ((BUFFER, waiting), (CARRY, carried)):
+            rows = sum(epochs.values())
+            if rows and not self.sides[side].exists():
+                self.check_held(side, ", ".join(map(str, epochs)), rows, held=0)
 
     def check_held(self, side: str, epoch: int | str, expected: int, held: int) -> None:
         """Raise unless a side table holds the rows that the state says.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import ConfigurationError
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.event_time import EventTime
-from partitions.stream.ticks import LOWEST, ticks
+from partitions.stream.ticks import FIRST_TIME, LAST_TIME, LOWEST, ticks
 from resources.sql import quoted
 from resources.tables.table import VERSION
 
@@ -26,6 +26,9 @@ TIME, SPLIT, REASON, JUDGED_BY = (
     "_strandline_watermark",
 )
 """Columns of an epoch's rows: event time and watermark in ticks, the split's name, and why a row is quarantined."""
+
+PREFIX = "_strandline_"
+"""Of the names of columns that only a query has."""
 
 _PRIOR = "_strandline_prior"
 _WHOLE = ("byte", "short", "integer", "long")
@@ -89,7 +92,8 @@ def from_ticks(column: str, type_name: str) -> Column:
             return F.expr(f"timestamp_micros({column})")
         case "timestamp_ntz":
             # what adds takes 32 bits: days first, then what is left of the day
-            days, rest = f"CAST(floor({column} / 86400000000D) AS INT)", f"pmod({column}, 86400000000)"
+            rest = f"pmod({column}, 86400000000L)"
+            days = f"CAST(({column} - {rest}) div 86400000000L AS INT)"
             return F.expr(
                 f"{_ZERO} + make_dt_interval({days}, 0, 0, CAST({rest} AS DECIMAL(18, 6)) / 1000000)"
             )
@@ -110,6 +114,9 @@ def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest:
         any_null = F.expr(" OR ".join(f"{quoted(name)} IS NULL" for name in definition.split_columns))
         split = F.when(~any_null, F.to_json(F.array(*columns)))
     reason = F.when(F.col(TIME).isNull(), "null_event_time").when(F.col(SPLIT).isNull(), "null_split")
+    if is_timed(type_name):
+        sayable = F.col(TIME).between(FIRST_TIME, LAST_TIME)
+        reason = reason.when(~sayable, "event_time_out_of_range")
     if latest is not None:
         reason = reason.when(F.col(TIME) > F.lit(latest).cast("long"), "future_event_time")
     named = rows.withColumn(TIME, ticks_of(definition.event_time, type_name)).withColumn(SPLIT, split)

@@ -73,6 +73,14 @@ def _fixed(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, pinned:
     return kind.fix(slice_)
 
 
+def _check_fixed(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
+    """Raise unless what an intent was made on is still there: nothing looks at it again before the rows are written."""
+    kind = run.kind
+    if isinstance(kind, BuildsOnState):
+        pinned = run.log.get_schema(intent.pinned)
+        outlasting_interruptions(lambda: kind.check_fixed(run.spark, slice_, pinned))
+
+
 def resume(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT
 ) -> Committed | NotCommitted:
@@ -95,6 +103,7 @@ def resume(
                     lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
                 )
                 run.kind.check_unchanged(slice_)
+                _check_fixed(run, intent, slice_)
             except (BadPart, SchemaEvolved) as why:
                 if abandoned := give_up(run, entry, intent, reason_of(why)):
                     return NotCommitted(abandoned, why)

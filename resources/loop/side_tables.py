@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from partitions.errors import NeedsDecision
+from partitions.errors import Conflict, NeedsDecision, TargetError
 from partitions.load import Append, Replace
 from resources.kinds.kind import SliceT, WritesAside
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
+from resources.sources.files.failures import cause
 from resources.tables.table import Table, Tag
-from resources.watermarks.entry import Intent
+from resources.watermarks.entry import Intent, new_id
 
 
 def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
@@ -16,6 +17,7 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
 
     Raises:
         NeedsDecision: code ``foreign_tag``: a side table is ahead of the state.
+        Conflict: another run has given the number up.
     """
     kind = run.kind
     if not isinstance(kind, WritesAside):
@@ -39,16 +41,42 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
         run.notify(Step.SET_ASIDE, f"slice {intent.number}: rows go into {run.dataflow.table}__{aside.table}")
 
 
+def fence_asides(run: RunContext[SliceT], intent: Intent) -> None:
+    """Take an abandoned number in the side tables, too: a writer that was believed dead sets nothing aside any more.
+
+    What it has set aside makes room with the next slice. A table that is not there yet cannot be fenced.
+
+    Raises:
+        TargetError: a table refuses the fence.
+    """
+    for name, table in run.sides.items():
+        if not table.exists() or table.tip(intent.app_id).tag >= intent.number:
+            continue
+        fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+        try:
+            table.give_up(run.spark, fence, "{}", first_rows=None)
+        except Exception as error:
+            raise TargetError(
+                f"dataflow {run.name}: slice {intent.number} could not be given up in table {run.dataflow.table}__{name}: {cause(error)}. Trying"
+                " again does no harm"
+            ) from error
+
+
 def check_written(run: RunContext[SliceT], table: Table, shown: str, intent: Intent) -> None:
     """Raise unless a side table holds the number for this intent: it skips any other write of it in silence.
 
     Raises:
         NeedsDecision: code ``foreign_tag``: it is ahead of the state.
+        Conflict: the number was given up.
     """
     written = table.head(None, intent.app_id).find_tagged_commit(intent.number)
     if written is not None and written.owner == intent.id:
         return
     name = run.name
+    if written is not None and written.gives_up:
+        raise Conflict(
+            f"dataflow {name}: slice {intent.number} was given up by another run; run again, it is planned again"
+        )
     raise NeedsDecision(
         f"dataflow {name}: table {shown} holds number {intent.number} or a later one for another slice, so that what slice {intent.number}"
         " sets aside there would be lost. State and table are older than it (restored from a backup?). Run `state adopt`, which goes on above"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.stream.definition import StreamWatermark
 from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
@@ -41,7 +42,9 @@ def open_source(
         case PythonSource() as definition, UserCode() as code:
             return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
-            return TableRows(find_table(place), definition, dataflow.zone, dataflow.target.schema_mode)
+            table, mode = find_table(place), dataflow.target.schema_mode
+            may_merge = not isinstance(dataflow.watermark, StreamWatermark)
+            return TableRows(table, definition, dataflow.zone, mode, may_merge=may_merge)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )

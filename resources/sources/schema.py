@@ -48,6 +48,8 @@ class PinsColumns(ABC):
 
     _source: RowsSource
     _mode: SchemaMode
+    _may_merge: bool = True
+    """Whether a definition of it can take new columns, by ``schema_mode: merge``."""
     _missing: frozenset[str] = frozenset()
     """Pinned columns that the source does not have any more, by the last comparison."""
 
@@ -77,7 +79,10 @@ class PinsColumns(ABC):
         """
         columns = self._columns(spark)
         if self._mode not in FOLLOWS:
-            _check_pinned(self._source, columns, pinned, dataflow)
+            if changes := column_changes(columns, pinned):
+                said = f"source: expected the columns of {self._source.shown} that were pinned, found others: {'; '.join(changes.values())}"
+                back = _way_back(self._source, dataflow, may_merge=self._may_merge)
+                raise other_schema(said, back, dataflow, next(iter(changes)))
             return
         there = {name.casefold() for name in columns.fieldNames()}
         known = PinnedSchema.of(pinned)
@@ -170,7 +175,8 @@ def named_columns(source: RowsSource) -> dict[str, str]:
     return units | ({"window_column": source.window_column} if source.window_column is not None else {})
 
 
-def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow: str) -> None:
+def column_changes(schema: StructType, pinned: str) -> dict[str, str]:
+    """Return what has become of each column that is not as it was pinned, in words; nothing if all are, in any order."""
     was = {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
     now = {field.name: field.dataType.simpleString() for field in schema.fields}
     changes = {name: f"{name} is new ({now[name]})" for name in now if name not in was}
@@ -180,22 +186,18 @@ def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow:
         for name in was
         if now.get(name, was[name]) != was[name]
     }
-    if changes:
-        raise other_schema(
-            f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
-            _way_back(source, dataflow),
-            dataflow,
-            next(iter(changes)),
-        )
+    return changes
 
 
-def _way_back(source: RowsSource, dataflow: str) -> str:
+def _way_back(source: RowsSource, dataflow: str, *, may_merge: bool) -> str:
     """Return how to keep the pinned columns. Only a database takes a query, and another query is another definition."""
-    merge = "Put the source back; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
+    back = "Put the source back"
+    if may_merge:
+        back += "; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
     if not source.has_query:
-        return merge
+        return back
     accept = f"`strandline state accept {dataflow} --reason TEXT`"
-    return f"{merge}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
+    return f"{back}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
 def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:

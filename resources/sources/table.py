@@ -34,7 +34,13 @@ class TableRows(PinsColumns):
     """Reads a table, whoever writes it."""
 
     def __init__(
-        self, table: Table, source: TableSource, zone: tzinfo, schema_mode: SchemaMode = "strict"
+        self,
+        table: Table,
+        source: TableSource,
+        zone: tzinfo,
+        schema_mode: SchemaMode = "strict",
+        *,
+        may_merge: bool = True,
     ) -> None:
         """Use a table; nothing is opened yet.
 
@@ -43,8 +49,10 @@ class TableRows(PinsColumns):
             source: what the definition says of it.
             zone: the definition's; times and dates without a zone are of it.
             schema_mode: what becomes of the pinned columns if there are others.
+            may_merge: whether the definition can take new columns, by ``schema_mode: merge``.
         """
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
+        self._may_merge = may_merge
         self._begin, self._on_change = source.from_, source.on_change
 
     def version(self) -> Version:

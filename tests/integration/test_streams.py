@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import random
+import shutil
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from dagster import AssetKey, DagsterInstance, SensorResult, TableMetadataValue, build_sensor_context
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
+from partitions.errors import Conflict
+from partitions.stream.ticks import FIRST_TIME, LAST_TIME
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.loop.outcome import Step
+from resources.loop.recorded import recorded_slice
+from resources.loop.side_tables import write_asides
 from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import Feed
+from tests.integration.test_stream_windows import OPERATORS
+from tests.support.feed import NOW, Feed
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import Stream, definition, minutes, plainly
 
@@ -130,9 +138,198 @@ def test_a_buffer_that_is_gone_stops_the_run_and_put_back_it_goes_on(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
-def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
-    from deltalake import DeltaTable
+def test_a_buffer_that_is_gone_stops_an_epoch_that_takes_no_row_from_it(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    shutil.rmtree(stream.feed.folder / "lake" / "silver" / "readings__buffer")
+    stream.append((4, "b", 200))
+    error = stream.feed.run().error
+    assert error is not None
+    assert error.code == "buffer_lost"
+    assert [entry.number for entry in stream.feed.entries] == [1]
 
+
+def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    stream.append((4, "a", 200), (5, "b", 200))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.INTENT_PUT, 1))
+    buffer = DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__buffer"))
+    before = buffer.version()
+    buffer.delete("id = 3")
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("buffer_lost", 4)
+    assert stream.places()["sorted"] == [1]
+    buffer.restore(before)
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
+
+
+def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_was_given_up(
+    make_stream: Any,
+) -> None:
+    stream = make_stream(checkpoint={"interval_files": 1})
+    stream.append((1, "a", 100), (2, None, 1))
+    stream.append((3, "a", 90), (4, "a", 120), (5, None, 1))
+    stream.feed.load()
+    stream.append((6, "a", 80), (7, None, 2), (8, "a", 130))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.SET_ASIDE, 1))
+    intent = stream.feed.open_intent
+    assert intent is not None
+    zombie = stream.feed.platform.loop(stream.feed.dataflow, NOW).context
+    begun = recorded_slice(zombie.log, zombie.kind, intent)
+    stream.feed.define(watermark={"late": "drop"})
+    accepted = stream.feed.cli("state", "accept", "flow", "--reason", "moved", "--yes")
+    assert accepted.code == 0, accepted.err
+    stream.feed.load()
+    with pytest.raises(Conflict):
+        write_asides(zombie, intent, begun)
+    stream.append((9, "a", 140))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 4, 8], "late": [3], "quarantine": [2, 5, 7], "buffer": [9]}
+
+
+@pytest.mark.parametrize("late", ["drop", "fail"])
+def test_late_rows_of_a_life_before_a_reset_are_not_left_whatever_becomes_of_late_ones_now(
+    make_stream: Any, late: str
+) -> None:
+    stream = make_stream(checkpoint={"interval_files": 1})
+    stream.append((1, "a", 100))
+    stream.append((2, "a", 10), (3, "a", 120))
+    stream.feed.load()
+    assert stream.places()["late"] == [2]
+    stream.feed.define(watermark={"late": late, "timeout": "PT3H"})
+    assert stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    stream.feed.load()
+    assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1, 2, 3]}
+
+
+def test_a_source_with_a_new_column_stops_the_run_which_recommends_nothing_that_a_stream_refuses(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "a", 10))
+    stream.feed.load()
+    wider = {"id": [3], "device": ["a"], "ts": pa.array([0], pa.timestamp("us", "UTC")), "more": ["x"]}
+    write_deltalake(str(stream.source), pa.table(wider), mode="append", schema_mode="merge")
+    error = stream.feed.run().error
+    assert error is not None
+    assert (
+        "found others: more is new (string). schema_mode: strict accepts no change. Put the source back; or run the reset"
+        in error.message
+    )
+    assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [2]}
+
+
+def test_side_tables_of_a_table_that_was_removed_make_room_with_the_first_epoch(make_stream: Any) -> None:
+    stream = make_stream(checkpoint={"interval_files": 1})
+    stream.append((1, "a", 100), (2, None, 1))
+    stream.append((3, "a", 10), (4, "a", 120), (5, None, 1))
+    stream.feed.load()
+    before = stream.places()
+    assert before == {"sorted": [1], "late": [3], "quarantine": [2, 5], "buffer": [4]}
+    shutil.rmtree(stream.feed.folder / "state")
+    shutil.rmtree(stream.feed.folder / "lake" / "silver" / "readings")
+    stream.feed.load()
+    assert stream.places() == before
+
+
+def test_a_source_with_a_column_that_is_named_like_one_of_a_query_is_refused(make_stream: Any) -> None:
+    stream = make_stream()
+    at = pa.array([0], pa.timestamp("us", "UTC"))
+    rows = {"id": [1], "device": ["a"], "ts": at, "_Strandline_time": ["x"]}
+    write_deltalake(str(stream.source), pa.table(rows))
+    error = stream.feed.run().error
+    assert error is not None
+    assert error.exit_code == 2
+    assert "found _Strandline_time. Rename it" in error.message
+    assert stream.feed.entries == []
+
+
+def test_an_older_export_cannot_be_imported_over_rows_that_were_loaded_since(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    exports = [stream.feed.folder / "old.jsonl", stream.feed.folder / "new.jsonl"]
+    exports[0].write_text(stream.feed.cli("state", "export", "flow").out)
+    stream.append((4, "a", 200), (5, "b", 200))
+    stream.feed.load()
+    for lost in (False, True):
+        exports[1].write_text(stream.feed.cli("state", "export", "flow").out)
+        if lost:
+            shutil.rmtree(stream.feed.folder / "state")
+        old, new = (
+            stream.feed.cli("state", "import", "flow", str(file), "--reason", "moved", "--yes")
+            for file in exports
+        )
+        assert (old.code, old.json["error"]["code"]) == (4, "no_rewind")
+        assert new.code == 0, new.err
+        stream.append((6 + lost, "a", 210 + lost))
+        stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5, 6, 7]}
+
+
+def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "a", 100), (3, "a", 30))
+    stream.feed.load()
+    over = {"type": "over", "columns": {"after": {"fn": "lead", "column": "id"}}}
+    stream.feed.define(operators=[over])
+    stream.append((4, "a", 200))
+    error = stream.feed.run().error
+    assert error is not None
+    assert "operators was nothing, is [" in error.message
+    assert not any("accept" in choice for choice in error.choices)
+    for decision in ("accept", "adopt"):
+        taken = stream.feed.cli("state", decision, "flow", "--reason", "try", "--yes")
+        assert (taken.code, taken.json["error"]["code"]) == (4, "definition_changed")
+    stream.feed.define(operators=[])
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4]}
+
+
+@pytest.mark.parametrize(
+    ("operator", "zone"), [("none", None), ("hop", "UTC"), ("session", None), ("over", "UTC")]
+)
+def test_event_times_of_year_1_and_year_9999_are_event_times_and_others_are_quarantined(
+    make_feed: MakeFeed, operator: str, zone: str | None
+) -> None:
+    operators = [OPERATORS[operator]] if operator in OPERATORS else []
+    limits: dict[str, Any] = {
+        "timeout": "PT0S",
+        "max_ahead": "P9999999D",
+        "checkpoint": {"interval_files": 2},
+    }
+    stream = Stream(make_feed(**definition(*operators, **limits)))
+    versions = ([FIRST_TIME, 0, FIRST_TIME - 1], [0, 10**9, LAST_TIME], [LAST_TIME, LAST_TIME + 1], [5])
+    for number, times in enumerate(versions):
+        rows = {
+            "id": [10 * number + place for place in range(len(times))],
+            "device": ["a"] * len(times),
+            "ts": pa.array(times, pa.int64()).cast(pa.timestamp("us", zone)),
+        }
+        write_deltalake(str(stream.source), pa.table(rows), mode="append")
+    outcome = stream.feed.load()
+    tally = outcome.as_json()["stream"]
+    assert (tally["rows_in"], tally["late"], tally["quarantined"]) == (9, 1, 2)
+    assert tally["emitted"] + tally["buffered"] == 6
+    (late,) = stream.table("__late")
+    assert late["_watermark"].replace(tzinfo=UTC) == datetime.max.replace(tzinfo=UTC)
+    quarantine = DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__quarantine"))
+    reasons = quarantine.to_pyarrow_table(columns=["id", "_reason"]).to_pylist()
+    assert sorted((row["id"], row["_reason"]) for row in reasons) == [
+        (2, "event_time_out_of_range"),
+        (21, "event_time_out_of_range"),
+    ]
+    assert stream.feed.load().status == "nothing"
+
+
+def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 1000))
     stream.feed.load()
@@ -143,8 +340,6 @@ def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
 
 
 def test_a_compaction_is_no_input(make_stream: Any) -> None:
-    from deltalake import DeltaTable
-
     stream = make_stream()
     stream.append((1, "a", 0))
     stream.append((2, "a", 1))
@@ -233,9 +428,6 @@ def test_a_source_that_only_delta_can_read_gives_the_same(make_stream: Any) -> N
 def test_whole_numbers_are_event_times_and_splits_may_have_none_or_several_columns(
     make_stream: Any, split: Any
 ) -> None:
-    import pyarrow as pa
-    from deltalake import write_deltalake
-
     stream = make_stream(timeout=5, split=split, order_by=[], buffer={"max_drift": 100})
     for times in ([10, 30], [24, 25, 40]):
         columns = {"id": times, "device": ["a"] * len(times), "kind": ["k"] * len(times), "ts": times}
@@ -396,8 +588,6 @@ def test_a_stream_from_a_version_reads_it_and_no_older_one(make_stream: Any) -> 
 
 
 def test_a_version_that_changes_rows_is_passed_over_if_it_may_be(make_stream: Any) -> None:
-    from deltalake import DeltaTable
-
     stream = make_stream()
     stream.feed.define(source={"on_change": "skip"})
     stream.append((1, "a", 10), (2, "a", 11))

@@ -53,3 +53,48 @@ def test_a_change_is_a_line_for_people() -> None:
 
 def test_what_was_stored_beside_the_identity_is_no_change() -> None:
     assert changes({**_flow().identity(), "load": "append"}, _flow().identity()) == []
+
+
+def test_a_part_that_is_gone_is_a_change() -> None:
+    filtered = _flow(watermark={"partition_filter": {"prefix_template": "%Y", "lookback": 1}})
+    assert changes(filtered.identity(), _flow().identity()) == [Change("source.prefix_template", "%Y", None)]
+
+
+_OVER = {"type": "over", "columns": {"n": {"fn": "row_number"}}}
+_SPARK = {"engine": "structured_streaming", "split": None}
+
+
+def _stream(operators: Any = (), source: Any = None, **watermark: Any) -> Dataflow:
+    declared = {"type": "stream", "event_time": "ts", "split": "d", "timeout": "PT5M", **watermark}
+    read = source or {"type": "files", "path": "./l", "format": "ndjson", "schema": "ts timestamp"}
+    given = {key: value for key, value in declared.items() if value is not None}
+    return Dataflow.model_validate(
+        {
+            "name": "f",
+            "source": read,
+            "watermark": given,
+            "operators": list(operators),
+            "target": {"load": "append"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "parts"),
+    [
+        (_stream(), _stream([_OVER]), ["operators"]),
+        (_stream([_OVER]), _stream(), ["operators"]),
+        (_stream(), _stream(event_time="at"), ["event_time"]),
+        (_stream(), _stream(split="e"), ["split"]),
+        (_stream(), _stream(**_SPARK), ["engine", "policy", "output_mode", "split"]),
+        (_stream(**_SPARK), _stream(), ["engine", "split", "policy", "output_mode"]),
+    ],
+    ids=["operator", "no operator", "event time", "split", "engine", "engine back"],
+)
+def test_a_stream_s_state_is_not_taken_over_if_its_rows_mean_something_else(
+    before: Dataflow, now: Dataflow, parts: list[str]
+) -> None:
+    found = changes(before.identity(), now.identity())
+    assert [change.name for change in found] == parts
+    assert all(change.changes_form for change in found)
+    assert all(MEANINGS[change.part] in str(change) for change in found)

@@ -110,6 +110,14 @@ def test_in_mode_unit_a_new_split_raises_all_to_the_maximum_at_once() -> None:
     assert begun.value == 90
 
 
+def test_in_mode_unit_splits_that_become_one_raise_all_to_the_maximum_at_once() -> None:
+    unit = Splits(timeout=10, scaling="unit")
+    state = _run(unit, {"a": 100, "b": 50, "c": 20})
+    merged = joined(state, unit, ["b", "c"], "n")
+    assert {name: split.watermark for name, split in merged.splits.items()} == {"a": 90, "n": 90}
+    assert merged.value == 90
+
+
 _TOPS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 60), max_size=4)
 
 

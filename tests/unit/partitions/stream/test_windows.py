@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -220,3 +221,15 @@ def test_hours_are_aligned_to_midnight_before_1970_too() -> None:
 def test_null_comes_first_among_ties() -> None:
     rows: list[Row] = [{"ts": 1, "id": 2}, {"ts": 1, "id": None}, {"ts": 0, "id": 3}]
     assert [row["id"] for row in _ORDER.sorted(rows)] == [3, None, 2]
+
+
+@pytest.mark.parametrize("slide", [10, 5])
+def test_windows_over_the_first_and_the_last_datetime_end_and_begin_there(slide: int) -> None:
+    hop = Hop(timedelta(minutes=10), timedelta(minutes=slide))
+    first = datetime.min.replace(tzinfo=UTC)
+    last = datetime.max.replace(tzinfo=UTC)
+    assert hop.live_from(first) == first
+    assert hop.closed_until(first) == first
+    assert hop.live_from(last) == datetime(9999, 12, 31, 23, 50, tzinfo=UTC) + timedelta(minutes=10 % slide)
+    assert hop.closed_until(last) == datetime(9999, 12, 31, 23, 60 - slide, tzinfo=UTC)
+    assert list(hop.windows(last))[-1][1] == last

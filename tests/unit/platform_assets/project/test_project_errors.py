@@ -531,6 +531,18 @@ def test_a_table_that_is_named_like_a_side_table_of_a_stream_is_refused(make: Ma
     assert [error.found.partition(",")[0] for error in project.errors] == [f"the table bronze/x__{side}"] * 2
 
 
+def test_a_dataflow_that_is_named_like_the_asset_of_a_stream_s_late_rows_is_refused(make: Make) -> None:
+    stream = (
+        "source: {type: table, table: raw/events}\nwatermark: {type: stream, event_time: ts, split: d, timeout: PT5M}\n"
+        "target: {load: append, table: bronze/x}\n"
+    )
+    project = make(stream, files={"dataflows/flow__late.yaml": GOOD})
+    assert [(error.file, error.key, error.found.partition(",")[0]) for error in project.errors] == [
+        ("dataflows/flow.yaml", "watermark.late", "the asset bronze/flow__late of its late rows"),
+        ("dataflows/flow__late.yaml", "layer", "the asset bronze/flow__late"),
+    ]
+
+
 def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
     project = make(
         GOOD, files={"dataflows/other.yaml": GOOD + "target:\n  load: append\n  table: bronze/flow\n"}
