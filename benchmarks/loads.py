@@ -1,4 +1,4 @@
-"""Measure each load against bare Spark doing the same in the same session: merge, replace and scd2 into Delta and Iceberg, appends into each format.
+"""Measure each load against bare Spark doing the same in the same session: merges, replacements and scd2 into Delta and Iceberg, appends into each format.
 
 The rows come as Parquet files. Bare Spark is given their names, merges or overwrites in one statement, and writes the same columns; it keeps no state, plans
 nothing and finds no duplicates. Rounds that warm the engine up come first and do not count.
@@ -158,9 +158,15 @@ def _session(engine: SparkEngine, root: Path) -> SparkSession:
 
 
 def _sides(root: Path, engine: SparkEngine, spark: SparkSession) -> Iterator[tuple[str, Side, float]]:
+    loads = {
+        "merge": _merging,
+        "merge_overwrite": _overwriting,
+        "replace": _replacing,
+        "scd2": _versioning,
+    }
     for kind in ("delta", "iceberg"):
         for size in SIZES:
-            for load, made in (("merge", _merging), ("replace", _replacing), ("scd2", _versioning)):
+            for load, made in loads.items():
                 name = f"{load}_{kind}_{size.name}"
                 shown = f"{load} of {size.changes:,} into {size.rows:,} rows, {kind}"
                 yield shown, made(root / name, engine, spark, kind, size), size.aim
@@ -210,9 +216,41 @@ class Landing:
 
 def _merging(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
     """Changes of keys that lie scattered over the whole table, and a tenth that are new."""
-    target = {"format": kind, "load": "merge_upsert", "merge_keys": ["id"]}
+
+    def merge(bare: Bare) -> None:
+        spark.sql(
+            f"MERGE INTO {bare.sql} t USING changes s ON t.id = s.id"
+            " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+
+    return _by_keys(folder, engine, spark, kind, size, "merge_upsert", merge)
+
+
+def _overwriting(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
+    """The same changes, before which the rows of their keys are deleted: a key may come with another number of rows than it had."""
+
+    def overwrite(bare: Bare) -> None:
+        spark.sql(
+            f"MERGE INTO {bare.sql} t USING (SELECT DISTINCT id FROM changes) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+        ).collect()
+        bare.append(spark.table("changes"))
+
+    return _by_keys(folder, engine, spark, kind, size, "merge_overwrite", overwrite)
+
+
+def _by_keys(
+    folder: Path,
+    engine: SparkEngine,
+    spark: SparkSession,
+    kind: str,
+    size: Size,
+    load: str,
+    change: Callable[[Bare], None],
+) -> Side:
+    """Changes that arrive as a file; ``change`` is what bare Spark does with the view ``changes``."""
+    target = {"format": kind, "load": load, "merge_keys": ["id"]}
     landing, ours = _landed(folder, engine, spark, target)
-    bare = Bare(spark, kind, folder.parent / "bare", f"merge_{kind}_{size.name}")
+    bare = Bare(spark, kind, folder.parent / "bare", folder.name)
     first = landing.put(_rows(spark, "id", 0, size.rows), parts=4)
     ours.run()
     bare.create(_with_origin(landing.read(first)))
@@ -221,14 +259,11 @@ def _merging(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, 
     def arrive() -> None:
         files[:] = landing.put(_changes(spark, size, landing.files))
 
-    def merge() -> None:
+    def bare_load() -> None:
         _with_origin(landing.read(files)).createOrReplaceTempView("changes")
-        spark.sql(
-            f"MERGE INTO {bare.sql} t USING changes s ON t.id = s.id"
-            " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        ).collect()
+        change(bare)
 
-    return Side(arrive, ours.run, lambda: _timed(merge))
+    return Side(arrive, ours.run, lambda: _timed(bare_load))
 
 
 def _versioning(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.connect.dataframe import DataFrame as SparkConnectDataFrame
     from pyspark.sql.connect.session import SparkSession as SparkConnectSession
+    from pyspark.sql.types import DataType, StructType
 
 _START = threading.Lock()
 _kept: list[SparkSession] = []
@@ -79,8 +80,8 @@ SMALL = 8 * 2**20
 # Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-_usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
-"""What a session had of these settings before they were changed."""
+_usual: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+"""What a session had of these settings before they were changed; None: nothing."""
 
 
 def tune(session: SparkSession, size: int | None) -> bool:
@@ -95,9 +96,9 @@ def tune(session: SparkSession, size: int | None) -> bool:
     """
     small = size is not None and size < SMALL
     if small and session not in _usual:
-        _usual[session] = {key: session.conf.get(key) or "" for key in _INTERPRETED}
+        _usual[session] = get_all(session, _INTERPRETED)
     if session in _usual:
-        set_all(session, _INTERPRETED if small else _usual[session])
+        _put_back(session, _INTERPRETED if small else _usual[session])
     return not small
 
 
@@ -110,19 +111,40 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
         session.conf.set(key, value)
 
 
+def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]:
+    """Return what a session has of these settings, by one question to a Connect server; None is what it does not have."""
+    names = list(keys)
+    if _is_remote(session) and names:
+        client = cast("SparkConnectSession", session).client
+        return dict(
+            zip(names, client.get_config_with_defaults(*[(name, None) for name in names]), strict=True)
+        )
+    return {name: session.conf.get(name, None) for name in names}
+
+
+def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+    """Give a session settings as :func:`get_all` returned them: None removes one. By at most two questions to a Connect server."""
+    set_all(session, {key: value for key, value in settings.items() if value is not None})
+    gone = [key for key, value in settings.items() if value is None]
+    if _is_remote(session) and gone:
+        from pyspark.sql.connect.proto import ConfigRequest
+
+        unset = ConfigRequest.Operation(unset=ConfigRequest.Unset(keys=gone))
+        cast("SparkConnectSession", session).client.config(unset)
+        return
+    for key in gone:
+        session.conf.unset(key)
+
+
 @contextmanager
 def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set what a session has of these for a while; what it had before it has again, whatever happens."""
-    before = {key: session.conf.get(key, None) for key in settings}
+    before = get_all(session, settings)
     try:
         set_all(session, settings)
         yield
     finally:
-        for key, was in before.items():
-            if was is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, was)
+        _put_back(session, before)
 
 
 def read_once(rows: DataFrame) -> DataFrame:
@@ -138,13 +160,34 @@ def read_once(rows: DataFrame) -> DataFrame:
     # Its own localCheckpoint drops what was observed: a watermark would become the bound of what was read, not its highest value.
     command = Checkpoint(child=plan, local=True, eager=True).command(remote.client)
     _, answer, _ = remote.client.execute_command(command, plan.observations)
-    return cast("DataFrame", answer["checkpoint_command_result"])
+    kept = cast("SparkConnectDataFrame", answer["checkpoint_command_result"])
+    kept._cached_schema = cast("SparkConnectDataFrame", rows)._cached_schema
+    return cast("DataFrame", kept)
+
+
+def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
+    """Return rows of these columns, for which a Connect server is not asked: each question has Spark look at the whole query, and a database at its part of it."""
+    if _is_remote(rows.sparkSession):
+        cast("SparkConnectDataFrame", rows)._cached_schema = columns
+    return rows
+
+
+def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
+    """Return rows with more columns, each given with its type. If those of the rows are known, a Connect server is not asked for these either."""
+    made = rows.withColumns({name: column for name, (column, _) in added.items()})
+    known = cast("SparkConnectDataFrame", rows)._cached_schema if _is_remote(rows.sparkSession) else None
+    if known is None or {name.casefold() for name in known.names} & {name.casefold() for name in added}:
+        return made
+    columns = type(known)(list(known.fields))
+    for name, (_, kind) in added.items():
+        columns = columns.add(name, kind)
+    return with_known_columns(made, columns)
 
 
 def observed_rows(rows: DataFrame, observation: Observation, *asked: Column) -> DataFrame:
     """Return rows that are no stream with an observation of what is written of them.
 
-    Their columns stay, and are not asked for again: each question has Spark look at the whole query, and a database at its part of it.
+    Their columns stay, and are not asked for again.
     """
     if not _is_remote(rows.sparkSession):
         return rows.observe(observation, *asked)

@@ -14,6 +14,7 @@ from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.deduplication import has_no_order
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
+from resources.spark import with_typed_columns
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def transformed(
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, TimestampType
 
     if dataflow.transform:
         function = user_function("transform", dataflow.transform, folder)
@@ -78,9 +80,13 @@ def transformed(
         if compiled is not None:
             has_step = dataflow.transform is not None or dataflow.sql is not None
             moment = _as_data(moment, df.columns if has_step else compiled)
-        df = df.withColumns({"_ingested_at": moment, "_run_id": F.lit(batch.run_id).cast("string")})
+        origin = {
+            "_ingested_at": (moment, TimestampType()),
+            "_run_id": (F.lit(batch.run_id).cast("string"), StringType()),
+        }
+        df = with_typed_columns(df, origin)
     if dataflow.target.shared:
-        df = df.withColumn(DATAFLOW_COLUMN, F.lit(dataflow.name))
+        df = with_typed_columns(df, {DATAFLOW_COLUMN: (F.lit(dataflow.name), StringType())})
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "cluster_by", target.cluster_by, df)

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,11 @@ class Ingested:
     """What is known at one entry."""
 
     def __init__(self, log: WatermarkLog, dataflow: str, entry: Entry | None) -> None:
-        """Read the manifest and the lists after it; ranges are read when they are asked about."""
+        """Read the manifest; the lists after it, and ranges, are read when they are asked about."""
         self._log = log
         self._dataflow = dataflow
         self._entry = entry
         self.manifest = self._newest_manifest()
-        self._recent = self._read_recent()
 
     @property
     def lists(self) -> int:
@@ -87,9 +87,10 @@ class Ingested:
 
     def all(self) -> Iterator[IngestedFile]:
         """Everything, sorted by path within its range; recent files last."""
+        recent = self._recent
         for range_ in self.manifest.ranges:
-            yield from (known for known in self._rows(range_) if known.path not in self._recent)
-        yield from sorted(self._recent.values())
+            yield from (known for known in self._rows(range_) if known.path not in recent)
+        yield from sorted(recent.values())
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
@@ -136,7 +137,8 @@ class Ingested:
                 what, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
             ) from error
 
-    def _read_recent(self) -> dict[str, IngestedFile]:
+    @cached_property
+    def _recent(self) -> dict[str, IngestedFile]:
         """The files of the entries above the manifest; of one that occurs twice the later."""
         entries: list[Entry] = []
         above = max(self.manifest.number, self._era)

@@ -69,9 +69,10 @@ class StoredObjects:
         return None if data is None else read_list(kind, data, key)
 
     def put_schema(self, dataflow: str, ddl: str) -> str:
-        """Keep a pinned schema under the hash of its text; returns the name to find it by."""
+        """Keep a pinned schema under the hash of its text, unless it is there; returns the name to find it by."""
         key = _schema_key(folder_of(dataflow), ddl.encode())
-        self._blobs.put_if_absent(key, ddl.encode())
+        if self._blobs.get(key) is None:  # as before each slice but the first: a look costs less than a write
+            self._blobs.put_if_absent(key, ddl.encode())
         return key
 
     def get_schema(self, key: str) -> str:

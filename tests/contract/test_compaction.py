@@ -10,7 +10,7 @@ import pytest
 
 from partitions.errors import Conflict, CorruptWatermark
 from resources.places import Place
-from resources.watermarks.blobs import open_blobs
+from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.ingested import Ingested
@@ -23,6 +23,22 @@ from tests.support import writers
 FLOW = "flow"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD = (NOW - timedelta(days=91)).isoformat()
+
+
+class Noting:
+    """Blobs, and the keys of those that were read."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self.read: list[str] = []
+
+    def get(self, key: str) -> bytes | None:
+        """Read one."""
+        self.read.append(key)
+        return self._blobs.get(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
 
 
 @pytest.fixture
@@ -93,6 +109,18 @@ class TestPolicy:
             append(log)
         compact(log, merge_every=100)
         assert numbers(log) == [8, 7, 6, 5, 4, 3, 2, 1]
+
+    def test_a_run_reads_no_list_before_there_are_enough_to_merge(
+        self, log: WatermarkLog, place: Place
+    ) -> None:
+        for _ in range(5):
+            append(log)
+        noting = Noting(open_blobs(place))
+        compact_log(WatermarkLog(noting), FLOW, log.newest(FLOW), RetentionPolicy(merge_every=32), NOW)
+        assert [key for key in noting.read if "/files/" in key] == []
+        assert len([key for key in noting.read if "/entries/" in key]) <= 2
+        known = Ingested(log, FLOW, log.newest(FLOW)).known(["0001.json", "0005.json", "0006.json"])
+        assert known == {"0001.json", "0005.json"}
 
     def test_the_quarantine_that_the_newest_entry_names_stays(self, log: WatermarkLog) -> None:
         stored = StoredList(QUARANTINED_FILES, [["bad.json", 1, "v", 0, "why", False]])

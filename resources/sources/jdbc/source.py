@@ -27,8 +27,9 @@ from resources.sources.jdbc.client import Client, Column, client, is_unknown_col
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
-from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
+from resources.sources.schema import PinsColumns, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
+from resources.spark import with_known_columns
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -289,7 +290,9 @@ class JdbcRows(PinsColumns):
             found = self._load(spark, self._query.matching(parts[0], there), later=True)
         else:
             found = self._load_parts(spark, *self._query.in_parts(parts, there), later=True)
-        return strict(self._times(found, there), schema, there.fieldNames())
+        rows = strict(self._times(found, there), schema, there.fieldNames())
+        # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
+        return rows if _has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
 
     @property
     def rounded_type(self) -> str | None:
@@ -322,8 +325,8 @@ class JdbcRows(PinsColumns):
         Args:
             spark: the session.
             query: in the database's words.
-            later: whether the caller asks for the columns of what it makes of them, and has :meth:`failure` tell what goes wrong: each question costs a
-                connection and some 20 ms.
+            later: whether the caller knows the columns of what it makes of them, or asks for those, and has :meth:`failure` tell what goes wrong:
+                each question costs a connection and some 20 ms.
         """
         text = self._for_driver(query)
         with self._without_secrets():
@@ -361,3 +364,8 @@ class JdbcRows(PinsColumns):
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options
+
+
+def _has_fixed_texts(schema: StructType) -> bool:
+    """Whether a column is of type char or varchar, which Spark makes a string of once it looks at a query."""
+    return "char(" in schema.simpleString()

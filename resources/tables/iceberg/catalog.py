@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from partitions.errors import TargetError, in_one_line
 from resources.places import Place
+from resources.spark import set_all
 from resources.sql import quoted
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.refs import RefChange, put_refs
@@ -26,6 +28,9 @@ LOCAL_FILES = {
     "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "hadoop.fs.file.impl.disable.cache": "true",
 }
+_told: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+"""The catalogs that each session was told of. Each question to a Connect server takes milliseconds, and a load asks for a table's name some five times."""
+
 _COMPRESSION = "write.metadata.compression-codec"
 _METADATA = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
@@ -87,16 +92,16 @@ class NamesInSql:
 
     def namespace(self, session: SparkSession) -> str:
         """Return the name of what the table lies in, after the session was told of the catalog."""
-        key = f"spark.sql.catalog.{self._catalog}"
         if not self._is_known(session):
-            for name, value in self._settings.items():
-                session.conf.set(f"{key}.{name}", value)
-            session.conf.set(key, SPARK_CATALOG)
+            key = f"spark.sql.catalog.{self._catalog}"
+            settings = {f"{key}.{name}": value for name, value in self._settings.items()}
+            set_all(session, {**settings, key: SPARK_CATALOG})
+            _told.setdefault(session, set()).add(self._catalog)
         return f"{self._catalog}.{quoted(self._namespace)}"
 
     def _is_known(self, session: SparkSession) -> bool:
         """Whether the session was told of the catalog."""
-        return session.conf.get(f"spark.sql.catalog.{self._catalog}", None) is not None
+        return self._catalog in _told.get(session, ())
 
     def procedure(self, name: str) -> str:
         """Return the name of a procedure."""

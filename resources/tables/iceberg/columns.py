@@ -8,11 +8,12 @@ from partitions.errors import RowsRefused
 from partitions.predicate import EVERYTHING, Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.spark import with_typed_columns
 from resources.sql import quoted
 from resources.tables.iceberg.commit import COMMIT_COLUMN
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
 OUTSIDE = "rows_outside"
@@ -72,15 +73,22 @@ def as_stored(kind: DataType) -> DataType:
     return kind
 
 
-def with_commit(rows: DataFrame, value: str, where: Predicate = EVERYTHING) -> DataFrame:
-    """Return rows with the column of their commit. Reading one that is not among those of a predicate fails; see :func:`is_outside`."""
+def commit_of(value: str, where: Predicate = EVERYTHING) -> Column:
+    """Return the column of a commit. Reading a row that is not among those of a predicate fails; see :func:`is_outside`."""
     from pyspark.sql import functions as F
 
     commit = F.lit(value)
     if where != EVERYTHING:
         inside = F.coalesce(F.expr(sql(where, SPARK)), F.lit(False))
         commit = F.when(inside, commit).otherwise(F.raise_error(F.lit(_OUTSIDE)).cast("string"))
-    return rows.withColumn(COMMIT_COLUMN, commit)
+    return commit
+
+
+def with_commit(rows: DataFrame, value: str) -> DataFrame:
+    """Return rows with the column of their commit."""
+    from pyspark.sql.types import StringType
+
+    return with_typed_columns(rows, {COMMIT_COLUMN: (commit_of(value), StringType())})
 
 
 def is_outside(error: Exception) -> bool:
@@ -88,25 +96,23 @@ def is_outside(error: Exception) -> bool:
     return _OUTSIDE in str(error)
 
 
-def in_order_of(rows: DataFrame, table: StructType) -> DataFrame:
-    """Return the rows with all columns of the table; one that they lack is NULL."""
+def in_order_of(rows: DataFrame, table: StructType, commit: Column) -> DataFrame:
+    """Return the rows with all columns of the table, and that of their commit among them; one that they lack is NULL."""
     from pyspark.sql import functions as F
 
-    given = {name.lower(): name for name in rows.columns}
+    given = {field.name.lower(): field for field in rows.schema}
     columns: list[Any] = []
     for field in table:
-        name = given.get(field.name.lower())
-        column = F.lit(None) if name is None else F.col(quoted(name))
-        columns.append(
-            column.cast(field.dataType).alias(field.name)
-            if name is None or _is_small(rows, name)
-            else column.alias(field.name)
-        )
+        own = given.get(field.name.lower())
+        if field.name == COMMIT_COLUMN:
+            columns.append(commit.alias(COMMIT_COLUMN))
+        elif own is None:
+            columns.append(F.lit(None).cast(field.dataType).alias(field.name))
+        else:
+            column = F.col(quoted(own.name))
+            small = own.dataType.simpleString() in _SMALL
+            columns.append((column.cast(field.dataType) if small else column).alias(field.name))
     return rows.select(*columns)
-
-
-def _is_small(rows: DataFrame, name: str) -> bool:
-    return dict(rows.dtypes)[name] in _SMALL
 
 
 def sql_type(kind: DataType) -> str:

@@ -28,6 +28,7 @@ from resources.tables.iceberg.columns import (
     OUTSIDE,
     check_reserved,
     check_types,
+    commit_of,
     in_order_of,
     is_outside,
     with_commit,
@@ -253,7 +254,7 @@ class Commits:
         table = self._columns(metadata)
         check_types(rows, table, self.shown)
         name = self.catalog.name(rows.sparkSession)
-        writer = in_order_of(with_commit(rows, self.value), table).writeTo(name)
+        writer = in_order_of(rows, table, commit_of(self.value)).writeTo(name)
         writer = writer.option("isolation-level", "serializable")
         if metadata.current is not None:
             writer = writer.option("validate-from-snapshot-id", str(metadata.current.id))
@@ -279,11 +280,11 @@ class Commits:
         def work(branch: str) -> Iterator[None]:
             from pyspark.sql import functions as F
 
-            marker = session.range(1).select(F.lit(self.value).alias(COMMIT_COLUMN))
-            writer = in_order_of(marker, table).writeTo(branch)
-            writer.append()
+            commit = commit_of(self.value)
+            marker = in_order_of(session.range(1).select(commit.alias(COMMIT_COLUMN)), table, commit)
+            marker.writeTo(branch).append()
             yield
-            nothing = in_order_of(marker, table).limit(0).writeTo(branch)
+            nothing = marker.limit(0).writeTo(branch)
             self._told(nothing, None, base or metadata).overwrite(F.col(COMMIT_COLUMN) == F.lit(self.value))
             yield
 
@@ -361,7 +362,7 @@ class Commits:
         where: Predicate = EVERYTHING,
     ) -> None:
         table = self._columns(metadata)
-        writer = in_order_of(with_commit(rows, self.value, where), table).writeTo(branch)
+        writer = in_order_of(rows, table, commit_of(self.value, where)).writeTo(branch)
         self._told(writer, load, metadata).append()
 
     def _merge(

@@ -1,0 +1,94 @@
+"""How often a run asks a Spark Connect server: each question takes milliseconds, and one for columns has Spark look at the whole query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.connect.client import SparkConnectClient
+
+from resources.spark import SparkEngine, settings_for_a_while, tune
+from scripts import postgres as pg
+from tests.integration.conftest import MakeFeed
+from tests.support.columns import PostgresRows, at, on_postgres
+
+COLUMNS, SETTINGS = "_analyze", "config"
+
+Asked = list[tuple[str, str]]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """The questions about columns and settings that this process asks from now on, each with what it names."""
+    found: Asked = []
+
+    def heard(kind: str) -> None:
+        ask = getattr(SparkConnectClient, kind)
+
+        def noting(client: SparkConnectClient, *given: Any, **named: Any) -> Any:
+            found.append((kind, f"{given} {named}"))
+            return ask(client, *given, **named)
+
+        monkeypatch.setattr(SparkConnectClient, kind, noting)
+
+    heard(COLUMNS)
+    heard(SETTINGS)
+    return found
+
+
+def test_settings_for_a_while_are_asked_for_set_and_put_back_at_once(
+    engine: SparkEngine, asked: Asked
+) -> None:
+    session = engine.session()
+    session.conf.set("strandline.known", "before")
+    asked.clear()
+    with settings_for_a_while(
+        session, {"strandline.known": "1", "strandline.new": "2", "strandline.more": "3"}
+    ):
+        assert len(asked) == 2
+        within = [session.conf.get(f"strandline.{name}", None) for name in ("known", "new", "more")]
+        asked.clear()
+    assert len(asked) == 2
+    after = [session.conf.get(f"strandline.{name}", None) for name in ("known", "new", "more")]
+    assert (within, after) == (["1", "2", "3"], ["before", None, None])
+
+
+def test_after_a_small_write_a_session_compiles_as_it_did_before(engine: SparkEngine, asked: Asked) -> None:
+    session = engine.session()
+    keys = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    before = [session.conf.get(key) for key in keys]
+    asked.clear()
+    compiled = [tune(session, 1)]
+    assert len(asked) == 2
+    small = [session.conf.get(key) for key in keys]
+    compiled.append(tune(session, None))
+    after = [session.conf.get(key) for key in keys]
+    assert (compiled, small, after) == ([False, True], ["false", "NO_CODEGEN"], before)
+
+
+def test_a_run_tells_spark_of_an_iceberg_catalog_once(make_feed: MakeFeed, asked: Asked) -> None:
+    feed = make_feed(target={"format": "iceberg", "load": "merge_upsert", "merge_keys": ["id"]})
+    feed.put("a.ndjson", 1)
+    feed.load()
+    feed.put("b.ndjson", 1, 2)
+    asked.clear()
+    feed.load()
+    told = [text for kind, text in asked if kind == SETTINGS and '"spark.sql.catalog.strandline' in text]
+    assert len(told) == 1
+    assert feed.ids == [1, 2]
+
+
+@pytest.mark.postgres
+def test_of_rows_above_a_column_of_a_database_spark_is_asked_for_the_source_s_columns_alone(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, asked: Asked
+) -> None:
+    table = PostgresRows(postgres)
+    flow = on_postgres(tmp_path, engine, table)
+    table.put((1, at(1), 10))
+    flow.run()
+    table.put((2, at(2), 20))
+    asked.clear()
+    flow.run()
+    assert [kind for kind, _ in asked].count(COLUMNS) == 1
+    assert flow.ids == [1, 2]
