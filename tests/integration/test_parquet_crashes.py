@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
 from resources.places import Place
 from resources.tables.parquet import commit
-from resources.tables.parquet.commit import Commit
+from resources.tables.parquet.commit import Change, Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
@@ -337,6 +338,33 @@ def test_a_file_stays_staged_if_the_folder_that_it_moves_to_is_removed_meanwhile
             _follow_up(_Table(folder))
     _follow_up(_Table(folder))
     assert _plain_ids(folder) == Counter((1,))
+
+
+@pytest.mark.parametrize("damage", ["removed", "truncated"])
+def test_a_table_whose_lists_are_damaged_is_made_again_once_they_are_removed(
+    tmp_path: Path, damage: str
+) -> None:
+    folder = tmp_path / "table"
+    for number in (1, 2, 3):
+        _write(_Table(folder), number, Append(), (number,))
+        _follow_up(_Table(folder))
+    zombie = _Table(folder)
+    begun = zombie._log.snapshot()
+    damaged = folder / "_strandline" / f"{2 if damage == 'removed' else 3:020d}.json"
+    damaged.unlink() if damage == "removed" else damaged.write_bytes(b"")
+    for act in (
+        lambda: _Table(folder).head(None, "app"),
+        lambda: _write(_Table(folder), 4, ReplaceAll(), (4,)),
+    ):
+        with pytest.raises(TargetError, match=rf"{damaged.name}.*remove the folder _strandline"):
+            act()
+    assert _plain_ids(folder) == Counter((1, 2, 3))
+    shutil.rmtree(folder / "_strandline")
+    _write(_Table(folder), 4, ReplaceAll(), (4,))
+    _follow_up(_Table(folder))
+    with pytest.raises((TargetError, RowsRefused)):
+        zombie._commit(Tag("app", 5, "zombie"), "5").land(Change(Append(), begun))
+    assert (_plain_ids(folder), _Table(folder).head(None, "app").foreign_files) == (Counter((4,)), ())
 
 
 @pytest.mark.parametrize("lost", ["first", "last"])

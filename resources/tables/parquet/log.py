@@ -16,6 +16,7 @@ from resources.watermarks.blobs import Blobs, open_blobs
 FOLDER = "_strandline"
 _LIST = re.compile(r"(\d{20})\.json")
 _AT_ONCE = 16
+_WAY_OUT = "Put it back; or remove the folder _strandline of the table, and load it again by `strandline state reset NAME --replace`"
 
 
 class CommitLog:
@@ -54,13 +55,14 @@ class CommitLog:
             raise TargetError(error.message) from error
         if data is None:
             raise TargetError(
-                f"table {self.place}: expected the list {_key(version)}, found none: it was removed. Put it back"
+                f"table {self.place}: expected the list {_key(version)}, found none: it was removed. {_WAY_OUT}"
             )
         try:
             return CommitList.parse(data)
         except ValueError as error:
             raise TargetError(
-                f"table {self.place}: the list {_key(version)} cannot be read: {in_one_line(str(error))}. It is damaged, or of a newer version of Strandline"
+                f"table {self.place}: the list {_key(version)} cannot be read: {in_one_line(str(error))}. It is damaged, or of a newer version of Strandline."
+                f" {_WAY_OUT}"
             ) from error
 
     def read_all(self, versions: Sequence[int]) -> list[CommitList]:
