@@ -15,9 +15,10 @@ from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 _NOT_ORDERED = ("map<", "variant", "interval")
-"""Parts of types whose values Spark cannot compare; their text as JSON is compared."""
+"""Parts of types whose values Spark cannot compare; see :func:`comparable`."""
 
 _TO_THE_MICROSECOND = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -40,14 +41,14 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     from pyspark.sql import functions as F
 
     known = {key.lower() for key in keys}
-    others = [(name, kind) for name, kind in rows.dtypes if name.lower() not in known]
+    others = [(field.name, field.dataType) for field in rows.schema if field.name.lower() not in known]
     lateness = position(order, lambda name: F.col(quoted(name)))
     ordered: list[Column] = []
     unordered: list[Column] = []
     for name, kind in others:
-        (unordered if has_no_order(kind) else ordered).append(F.col(quoted(name)))
-    as_text = [comparable(name, kind) for name, kind in others if has_no_order(kind)]
-    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *as_text])]
+        (unordered if has_no_order(kind.simpleString()) else ordered).append(F.col(quoted(name)))
+    stand_ins = [comparable(name, kind) for name, kind in others if has_no_order(kind.simpleString())]
+    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])]
     if not place:
         return rows.distinct()
     whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
@@ -100,18 +101,43 @@ def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
     return compared
 
 
-def comparable(name: str, kind: str) -> Column:
+def comparable(name: str, kind: DataType) -> Column:
     """Return what stands for the values of a column where two of them are compared.
 
     Args:
         name: of the column.
-        kind: its type, as Spark's simple string.
+        kind: its type.
     """
     from pyspark.sql import functions as F
 
-    value = F.col(quoted(name))
-    if not has_no_order(kind):
+    return _comparable(F.col(quoted(name)), kind)
+
+
+def _comparable(value: Column, kind: DataType) -> Column:
+    """The value, with a list in place of each map, in the order of its keys: in which order a source writes them says nothing."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    if not has_no_order(kind.simpleString()):
         return value
+    match kind:
+        case T.MapType():
+            entries = F.transform(
+                F.map_entries(value),
+                lambda each: F.struct(
+                    each.getField("key").alias("key"),
+                    _comparable(each.getField("value"), kind.valueType).alias("value"),
+                ),
+            )
+            return F.array_sort(entries)
+        case T.ArrayType():
+            return F.transform(value, lambda each: _comparable(each, kind.elementType))
+        case T.StructType():
+            fields = [
+                _comparable(value.getField(field.name), field.dataType).alias(f"f{number}")
+                for number, field in enumerate(kind)
+            ]
+            return F.when(value.isNotNull(), F.struct(*fields))
     return F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND)
 
 

@@ -17,6 +17,7 @@ from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
     from pyspark.sql.window import WindowSpec
 
 VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
@@ -89,7 +90,7 @@ def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) ->
         F.lit(None).cast("boolean").alias(IS_CURRENT),
         F.lit(False).alias(_OLD),
         F.lit(True).alias(_NEW),
-        _compared(facts, kinds).alias(_FACTS),
+        _compared(facts, rows.schema).alias(_FACTS),
     )
 
 
@@ -118,14 +119,16 @@ def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2) ->
         *[F.col(name) for name in HISTORY_COLUMNS],
         F.lit(True).alias(_OLD),
         F.lit(False).alias(_NEW),
-        _compared([there[name.lower()] for name in facts], dict(table.dtypes)).alias(_FACTS),
+        _compared([there[name.lower()] for name in facts], table.schema).alias(_FACTS),
     )
 
 
-def _compared(facts: list[str], kinds: dict[str, str]) -> Column:
+def _compared(facts: list[str], columns: StructType) -> Column:
     from pyspark.sql import functions as F
 
-    values = [comparable(name, kinds[name]).alias(f"f{number}") for number, name in enumerate(facts)]
+    values = [
+        comparable(name, columns[name].dataType).alias(f"f{number}") for number, name in enumerate(facts)
+    ]
     return F.struct(*values) if values else F.struct(F.lit(1).alias("f0"))
 
 

@@ -14,6 +14,7 @@ from partitions.path.order import FileKey
 from partitions.predicate import Among
 from partitions.supported import FORMATS
 from resources.deduplication import latest_rows
+from resources.history import first_versions
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import open_table
@@ -168,6 +169,28 @@ def test_versions_are_those_that_their_rule_says(
         there = table.read(spark, table.newest_version()).select(*columns).collect()
         expected_rows = [(*row[:4], *row[5:]) for row in expected]
         assert sorted(map(str, map(tuple, there))) == sorted(map(str, expected_rows))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "same"),
+    [
+        ("map<string,int>", {"a": 1, "b": None}, {"b": None, "a": 1}),
+        ("map<binary,double>", {b"\x00": -0.0}, {b"\x00": 0.0}),
+        (
+            "struct<a:array<map<string,map<string,int>>>>",
+            ([{"x": {"a": 1, "b": 2}, "y": None}],),
+            ([{"y": None, "x": {"b": 2, "a": 1}}],),
+        ),
+    ],
+)
+def test_values_with_maps_are_alike_in_whatever_order_the_maps_are_written(
+    spark: SparkSession, kind: str, value: Any, same: Any
+) -> None:
+    rows = spark.createDataFrame([(1, 1, value), (1, 2, same), (1, 3, None)], f"k int, at int, fact {kind}")
+    versions = first_versions(rows, Scd2(("k",), "at")).select("_valid_from", "_valid_to", "_is_current")
+    assert sorted(map(tuple, versions.collect())) == [(1, 3, False), (3, None, True)]
+    latest = latest_rows(rows.where("at < 3").drop("at"), ("k",), ())
+    assert latest.select("k").collect() == [(1,)]
 
 
 LOADS: dict[str, Load] = {
