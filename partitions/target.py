@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from partitions.evolution import SchemaMode
+from partitions.evolution import RESCUED_DATA, SchemaMode
 from partitions.model import Model
 from partitions.refusal import Refusal
 from partitions.sources.table import TableName
@@ -20,6 +20,9 @@ DATAFLOW_COLUMN = "_dataflow"
 
 HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
 """Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
+
+COMMIT_COLUMN = "_commit"
+"""Of each row of an Iceberg table: the app id and the number of the commit that wrote it."""
 
 
 _MOST_CLUSTERED = 4
@@ -76,6 +79,26 @@ class Target(Model):
         """Whether rows of the table are found again by their keys."""
         by_keys = self.load == "merge_overwrite" and not self.replace_by_watermark
         return by_keys or self.load in ("merge_upsert", "scd2")
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The names of columns that loading adds to what the records of files have."""
+        rescued = (RESCUED_DATA,) if self.schema_mode == "rescue" else ()
+        return (*(ORIGIN_COLUMNS if self.origin_columns else ()), *rescued)
+
+    @property
+    def names_folders(self) -> tuple[str, ...]:
+        """The columns whose values are names of folders, which know no empty text: it is NULL there. Iceberg keeps values beside its files."""
+        return () if self.format == "iceberg" else self.partition_by
+
+    @property
+    def reserved(self) -> dict[str, str]:
+        """The names of columns that the table has beside those of the rows, each with the key that makes it so; rows may not have them."""
+        return {
+            **(dict.fromkeys(HISTORY_COLUMNS, "load: scd2") if self.load == "scd2" else {}),
+            **({DATAFLOW_COLUMN: "shared: true"} if self.shared else {}),
+            **({COMMIT_COLUMN: "format: iceberg"} if self.format == "iceberg" else {}),
+        }
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield keys that the load has no use for, or needs."""

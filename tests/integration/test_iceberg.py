@@ -447,6 +447,29 @@ def test_a_writer_whose_branch_was_dropped_while_it_wrote_lands_its_rows_once_or
     assert (lake.rows, lake.branches) == (expected, ["main"])
 
 
+def test_a_load_that_was_begun_before_a_rollback_lands_on_what_readers_see_then(
+    lake: Lake, engine: SparkEngine, tmp_path: Path
+) -> None:
+    lake.load(1, (1, "a"))
+    first = lake.recorded(1)
+    lake.load(2, (2, "b"))
+    gate, base = Gate(tmp_path / "gate"), lake.table.tip(APP).version
+
+    def write() -> None:
+        rows = gate.rows(engine.session(), (3, "c"))
+        lake.table.write(rows, LOADS["upsert"], Tag(APP, 3, "app 3"), "3", base=base)
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:
+            gate.reached(writer)
+            lake.call("rollback_to_snapshot", snapshot_id=str(first.version).partition("-")[2])
+        finally:
+            gate.open()
+        writer.result()
+    assert (lake.rows, lake.branches) == ([(1, "a"), (3, "c")], ["main"])
+
+
 @pytest.mark.full
 def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: Lake) -> None:
     lake.load(1, (1, "a"), (2, "b"), (3, "c"))
@@ -481,6 +504,44 @@ def test_a_load_that_replaces_all_rows_makes_another_writers_table_ones_own(lake
     lake.load(2, (4, "zombie"))
     assert lake.rows == [(1, "a"), (2, "b"), (3, "c")]
     assert lake.table.head(None, APP).tag == 2
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "order"),
+    [
+        ((), "WRITE ORDERED BY unit"),
+        pytest.param(
+            ("unit",), "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY unit", marks=pytest.mark.full
+        ),
+    ],
+)
+def test_a_load_that_replaces_all_rows_changes_a_column_by_which_others_have_the_table_sorted(
+    lake: Lake, partition_by: tuple[str, ...], order: str
+) -> None:
+    lake.partition_by = partition_by
+    lake.load(1, (1, "a"))
+    lake.sql(f"ALTER TABLE {{t}} {order}")
+    lake.load(2, (2, "b"))
+    frame = lake.spark.createDataFrame([(3, 5)], "id long, unit int")
+    lake.table.write(frame, ReplaceAll(), Tag(APP, 3, "app 3"), "3", base=lake.table.tip(APP).version)
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    assert (lake.rows, metadata.partition_by) == ([(3, 5)], partition_by)
+
+
+def test_a_load_that_replaces_all_rows_may_have_no_value_where_another_writers_table_needs_one(
+    lake: Lake,
+) -> None:
+    columns = "id BIGINT NOT NULL, unit STRING NOT NULL, s STRUCT<k: BIGINT NOT NULL> NOT NULL, kept BIGINT NOT NULL"
+    lake.sql(f"CREATE TABLE {{t}} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '1')")
+    lake.sql("ALTER TABLE {t} SET IDENTIFIER FIELDS id, s.k, unit")
+    lake.sql("INSERT INTO {t} VALUES (7, 'x', named_struct('k', 1L), 1)")
+    frame = lake.spark.createDataFrame(
+        [("1", None, (None,), None)], "id string, unit string, s struct<k: long>, kept long"
+    )
+    lake.table.write(frame, ReplaceAll(), Tag(APP, 1, "app 1"), "1", base=lake.table.tip(APP).version)
+    assert lake.rows == [("1", None, (None,), None)]
+    assert not str(lake.recorded(1).version).startswith("0-"), "its snapshots are numbered"
 
 
 def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:

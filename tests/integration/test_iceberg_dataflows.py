@@ -11,6 +11,7 @@ from resources.maintenance import maintain
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash
+from tests.support.equality import delete_by_values
 from tests.support.feed import NAME, Feed
 
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -63,6 +64,26 @@ def test_small_files_are_joined_and_the_next_run_goes_on(make_feed: MakeFeed) ->
     feed.put("4.ndjson", 4)
     assert feed.load().rows == 1
     assert (feed.ids, feed.load().status) == ([1, 2, 3, 4], "nothing")
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
+def test_loads_go_on_beside_rows_that_others_have_deleted_by_their_values(
+    make_feed: MakeFeed, load: dict[str, Any]
+) -> None:
+    feed = make_feed(target={"format": "iceberg", **load}, maintenance={"optimize": "P1D"})
+    feed.put("1.ndjson", 1, 2)
+    feed.load()
+    delete_by_values(feed.table, "id", [1])
+    feed.put("2.ndjson", 3, *([2] if load is UPSERT else []))
+    assert feed.load().rows == (2 if load is UPSERT else 1)
+    refused = feed.cli("state", "adopt", NAME, "--reason", "test", "--yes")
+    assert (refused.code, refused.error["code"]) == (1, "equality_deletes")
+    maintain(feed.platform, feed.dataflow, ("optimize",))
+    feed.put("3.ndjson", 1)
+    feed.load()
+    assert (feed.ids, feed.load().status) == ([1, 2, 3], "nothing")
+    assert feed.platform.table(feed.dataflow).count_rows() == 3
 
 
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])

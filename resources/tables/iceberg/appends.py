@@ -10,8 +10,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import NeedsDecision, SourceError
+from partitions.target import COMMIT_COLUMN
 from resources.tables.iceberg.catalog import Catalog
-from resources.tables.iceberg.commit import COMMIT_COLUMN, Commit, commits_of
+from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.table import VERSION, Appended, Appends, Mark
@@ -25,7 +26,7 @@ _CHANGE, _ORDINAL, _SNAPSHOT = "_change_type", "_change_ordinal", "_commit_snaps
 
 def appends(metadata: Metadata, since: Mark | None, until: int | None = None) -> Appends:
     """Return what snapshots append; see :meth:`resources.tables.table.TellsAppends.appends`. A version's number is the snapshot's."""
-    if metadata.raw.get("format-version", 1) < 2:
+    if metadata.format_version < 2:
         raise SourceError(
             f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
             " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
@@ -138,7 +139,7 @@ def _appended(commit: Commit) -> Appended:
     if commit.fences:
         return Appended(snapshot.sequence, 0, 0, id_)
     changes = None
-    if any(part.count("deleted-data-files") or part.count("added-delete-files") for part in parts):
+    if any(map(changes_rows, parts)):
         changes = f"snapshot {id_} ({snapshot.operation}) removes or changes rows"
     files = sum(part.count("added-data-files") for part in parts)
     return Appended(

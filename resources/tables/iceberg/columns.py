@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.predicate import EVERYTHING, Predicate
+from partitions.target import COMMIT_COLUMN
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.spark import with_typed_columns
 from resources.sql import quoted
-from resources.tables.iceberg.commit import COMMIT_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -129,3 +130,8 @@ def sql_type(kind: DataType) -> str:
             return f"struct<{', '.join(fields)}>"
         case stored:
             return stored.simpleString()
+
+
+def dotted(path: Sequence[str]) -> str:
+    """Return the path of a column as ``ALTER TABLE`` takes it."""
+    return ".".join(map(quoted, path))

@@ -13,9 +13,6 @@ from partitions.load import Append, Load, ReplaceAll
 from resources.tables.iceberg.metadata import Snapshot
 from resources.tables.table import TableCommit, Tag, TaggedCommit
 
-COMMIT_COLUMN = "_commit"
-"""Of each row: the app id and the number of the commit that wrote it."""
-
 OWNS_COLUMN = "strandline.commit-column"
 """The table property that says that the column is Strandline's; else it is a column like any other."""
 
@@ -157,15 +154,27 @@ class Commit:
         if load == _REPLACED_ALL and self.before is not None:
             return written, None, True
         moved = 0
-        if snapshot.count("deleted-data-files") or snapshot.count("added-delete-files"):
+        if changes_rows(snapshot):
             counts = [snapshot.count(f"{_MERGED}{what}") for what in ("inserted", "updated")]
             if f"{_MERGED}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False
             moved = written - sum(counts)
         before = self.before.rows if self.before else 0
         if before is None or snapshot.rows is None:
-            return written - moved, 0, False
+            return written - moved, 0, not any(map(changes_rows, (*self.parts, snapshot)))
         return written - moved, before + written - moved - snapshot.rows, True
+
+    @property
+    def removed_by_files(self) -> int:
+        """Rows that it deleted, as the counts of its files tell: beside deletes by values also rows that those had deleted before."""
+        all_ = (*self.parts, self.snapshot)
+        gone = sum(each.count("deleted-records") + each.count("added-position-deletes") for each in all_)
+        return max(0, gone + self._counts[0] - sum(each.count("added-records") for each in all_))
+
+
+def changes_rows(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has not only added files."""
+    return bool(snapshot.count("deleted-data-files") or snapshot.count("added-delete-files"))
 
 
 def commits_of(newest_first: Iterable[Snapshot]) -> list[Commit]:

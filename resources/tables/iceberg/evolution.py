@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import RowsRefused
 from partitions.evolution import Schema, SchemaMode, all_nullable, evolved, shown
 from partitions.load import Load
-from resources.sql import quoted
-from resources.tables.iceberg.columns import as_stored, sql_type
+from resources.tables.iceberg.columns import as_stored, dotted, sql_type
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _changes(path: tuple[str, ...], was: DataType, becomes: DataType, table: str
         for field in becomes.fields:
             own = there.get(field.name.casefold())
             if own is None:
-                yield f"ADD COLUMN {_dotted((*path, field.name))} {sql_type(field.dataType)}"
+                yield f"ADD COLUMN {dotted((*path, field.name))} {sql_type(field.dataType)}"
             else:
                 yield from _changes((*path, own.name), own.dataType, field.dataType, table)
     elif isinstance(was, T.ArrayType) and isinstance(becomes, T.ArrayType):
@@ -95,8 +94,4 @@ def _changes(path: tuple[str, ...], was: DataType, becomes: DataType, table: str
                 f"table {table}: column {'.'.join(path)}: expected {shown(was.jsonValue())} or one with more digits before the point, found"
                 f" {shown(becomes.jsonValue())}: Iceberg keeps the digits after it. Convert it in sql, or load into a new table"
             )
-        yield f"ALTER COLUMN {_dotted(path)} TYPE {sql_type(becomes)}"
-
-
-def _dotted(path: Sequence[str]) -> str:
-    return ".".join(map(quoted, path))
+        yield f"ALTER COLUMN {dotted(path)} TYPE {sql_type(becomes)}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from resources.sql import quoted
-from resources.tables.iceberg.columns import as_stored, sql_type
-from resources.tables.iceberg.metadata import Metadata, spark_schema
+from resources.tables.iceberg.columns import as_stored, dotted, sql_type
+from resources.tables.iceberg.metadata import Metadata, columns_within, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,19 +37,25 @@ class Layout:
     def _changes(self, wanted: StructType) -> list[str]:
         from pyspark.sql.types import StructType
 
-        there = StructType.fromJson(spark_schema(self.metadata.schema))
-        kinds = {field.name: field.dataType.simpleString() for field in there}
-        needed = {field.name: as_stored(field.dataType).simpleString() for field in wanted}
-        gone = [name for name, kind in kinds.items() if needed.get(name) != kind]
-        new = [name for name, kind in needed.items() if kinds.get(name) != kind]
+        there = {field.name: field for field in StructType.fromJson(spark_schema(self.metadata.schema))}
+        needed = {field.name: as_stored(field.dataType) for field in wanted}
+        # Of another type is also a struct that refuses NULL where rows may have one.
+        gone = [name for name, field in there.items() if needed.get(name) != field.dataType]
+        new = [name for name in needed if name not in there or name in gone]
+        required = [name for name, field in there.items() if name not in gone and not field.nullable]
+        partitions = None if self._is_partitioned_by(gone) else self.metadata.partition_by
         changes = []
-        partitions = self.metadata.partition_by
+        if identifiers := self.metadata.identifiers:  # they may not be NULL
+            changes.append(f"DROP IDENTIFIER FIELDS {', '.join(map(dotted, identifiers))}")
+        if self._is_sorted_by(gone):
+            changes.append("WRITE UNORDERED")
         if partitions != self.partition_by:
             changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in self.metadata.partition_fields]
         changes += [f"DROP COLUMN {quoted(name)}" for name in gone]
+        changes += [f"ALTER COLUMN {quoted(name)} DROP NOT NULL" for name in required]
         kinds_of_rows = {field.name: field.dataType for field in wanted}
         changes += [f"ADD COLUMN {quoted(name)} {sql_type(kinds_of_rows[name])}" for name in new]
-        order = [name for name in kinds if name not in gone] + new
+        order = [name for name in there if name not in gone] + new
         if order != list(needed):
             places = zip(needed, [None, *needed], strict=False)
             changes += [
@@ -58,3 +65,10 @@ class Layout:
         if partitions != self.partition_by:
             changes += [f"ADD PARTITION FIELD {quoted(column)}" for column in self.partition_by]
         return changes
+
+    def _is_partitioned_by(self, columns: Collection[str]) -> bool:
+        return bool(set(self.metadata.partition_by or ()) & set(columns))
+
+    def _is_sorted_by(self, columns: Collection[str]) -> bool:
+        of_columns = {id_ for path, id_ in columns_within(self.metadata.schema) if path[0] in columns}
+        return bool(self.metadata.sorted_by & of_columns)

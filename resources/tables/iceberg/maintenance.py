@@ -24,8 +24,14 @@ _SEVEN_DAYS = timedelta(days=7)
 _A_DAY = timedelta(days=1)
 """Iceberg deletes no younger file that it does not know: a writer may be about to commit it."""
 
-_SMALL_FILES = {"min-input-files": "2"}
-"""Two small files are joined: by default Iceberg waits for five."""
+_JOINED = {
+    # Two small files are joined: by default Iceberg waits for five.
+    "min-input-files": "2",
+    # So are files with deletes of their own, which cost each reader time, and which not every engine reads.
+    "delete-file-threshold": "1",
+    "remove-dangling-deletes": "true",
+}
+"""What becomes one file."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +47,11 @@ class Care:
     shown: str
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
-        """Join small files in one commit; see :class:`resources.tables.table.CanOptimize`. Rows are sorted by all columns alike (Z-order)."""
+        """Join small files, and files of deletes with those that they are about; see :class:`resources.tables.table.CanOptimize`. Rows are sorted by all columns alike (Z-order)."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return Cared()
-        options = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in _SMALL_FILES.items())
+        options = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in _JOINED.items())
         arguments = f"options => map({options})"
         if cluster_by:
             order = literal(f"zorder({', '.join(map(quoted, cluster_by))})")

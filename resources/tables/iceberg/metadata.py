@@ -127,6 +127,24 @@ class Metadata:
         """The table's properties."""
         return self.raw.get("properties") or {}
 
+    @property
+    def format_version(self) -> int:
+        """Of Iceberg's specification; snapshots have numbers from 2 on."""
+        return int(self.raw.get("format-version", 1))
+
+    @property
+    def sorted_by(self) -> frozenset[int]:
+        """The ids of the columns by which new files are sorted."""
+        orders, wanted = self.raw.get("sort-orders") or (), self.raw.get("default-sort-order-id", 0)
+        fields: list[Any] = next((order["fields"] for order in orders if order["order-id"] == wanted), [])
+        return frozenset(field["source-id"] for field in fields)
+
+    @property
+    def identifiers(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the columns that another writer has declared to be the key of a row."""
+        wanted = set(self.schema.get("identifier-field-ids") or ())
+        return tuple(path for path, id_ in columns_within(self.schema) if id_ in wanted)
+
     def snapshot(self, version: str) -> Snapshot | None:
         """Return the snapshot of a version, also one that readers see no more; None if it is gone."""
         return self.snapshots.get(int(version.partition("-")[2])) if _has_snapshot(version) else None
@@ -175,6 +193,16 @@ class Metadata:
         wanted = self.raw.get("default-spec-id", 0)
         fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
         return [field for field in fields if field["transform"] != "void"]
+
+
+def columns_within(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the path and the id of each column of a struct, those of structs within it, too. What is in arrays and maps is nobody's key or order."""
+    if not isinstance(kind, Mapping) or kind["type"] != "struct":
+        return
+    for column in kind["fields"]:
+        below = (*path, column["name"])
+        yield below, column["id"]
+        yield from columns_within(column["type"], below)
 
 
 def spark_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
 from partitions.predicate import EVERYTHING, Predicate
+from partitions.target import COMMIT_COLUMN
 from resources.tables.asked_columns import check_columns
-from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
+from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.known_values import known_value
@@ -68,9 +69,11 @@ def highest_number(
         words().GreaterThanOrEqual(COMMIT_COLUMN, f"{app_id}:"), words().LessThan(COMMIT_COLUMN, upper)
     )
     wanted = snapshot or metadata.current
-    value = _highest_bound(metadata, wanted, mine, f"{app_id}:", upper)
-    if value is None:
+    bounds = _highest_bounds(metadata, wanted, mine, f"{app_id}:", upper)
+    if bounds is None:
         value = _highest(metadata, wanted, [COMMIT_COLUMN], mine)[COMMIT_COLUMN]
+    else:
+        value = max(bounds, default=None)
     return None if value is None else int(value.rpartition(":")[2])
 
 
@@ -184,21 +187,25 @@ def _bound_of(table: StaticTable, column: str) -> Callable[[Mapping[int, bytes] 
     return value
 
 
-def _highest_bound(
+def _highest_bounds(
     metadata: Metadata, snapshot: Snapshot | None, mine: BooleanExpression, prefix: str, upper: str
-) -> str | None:
-    """The highest value of the column of commits as the manifests tell it, which have it whole; None if a file has others above."""
+) -> list[str] | None:
+    """The highest value of the column of commits in each file with some, as the manifests tell it, which have it whole; None if a file has others above."""
     if snapshot is None:
-        return None
+        return []
     try:
         table = _table(metadata)
         column = table.schema().find_field(COMMIT_COLUMN).field_id
-        tasks = list(table.scan(row_filter=mine, snapshot_id=snapshot.id).plan_files())
+        files = [
+            file
+            for file in _data_files(table, snapshot, mine)
+            if _may_hold(file, column, prefix.encode(), upper.encode())
+        ]
     except Exception as error:
         raise _unreadable(metadata, error) from error
-    bounds = [((task.file.upper_bounds or {}).get(column) or b"").decode() for task in tasks]
+    bounds = [((file.upper_bounds or {}).get(column) or b"").decode() for file in files]
     known = all(bound.startswith(prefix) and bound < upper for bound in bounds)
-    return max(bounds, default=None) if known else None
+    return bounds if known else None
 
 
 def _highest(
@@ -258,9 +265,29 @@ def _batches(
         raise _unreadable(metadata, error) from error
 
 
-def _data_files(table: StaticTable, snapshot: Snapshot) -> Iterator[DataFile]:
-    for task in table.scan(snapshot_id=snapshot.id).plan_files():
-        yield task.file
+def _may_hold(file: DataFile, column: int, lower: bytes, upper: bytes) -> bool:
+    """Whether a file may have texts of a column from one to below another one, as its manifest tells it."""
+    low, high = ((bounds or {}).get(column) for bounds in (file.lower_bounds, file.upper_bounds))
+    if low is None or high is None:
+        return (file.null_value_counts or {}).get(column) != file.record_count
+    return high >= lower and low < upper
+
+
+def _data_files(
+    table: StaticTable, snapshot: Snapshot, rows: BooleanExpression | None = None
+) -> Iterator[DataFile]:
+    """The data files of a snapshot; those alone that may have some rows, where pyiceberg plans them: it plans no scan beside deletes by values."""
+    from pyiceberg.manifest import DataFileContent
+
+    if not snapshot.count("total-equality-deletes"):
+        scan = table.scan(row_filter=rows or words().AlwaysTrue(), snapshot_id=snapshot.id)
+        yield from (task.file for task in scan.plan_files())
+        return
+    found = table.snapshot_by_id(snapshot.id)
+    for manifest in found.manifests(table.io) if found else ():
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.data_file.content == DataFileContent.DATA:
+                yield entry.data_file
 
 
 def _table(metadata: Metadata) -> StaticTable:
@@ -272,5 +299,13 @@ def _table(metadata: Metadata) -> StaticTable:
 def _unreadable(metadata: Metadata, error: Exception) -> SourceError:
     if isinstance(error, SourceError):
         return error
+    current = metadata.current
+    if current is not None and current.count("total-equality-deletes"):
+        return SourceError(
+            f"table {metadata.table_location}: expected rows that can be read without Spark, found another writer's deletes by values (equality deletes)."
+            " Join them with their files: `strandline maintain` with maintenance.optimize, or rewrite_data_files with delete-file-threshold 1 and"
+            " remove-dangling-deletes",
+            code="equality_deletes",
+        )
     why = in_one_line(str(error)) or type(error).__name__
     return SourceError(f"table {metadata.table_location}: cannot be read: {why}")

@@ -11,14 +11,14 @@ from partitions.errors import RowsRefused, SourceError, TargetError, WriteConfli
 from partitions.evolution import SchemaMode
 from partitions.load import Load, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
-from partitions.target import DATAFLOW_COLUMN
+from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.spark_process import said
 from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
-from resources.tables.iceberg.commit import COMMIT_COLUMN, commits_of
+from resources.tables.iceberg.commit import commits_of
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
@@ -134,6 +134,9 @@ class IcebergTable:
         made = next(
             (made for made in commits_of(metadata.lineage()) if made.snapshot.id == snapshot.id), None
         )
+        if made is not None and snapshot.rows is None:
+            # What others have deleted by values only Spark reads, and there is none here.
+            return replace(commit, removed=made.removed_by_files, uncounted=False)
         app_id = snapshot.summary["strandline.app-id"]
         rows = count_of_commit(metadata, snapshot, app_id, commit.number)
         if made is not None and made.before is not None:

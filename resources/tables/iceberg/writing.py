@@ -17,7 +17,7 @@ from partitions.errors import RowsRefused, TargetError, in_one_line
 from partitions.evolution import SchemaMode
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
-from partitions.target import HISTORY_COLUMNS
+from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import changed_versions, first_versions
@@ -34,7 +34,6 @@ from resources.tables.iceberg.columns import (
     with_commit,
 )
 from resources.tables.iceberg.commit import (
-    COMMIT_COLUMN,
     OWNS_COLUMN,
     commit_value,
     summary_of,
@@ -69,6 +68,9 @@ _NEW_TABLE = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
+_NUMBERED = {"format-version": "2"}
+"""Without numbers of snapshots nothing tells which of two versions is the older one, where one was expired."""
+
 _CONFLICTS = (
     "ValidationException",
     "CommitFailedException",
@@ -89,6 +91,10 @@ _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 class _BranchLost(Exception):
     """A branch is not what was written to it: the writer was believed dead, or another engine has dropped it."""
+
+
+class _OthersFirst(Exception):
+    """Others have changed what readers see since the branch was made."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +243,8 @@ class Commits:
         session, wanted = rows.sparkSession, with_commit(rows, self.value).schema
         name = self.catalog.name(session)
         Layout(name, metadata, self.partition_by).fit(session, wanted)
-        given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _NEW_TABLE.items())
+        wanted_properties = _NEW_TABLE | ({} if metadata.format_version > 1 else _NUMBERED)
+        given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in wanted_properties.items())
         session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({given})").collect()
         owned = self.catalog.newest()
         if owned is None:
@@ -309,6 +316,7 @@ class Commits:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
                 tip = self._tip_after(tip, branch)
+            self._check_seen(snapshot.id)
             arguments = ", ".join(map(literal, (self.catalog.short_name, MAIN, branch)))
             session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})")
         finally:
@@ -330,6 +338,17 @@ class Commits:
         if now is None or tip not in (now.id, now.parent):
             raise _BranchLost(f"branch {branch} was dropped while it was written to")
         return now.id
+
+    def _check_seen(self, base: int) -> None:
+        """Raise if readers see another snapshot by now. Iceberg looks only whether theirs is one before the branch's: also one that they were rolled back to.
+
+        Raises:
+            _OthersFirst: they do.
+        """
+        metadata = self.catalog.newest()
+        seen = metadata.current.id if metadata and metadata.current else None
+        if seen != base:
+            raise _OthersFirst(f"readers see snapshot {seen}, and the branch begins at {base}")
 
     def _left_branches(self, metadata: Metadata) -> tuple[str, ...]:
         """What runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
@@ -442,7 +461,7 @@ def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContex
 
 
 def _is_conflict(error: Exception) -> bool:
-    if isinstance(error, _BranchLost):
+    if isinstance(error, (_BranchLost, _OthersFirst)):
         return True
     text = in_one_line(str(error))
     return any(words in text for words in _CONFLICTS)
