@@ -20,6 +20,10 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the folder of rows without a value."""
+_TEXTS = ("string", "varchar", "char")
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -75,6 +79,7 @@ def transformed(
         for view, rows in {"input": df, **batch.inputs}.items():
             rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
+    _check_free(dataflow, df)
     if dataflow.target.origin_columns:
         moment = F.lit(batch.time).cast("timestamp")
         if compiled is not None:
@@ -95,8 +100,34 @@ def transformed(
     if target.effective_column is not None:
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
-        _check_free(dataflow, df)
-    return df
+    return _as_folders_keep(dataflow, df)
+
+
+def _as_folders_keep(dataflow: Dataflow, df: DataFrame) -> DataFrame:
+    """Return rows with the values that columns of partitions will have in the table, whose folders have no name for an empty text.
+
+    A row that is compared with the table by another value would not be found there, and be added once more by each run.
+
+    Raises:
+        ConfigurationError: a column holds bytes, which a folder's name changes.
+    """
+    from pyspark.sql import functions as F
+
+    wanted = {name.lower() for name in dataflow.target.names_folders}
+    kept: dict[str, Column] = {}
+    for name, kind in df.dtypes if wanted else ():
+        if name.lower() not in wanted:
+            continue
+        if kind == "binary":
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can be names of folders, found {name} of type {kind}."
+                " Make a text of it in sql, such as hex, or use format: iceberg",
+                code="query",
+            )
+        if kind.startswith(_TEXTS):
+            value = F.col(quoted(name))
+            kept[name] = F.when(~value.isin("", _NO_VALUE), value)
+    return df.withColumns(kept) if kept else df
 
 
 def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
@@ -145,10 +176,13 @@ def _as_data(value: Column, names: Sequence[str]) -> Column:
 
 
 def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
-    taken = [name for name in df.columns if name.lower() in HISTORY_COLUMNS]
-    if taken:
+    reserved = dataflow.target.reserved
+    taken = next((name for name in df.columns if name.lower() in reserved), None)
+    if taken is not None:
+        why = reserved[taken.lower()]
+        added = ", ".join(name for name, key in reserved.items() if key == why)
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: load: scd2: expected rows without {', '.join(HISTORY_COLUMNS)}, which it adds, found {taken[0]!r}."
+            f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found {taken!r}."
             " Name the column otherwise, in sql or at the source",
             code="query",
         )

@@ -218,10 +218,17 @@ def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Excepti
     reload = f"strandline state reset {run.name} --replace --reason TEXT"
     table = run.table
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
+        columns = columns_of(load.where)
+        folders = [name for name in columns if name in run.dataflow.target.names_folders]
+        empty = (
+            f", or an empty text in {folders[0]} is NULL there, since partition_by names it"
+            if folders
+            else ""
+        )
         return TargetError(
             f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
-            " transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
-            f" {', '.join(columns_of(load.where))} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
+            f" transform has moved them out of the window, unit or file that they were read from{empty}. Mend it, so that the values of"
+            f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
         )
     refused = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,28 @@ def evolution_of(
         return evolved(json.loads(pinned.columns), as_schema(incoming), mode)
     except SchemaError as error:
         raise explained(error, mode, dataflow, where) from error
+
+
+def check_free(dataflow: Dataflow, fields: Iterable[str], where: str) -> None:
+    """Raise if a field would be a column of a name that loading gives to one of its own: its values would be lost without a word.
+
+    Args:
+        dataflow: that loads.
+        fields: names of records' fields.
+        where: the file or source, for people.
+
+    Raises:
+        SchemaError: reason ``incompatible_schema``.
+    """
+    added = dataflow.target.added
+    taken = next((name for name in fields if name.casefold() in added), None)
+    if taken is not None:
+        raise SchemaError(
+            f"{where}: expected other fields than {', '.join(added)}, which loading adds as columns, found {taken}. Have the source name it otherwise;"
+            " or leave it out, by source.schema and unknown_fields: ignore; or set target.origin_columns: false",
+            reason="incompatible_schema",
+            field=taken,
+        )
 
 
 def explained(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -> SchemaError:

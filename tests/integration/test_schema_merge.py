@@ -521,3 +521,21 @@ def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed)
     warnings = feed.load().warnings
     shown = [line.removeprefix("  warning: ") for line in page.splitlines() if line.startswith("  warning: ")]
     assert warnings == [line.replace("bronze/orders", "bronze/flow") for line in shown]
+
+
+@pytest.mark.parametrize("first", [{"id": 1}, None], ids=["later", "first file"])
+def test_a_field_named_as_a_column_that_loading_adds_is_refused(make_feed: MakeFeed, first: Any) -> None:
+    feed = make_feed(source=INFERRED, target=MERGE)
+    if first is not None:
+        feed.put("1.ndjson", first)
+        feed.load()
+    feed.put("2.ndjson", {"id": 2, "_Run_Id": "mine"})
+    error = feed.run().error
+    assert error is not None
+    assert error.code == ("schema" if first is None else "incompatible_schema")
+    assert "which loading adds as columns, found _Run_Id" in error.message
+    assert feed.ids == ([] if first is None else [1])
+    feed.define(target={"origin_columns": False})
+    if first is None:
+        feed.load()
+        assert feed.rows("id", "_Run_Id") == [(2, "mine")]

@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.evolution import Change, Schema, check_names
 from partitions.path.source import SourceFile
-from resources.sources.evolving import as_schema, changed, evolution_of, explained
+from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -88,6 +88,8 @@ class SchemaFollower:
         try:
             check_names(as_schema(schema))
             evolution = evolution_of(*self._mode, pinned, schema, f"file {path}")
+            new = (change.field for change in evolution.changes if change.was is None)
+            check_free(self._dataflow, new, f"file {path}")
         except SchemaError as error:
             raise self._refused(error, path) from error
         return (evolution.schema, evolution.changes) if evolution.action != "none" else None

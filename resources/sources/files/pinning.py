@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
-from resources.sources.evolving import changed, evolution_of, follows
+from resources.sources.evolving import changed, check_free, evolution_of, follows
 from resources.sources.files.failures import other_schema
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
@@ -108,7 +108,10 @@ class SchemaPinner:
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not self._format.scanner.is_odd(file)] or list(files[:1])
         inferred = self._format.infer(spark, plain) if plain else None
-        return None if inferred is None else nullable(inferred)
+        if inferred is None:
+            return None
+        check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
+        return nullable(inferred)
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
