@@ -224,9 +224,11 @@ class Dataflow(Model):
     @property
     def tables_read(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, for the units of its windows, and beside its own rows."""
-        tables = []
-        if self.source.lake_table is not None:
-            tables.append(Input(("source", "table"), self.source.lake_table))
+        tables = [
+            Input((*key, "table"), each.lake_table)
+            for key, each in self.source.parts.items()
+            if each.lake_table is not None
+        ]
         given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
         for index, each in enumerate(given):
             key = ("watermark", "secondary_input", index)
@@ -245,6 +247,11 @@ class Dataflow(Model):
         if given.query and isinstance(self.source, JdbcSource):
             source = JdbcSource(type="jdbc", connection=self.source.connection, query=given.query)
         return self.model_copy(update={"source": source}) if source is not None else None
+
+    @property
+    def readings(self) -> Sequence[Dataflow]:
+        """The dataflow with each of its sources in the place of all."""
+        return [self.model_copy(update={"source": each}) for each in self.source.parts.values()]
 
     @property
     def units_read_from(self) -> Sequence[Dataflow]:

@@ -35,6 +35,7 @@ MEANINGS = {
     "operators": "what the operators remember is of others: it cannot be taken over, only reset",
     "policy": "Spark's checkpoint keeps the policy that it was begun with",
     "output_mode": "Spark's checkpoint keeps the output mode that it was begun with",
+    "source.sources": "Spark's checkpoint knows its sources by their order, and what it has read of each",
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""

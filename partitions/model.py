@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -22,6 +22,12 @@ Duration = Annotated[timedelta, BeforeValidator(_iso)]
 
 
 class Model(BaseModel):
-    """Base of what users write: unknown keys are refused, nothing changes afterwards."""
+    """Base of what users write: unknown keys are refused, nothing changes afterwards.
+
+    Attributes:
+        written_as: the field that a user writes in the place of the whole; None: a mapping of all fields.
+    """
+
+    written_as: ClassVar[str | None] = None
 
     model_config = ConfigDict(extra="forbid", frozen=True)

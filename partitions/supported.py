@@ -16,8 +16,16 @@ from partitions.maintenance import Maintenance
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
-from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.sources import (
+    ApiSource,
+    FilesSource,
+    JdbcSource,
+    PythonSource,
+    SeveralSources,
+    TableSource,
+)
 from partitions.sources.formats import FORMATS as FILE_FORMATS
+from partitions.sources.several import within
 from partitions.stream import refusals as stream
 from partitions.stream import structured
 from partitions.stream.definition import StreamWatermark
@@ -33,6 +41,7 @@ _NEW_FILES = (
 _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
 _CHUNKS = "a source of type table or files (a stream is read in chunks that do not change: versions of a table, or files)"
+_ONE_SOURCE = "one source, or a stream with engine: structured_streaming (which alone joins several)"
 _ONLY_GROWS = "append (the table of a stream only grows: rows leave the buffer once, in order)"
 _PINNED = "its columns are pinned"
 _NOT_SHARED = "format: delta or iceberg, or a table of its own"
@@ -169,7 +178,7 @@ UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS
 class Parts:
     """The parts of a dataflow that must go together."""
 
-    source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource
+    source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource | SeveralSources
     watermark: PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark | StructuredStream
     target: Target
     schedule: str | None
@@ -186,8 +195,12 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     """Yield what does not go together."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
-    if isinstance(source, TableSource) and not isinstance(watermark, StreamWatermark):
-        yield from source.stream_refusals()
+    for key, each in source.parts.items():
+        if isinstance(each, TableSource) and not isinstance(watermark, StreamWatermark):
+            yield from within(key, each.stream_refusals())
+    if isinstance(source, SeveralSources) and not isinstance(watermark, StructuredStream):
+        yield Refusal(("source",), source.form, _ONE_SOURCE)
+        return
     yield from _fields(source.form, parts.unknown_fields)
     yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)

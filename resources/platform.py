@@ -119,10 +119,10 @@ class Platform:
             staging: of the run that reads; None for who reads no rows.
             units: looks up the units of a window watermark for who needs them for more than the kind; None: :meth:`units`.
         """
-        given = self.source_of(dataflow)
-        if isinstance(dataflow.watermark, StructuredStream) and isinstance(given, Place):
+        if isinstance(dataflow.watermark, StructuredStream):
             folders = self.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
-            return SparkStreamKind(dataflow, given, folders, self.log, self.folder)
+            roots = [place for place in self._read_by(dataflow) if isinstance(place, Place)]
+            return SparkStreamKind(dataflow, roots, folders, self.log, self.folder)
         return open_kind(
             dataflow,
             self.source(dataflow, staging),
@@ -257,7 +257,12 @@ class Platform:
         """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
         given = list(dataflows)
         readers = chain.from_iterable(map(self._packages_of, given))
-        return self.spark.with_places((self.lake, *map(self.source_of, given)), readers).sharing(self._jars)
+        read = chain.from_iterable(map(self._read_by, given))
+        return self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
+
+    def _read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
+        """Where the rows of each of a dataflow's sources are, in their order."""
+        return [self.source_of(reading) for reading in dataflow.readings]
 
     def reader_of(self, place: Place) -> SparkEngine:
         """Sessions that read a table of the lake."""
@@ -266,9 +271,10 @@ class Platform:
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
         """What Spark needs for the dataflow's files, for its table, and for the tables that it reads."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
-        if isinstance(dataflow.source, TableSource):
-            place = self.source_of(dataflow)
-            read += [place] if isinstance(place, Place) else []
+        for reading in dataflow.readings:
+            if isinstance(reading.source, TableSource):
+                place = self.source_of(reading)
+                read += [place] if isinstance(place, Place) else []
         of_tables = chain.from_iterable(map(_packages_at, read))
         return (*packages_of(dataflow), *PACKAGES.get(dataflow.target.format, ()), *of_tables)
 
@@ -285,7 +291,7 @@ class Platform:
         jars: dict[str, None] = {}
         for dataflow in self.loads:
             with suppress(ConfigurationError):
-                engine = self.spark.with_places([self.source_of(dataflow)], self._packages_of(dataflow))
+                engine = self.spark.with_places(self._read_by(dataflow), self._packages_of(dataflow))
                 jars |= dict.fromkeys(engine.packages)
         return tuple(jars)
 
@@ -309,6 +315,8 @@ class Platform:
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return None  # what is pinned are the columns of its query
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).schema() if table is not None else None
         if described is None or entry is None or not entry.pinned:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from partitions.sources.api import ApiSource
 from partitions.sources.files import FilesSource
 from partitions.sources.jdbc import JdbcSource
 from partitions.sources.python import FunctionName, PythonSource
+from partitions.sources.several import SeveralSources
 from partitions.sources.table import TableName, TableSource
 
-Source = Annotated[
+OneSource = Annotated[
     FilesSource | JdbcSource | ApiSource | PythonSource | TableSource, Field(discriminator="type")
 ]
+
+
+def _form(given: Any) -> str:
+    return "several" if isinstance(given, list | tuple | SeveralSources) else "one"
+
+
+Source = Annotated[
+    Annotated[OneSource, Tag("one")] | Annotated[SeveralSources, Tag("several")], Discriminator(_form)
+]
+"""One source, or a list of them."""
 
 SOURCES: Mapping[str, type[FilesSource | JdbcSource | ApiSource | PythonSource | TableSource]] = {
     "files": FilesSource,
@@ -32,7 +43,9 @@ __all__ = [
     "FilesSource",
     "FunctionName",
     "JdbcSource",
+    "OneSource",
     "PythonSource",
+    "SeveralSources",
     "Source",
     "TableName",
     "TableSource",

@@ -69,6 +69,11 @@ class SourceDefinition(Model):
         return ()
 
     @property
+    def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:
+        """By their keys in the file: the sources that it is made of; one is itself."""
+        return {("source",): self}
+
+    @property
     def lake_table(self) -> str | None:
         """The table of the lake that it reads, ``<layer>/<name>``; None: it reads none."""
         return None

@@ -164,13 +164,23 @@ class Join(Model):
     """The rows of two sources that agree in columns.
 
     Attributes:
-        how: Spark's type of join. All but inner need a watermark's column among ``on``.
+        how: Spark's type of join. All but inner need a bound in time: ``within``, or the event time among ``on``.
         on: columns of both. Another column that both have gets its source's name in front, of the second: ``right_ts``.
+        within: how far apart, at most, the event times of two rows are, inclusive; None: any.
     """
 
     type: Literal["join"]
     how: Literal["inner", "left", "right", "full", "left_semi"] = "inner"
     on: Annotated[Names, Field(min_length=1)]
+    within: Duration | None = None
+
+    def is_bounded(self, event_time: str) -> bool:
+        """Whether a row is forgotten once the watermark is past all that it could be joined with."""
+        return self.within is not None or self.is_on(event_time)
+
+    def is_on(self, column: str) -> bool:
+        """Whether rows agree in a column; Spark's names know no case."""
+        return column.casefold() in {name.casefold() for name in self.on}
 
 
 class DropDuplicates(Model):

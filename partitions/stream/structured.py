@@ -5,19 +5,20 @@ Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, timedelta, tzinfo
-from fractions import Fraction
+from datetime import UTC, tzinfo
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from partitions.model import Duration, Model
+from partitions.model import Model
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
+from partitions.sources.several import within
+from partitions.stream import several
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.delay import Delay
 from partitions.stream.operators import (
     Aggregate,
     Join,
@@ -28,66 +29,6 @@ from partitions.stream.operators import (
     lengths,
 )
 from partitions.target import Target
-
-_MICROSECONDS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 7 * 86_400_000_000,
-    "month": 31 * 86_400_000_000,  # as Spark counts a delay
-    "year": 12 * 31 * 86_400_000_000,
-}
-_PART = re.compile(rf"([+-]?)\s*(\d+(?:\.\d+)?)\s+({'|'.join(_MICROSECONDS)})s?(?:\s+|$)", re.IGNORECASE)
-_DURATION = TypeAdapter[timedelta](Duration)
-
-
-def spark_delay(text: object) -> str:
-    """Return a timeout as Spark's ``delayThreshold``.
-
-    Args:
-        text: an ISO 8601 duration such as PT10S, or Spark's own text such as ``10 seconds`` or ``1 hour 30 minutes``.
-
-    Raises:
-        ValueError: it is neither, or it is negative; in Spark's words.
-    """
-    try:
-        return _as_interval(_DURATION.validate_python(text))
-    except ValidationError:
-        pass
-    if not isinstance(text, str):
-        raise ValueError(f"expected a duration such as PT10S or 10 seconds, found {text!r}")  # noqa: TRY004 - pydantic tells it with its place
-    total = _microseconds(text)
-    if total is None:
-        raise ValueError(
-            f"[CANNOT_PARSE_INTERVAL] Unable to parse '{text}'. Expected an ISO 8601 duration such as PT10S, or Spark's text such as 10 seconds"
-        )
-    if total < 0:
-        raise ValueError(f"delay threshold ({text}) should not be negative.")
-    return text
-
-
-def _as_interval(span: timedelta) -> str:
-    return f"{span // timedelta(microseconds=1)} microseconds"
-
-
-def _microseconds(text: str) -> Fraction | None:
-    """How long Spark's text of an interval is; None if it is none."""
-    rest = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE).strip()
-    total, at = Fraction(0), 0
-    while match := _PART.match(rest, at):
-        sign, number, unit = match[1], match[2], match[3].lower()
-        if "." in number and unit != "second":
-            return None
-        total += (-1 if sign == "-" else 1) * Fraction(number) * _MICROSECONDS[unit]
-        at = match.end()
-    return total if rest and at == len(rest) else None
-
-
-Delay = Annotated[str, BeforeValidator(spark_delay)]
-"""A timeout in Spark's own words."""
 
 
 def _policy(text: str) -> str:
@@ -215,15 +156,8 @@ FORMS = ("ndjson", "csv", "parquet")
 """Formats of files that a stream reads."""
 
 
-def refusals(
-    source: SourceDefinition,
-    watermark: StructuredStream,
-    operators: Sequence[Operator],
-    target: Target,
-    on_bad_file: str,
-    late_files: str,
-) -> Iterator[Refusal]:
-    """Yield what a stream on Spark's engine does not go together with."""
+def _source_refusals(source: SourceDefinition, watermark: StructuredStream) -> Iterator[Refusal]:
+    """Yield what Spark's engine cannot read on from a checkpoint."""
     if not isinstance(source, FilesSource | TableSource):
         expected = "a source of type files or table (Spark reads on where its checkpoint says)"
         yield Refusal(("source", "type"), source.type, expected)
@@ -238,9 +172,22 @@ def refusals(
                 "nothing",
                 "a schema (a stream's columns are fixed before its first file)",
             )
+
+
+def refusals(
+    source: SourceDefinition,
+    watermark: StructuredStream,
+    operators: Sequence[Operator],
+    target: Target,
+    on_bad_file: str,
+    late_files: str,
+) -> Iterator[Refusal]:
+    """Yield what a stream on Spark's engine does not go together with."""
+    for place, part in source.parts.items():
+        yield from within(place, _source_refusals(part, watermark))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
-    if (why := misplaced(operators, 1)) is not None:
+    if (why := misplaced(operators, len(source.parts))) is not None:
         yield Refusal(
             ("operators",),
             ", ".join(each.type for each in operators) or "none",
@@ -250,6 +197,10 @@ def refusals(
         yield Refusal(
             ("operators",), "over", "no over, or engine: splits (Spark's streams have no such windows)"
         )
+    if watermark.output_mode != "append" and operators and isinstance(operators[0], Join):
+        expected = "append (Spark joins streams in output mode append alone)"
+        yield Refusal(("watermark", "output_mode"), f"{watermark.output_mode} beside join", expected)
+    yield from several.refusals(source, watermark.event_time, operators)
     for each in operators:
         for key, length in lengths(each.window) if isinstance(each, Aggregate) else ():
             if isinstance(length, int):

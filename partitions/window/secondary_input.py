@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.model import Model
-from partitions.sources import Source
+from partitions.sources import OneSource
 
 
 def _regex(text: str) -> str:
@@ -38,7 +38,7 @@ class SecondaryInput(Model):
     asset: str | None = None
     path: str | None = None
     query: str | None = None
-    source: Source | None = None
+    source: OneSource | None = None
     fields: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
     filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
 

@@ -102,9 +102,12 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         "lake", lambda: _lake(project), "check path, credentials and permissions of `lake` in platform.yaml"
     )
     for flow in project.dataflows.values():
-        yield _tried(
-            f"source {flow.name}", partial(look_at_source, project, flow), "check `source` and its connection"
-        )
+        for reading in flow.readings:
+            yield _tried(
+                f"source {flow.name}",
+                partial(look_at_source, project, reading),
+                "check `source` and its connection",
+            )
         for reading in flow.units_read_from:
             yield _tried(
                 f"units {flow.name}",

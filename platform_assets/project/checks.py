@@ -28,6 +28,7 @@ from platform_assets.project.places import (
     check_database,
     check_place,
     place_key,
+    source_keys,
 )
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
@@ -97,7 +98,7 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 
 
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
-    kind = _reached(flow, ("source",), connections)
+    kinds = [_reached(flow, where, connections) for where in source_keys(flow)]
     inputs = value_at(flow.value, ("watermark", "secondary_input"), [])
     for index, given in enumerate(inputs if isinstance(inputs, list) else ()):
         if isinstance(value_at(given, ("source",)), dict):
@@ -105,9 +106,10 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
     on_spark = (
         flow.text("watermark", "engine") == "structured_streaming"
     )  # of which the model says what it reads
-    refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
-    if refused is not None and not on_spark:
-        flow.refuse(refused.key, refused.found, refused.expected)
+    for kind in () if on_spark else kinds:
+        refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
+        if refused is not None:
+            flow.refuse(refused.key, refused.found, refused.expected)
 
 
 def _reached(flow: Checked[Dataflow], where: Key, connections: Mapping[str, str] | None) -> str | None:
@@ -273,12 +275,14 @@ def _name(flow: Checked[Dataflow]) -> None:
 
 
 def _schema(flow: Checked[Dataflow]) -> list[Column]:
-    text = flow.text("source", "schema")
-    try:
-        return parse_ddl(text) if text is not None else []
-    except DdlError as error:
-        flow.refuse(("source", "schema"), error.found, error.expected, error.nearest)
-        return []
+    columns: list[Column] = []
+    for where in source_keys(flow):
+        text = flow.text(*where, "schema")
+        try:
+            columns += parse_ddl(text) if text is not None else []
+        except DdlError as error:
+            flow.refuse((*where, "schema"), error.found, error.expected, error.nearest)
+    return columns
 
 
 def _single_columns(flow: Checked[Dataflow], name_of_key: str, schema: Sequence[Column]) -> None:

@@ -97,9 +97,12 @@ def not_there(
 
 
 def _matches(value: Any, key: tuple[str, ...], above: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Yield every value at a dotted key with wildcards."""
+    """Yield every value at a dotted key with wildcards, in each item of a list."""
     if not key:
         yield above, value
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _matches(item, key, (*above, index))
     elif isinstance(value, dict):
         for part in value if key[0] == "*" else [key[0]]:
             if part in value:

@@ -110,7 +110,17 @@ def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path
         settings: the file with state and lake.
         folder: where relative paths count from.
     """
-    key = ("source", "path")
+    for where in source_keys(checked):
+        _check_apart(checked, settings, folder, (*where, "path"))
+
+
+def source_keys(checked: Checked[Any]) -> list[Key]:
+    """Return the keys of a dataflow's sources: one, or each of a list."""
+    given = checked.value.get("source")
+    return [("source", index) for index in range(len(given))] if isinstance(given, list) else [("source",)]
+
+
+def _check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path, key: Key) -> None:
     text = checked.text(*key)
     if text is None or settings.valid is None:
         return

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from partitions.model import Model
 from platform_assets.project.document import Document, Key
 from platform_assets.project.environment import EnvRef, FromEnvironment
 from platform_assets.project.errors import ProjectError
@@ -60,6 +61,9 @@ def hidden(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
     """Return a checked value whose repr names the variables instead of showing their texts."""
     if not texts:
         return value
+    if isinstance(value, Model) and value.written_as is not None:
+        whole = value.written_as
+        return value.model_copy(update={whole: hidden(getattr(value, whole), texts)})
     if isinstance(value, BaseModel):
         names = {field.alias or name: name for name, field in type(value).model_fields.items()}
         inner = {names[str(part)]: below for part, below in _by_part(texts).items()}

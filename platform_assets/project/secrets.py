@@ -34,6 +34,7 @@ def is_secret(key: Key) -> bool:
             ("connections", _, str(name), *_)
             | ("spark", "conf", str(name))
             | ("source", "options", str(name))
+            | ("source", int(), "options", str(name))
         ):
             return _NAMES.search(name) is not None
     return False

@@ -72,12 +72,14 @@ def below(shapes: Shapes, part: str | int) -> Shapes:
 
 
 def alternatives(annotation: Any) -> Shapes:
-    """Return the members of a union, looking through Annotated and Optional."""
+    """Return the members of a union, looking through Annotated and Optional; of a model that is written as one of its fields, that field."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__metadata__"):  # Annotated
         return alternatives(get_args(annotation)[0])
     if origin in (Union, UnionType):
         return tuple(alternative for member in get_args(annotation) for alternative in alternatives(member))
+    if _is_model(annotation) and (field := getattr(annotation, "written_as", None)) is not None:
+        return alternatives(_fields(annotation)[field])
     return () if annotation is NoneType else (annotation,)
 
 

@@ -112,7 +112,8 @@ def _error(
     value, shapes, kind = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = [name for name in known_keys(shapes_at(model, key[:-1], document.value)) if name not in given]
+        known = known_keys(shapes_at(model, key[:-1], document.value))
+        known = [name for name in known if key[1:] or name not in given]
         elsewhere = _elsewhere(key, model, given)
         close = None if elsewhere else nearest(str(key[-1]), known)
         return document.error(key, "an unknown key", f"one of {', '.join(known)}{elsewhere}", close)

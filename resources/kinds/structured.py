@@ -20,6 +20,8 @@ from partitions.predicate import NOTHING
 from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise
 from partitions.sources import FilesSource
+from partitions.sources.definition import SourceDefinition
+from partitions.sources.several import NamedFiles, NamedTable
 from partitions.stream.batches import BatchSlice
 from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
@@ -52,18 +54,19 @@ class SparkStreamKind:
     """Batches above the last committed one."""
 
     def __init__(
-        self, dataflow: Dataflow, root: Place, folders: Place, log: WatermarkLog, project: Path
+        self, dataflow: Dataflow, roots: Sequence[Place], folders: Place, log: WatermarkLog, project: Path
     ) -> None:
-        """Bind a dataflow to its source, and to the folder of its checkpoints.
+        """Bind a dataflow to its sources, and to the folder of its checkpoints.
 
         Args:
             dataflow: with a watermark of this engine.
-            root: of its files, or its table.
+            roots: where the files or the table of each of its sources lie, in their order.
             folders: one for each life of its state.
             log: the watermark log.
             project: folder in which modules of the user may lie.
         """
-        self._dataflow, self._root, self._folders, self._project = dataflow, root, folders, project
+        self._dataflow, self._folders, self._project = dataflow, folders, project
+        self._sources = list(zip(dataflow.source.parts.values(), roots, strict=True))
         self._log, self._is_ahead = log, False
 
     @property
@@ -217,29 +220,37 @@ class SparkStreamKind:
         )
 
     def _look(self) -> Look:
-        """How the source looks from outside."""
-        if isinstance(self._dataflow.source, FilesSource):
-            return Look(listed(self._root), 0, 0)
-        return Look(str(find_table(self._root).newest_version()), 0, 0)
+        """How the sources look from outside; several by their order."""
+        looks = (
+            listed(root) if isinstance(source, FilesSource) else str(find_table(root).newest_version())
+            for source, root in self._sources
+        )
+        return Look("; ".join(looks), 0, 0)
 
     def _query(self, spark: SparkSession) -> DataFrame:
-        source, definition = self._dataflow.source, self._definition
-        most = definition.checkpoint.interval_files
-        if isinstance(source, FilesSource):
-            options = {
-                key: str(value).lower() if isinstance(value, bool) else str(value)
-                for key, value in source.options.items()
-            }
-            rows = files_stream(spark, self._root, source.format, source.schema_ or "", options, most)
-        else:
-            rows = table_stream(spark, self._root, most)
+        definition = self._definition
         return stream_query(
-            [StreamInput("input", rows, definition.timeout)],
+            [self._input(spark, source, root) for source, root in self._sources],
             definition.event_time,
             self._dataflow.operators,
             output_mode=definition.output_mode,
             load_class=self._user_class,
         )
+
+    def _input(self, spark: SparkSession, source: SourceDefinition, root: Place) -> StreamInput:
+        """The rows of one source, with its name and its timeout if it is one of several."""
+        most = self._definition.checkpoint.interval_files
+        if isinstance(source, FilesSource):
+            options = {
+                key: str(value).lower() if isinstance(value, bool) else str(value)
+                for key, value in source.options.items()
+            }
+            rows = files_stream(spark, root, source.format, source.schema_ or "", options, most)
+        else:
+            rows = table_stream(spark, root, most)
+        named = source if isinstance(source, NamedFiles | NamedTable) else None
+        delay = (named.timeout if named else None) or self._definition.timeout
+        return StreamInput(named.name if named else "input", rows, delay)
 
     def _user_class(self, name: str) -> type[Any]:
         """A class of the user, which goes to Spark's Python processes with its whole module: they do not have the project's folder."""

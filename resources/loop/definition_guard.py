@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.invalidation import Change, changes
+from partitions.stream.structured import StructuredStream
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
@@ -32,7 +33,7 @@ def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
         NeedsDecision: code ``definition_changed``.
     """
     changed = _changed(dataflow, entry, log)
-    if any(change.changes_form for change in changed):
+    if changed and not _can_be_taken_over(dataflow, changed):
         raise _refusal(dataflow, entry, changed)
 
 
@@ -44,7 +45,7 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
     )
     name = dataflow.name
     resets = "`state reset`, which reads everything again into the table as it is, or `state reset --replace`, which empties it first"
-    accept = not any(change.changes_form for change in changed)
+    accept = _can_be_taken_over(dataflow, changed)
     way_on = (
         f"Run `state accept` if the watermark is still valid; else {resets}"
         if accept
@@ -59,6 +60,13 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
             f"strandline state reset {name} --replace --reason TEXT",
         ),
     )
+
+
+def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[Change]) -> bool:
+    """Whether the definition can go on with a state whose definition differed in this; a checkpoint of Spark's belongs to one definition."""
+    if isinstance(dataflow.watermark, StructuredStream):
+        return False
+    return not any(change.changes_form for change in changed)
 
 
 def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:

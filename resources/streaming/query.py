@@ -22,6 +22,7 @@ from partitions.stream.operators import (
     TumblingWindows,
     Union,
 )
+from partitions.stream.several import joined_names
 from resources.sources.files.failures import cause
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _WINDOW = "__window"
 """The window of an aggregate's rows, by which a later operator knows their event time."""
 _ONE_GROUP = "__group"
+_OF_SECOND = "__second_"
+"""Keys of the second source of a join, while both sources' are there."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,10 @@ def stream_query(
         for operator in operators:
             match operator:
                 case Union():
+                    _check_columns(inputs)
                     flow.rows = reduce(lambda left, right: left.unionByName(right), watermarked)
                 case Join():
-                    flow.rows = _joined(operator, watermarked, inputs[-1].name)
+                    flow.rows = _joined(operator, watermarked, inputs, event_time)
                 case TransformWithState():
                     flow.rows = _transformed(operator, flow.rows, output_mode, load_class)
                 case _:
@@ -157,12 +161,61 @@ def _window(operator: Aggregate, time: str) -> Column:
             return F.session_window(at, _interval(gap))
 
 
-def _joined(join: Join, watermarked: Sequence[DataFrame], name: str) -> DataFrame:
+def _check_columns(inputs: Sequence[StreamInput]) -> None:
+    """Raise unless the sources of a union have the same columns: Spark would widen types, and fill nothing in."""
+    (first, known), *others = (
+        (given.name, {field.name.casefold(): field.dataType.simpleString() for field in given.rows.schema})
+        for given in inputs
+    )
+    for name, columns in others:
+        differs = sorted(each for each in {**known, **columns} if known.get(each) != columns.get(each))
+        if differs:
+            column = differs[0]
+            raise ConfigurationError(
+                f"source {name}: expected the columns of source {first}, since both come into a union; found {column}"
+                f" {columns.get(column, 'missing')} in {name}, {known.get(column, 'missing')} in {first}"
+            )
+
+
+def _joined(
+    join: Join, watermarked: Sequence[DataFrame], inputs: Sequence[StreamInput], event_time: str
+) -> DataFrame:
+    """Rows of both sources. The event time of what follows is the first source's."""
+    from pyspark.sql import functions as F
+
     left, right = watermarked
-    both = {column for column in right.columns if column in left.columns and column not in join.on}
-    for column in sorted(both):
-        right = right.withColumnRenamed(column, f"{name}_{column}")
-    return left.join(right, list(join.on), join.how)
+    try:
+        names = joined_names(left.columns, right.columns, join, inputs[-1].name)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    right = right.select(
+        *(F.col(_quoted(name)) for name in join.on),
+        *(F.col(_quoted(name)).alias(new) for name, new in names.items()),
+    )
+    second = next((new for name, new in names.items() if name.casefold() == event_time.casefold()), None)
+    if join.within is None:
+        return _of_one_time(left.join(right, list(join.on), join.how), second)
+    assert second is not None  # refused when a definition is loaded: within beside the event time among on
+    keys = {name: f"{_OF_SECOND}{place}" for place, name in enumerate(join.on)}
+    for name, new in keys.items():
+        right = right.withColumnRenamed(name, new)
+    pairs = [F.col(_quoted(name)) == F.col(new) for name, new in keys.items()]
+    at, of_second = F.col(_quoted(event_time)), F.col(_quoted(second))
+    span = F.expr(f"INTERVAL {join.within // timedelta(microseconds=1)} MICROSECONDS")
+    near = (at >= of_second - span) & (at <= of_second + span)
+    rows = left.join(right, reduce(lambda one, other: one & other, [*pairs, near]), join.how)
+    if join.how in ("right", "full"):  # a row without one of the first source has its keys from the second
+        for name, new in keys.items():
+            rows = rows.withColumn(name, F.coalesce(F.col(_quoted(name)), F.col(new)))
+    return _of_one_time(rows.drop(*keys.values()), second)
+
+
+def _of_one_time(rows: DataFrame, second: str | None) -> DataFrame:
+    """Rows of a join in which the event time of the second source is a column like any other: Spark takes one, and would not know which."""
+    from pyspark.sql import functions as F
+
+    columns = [(name, F.col(_quoted(name))) for name in rows.columns]
+    return rows.select(*(at.alias(name, metadata={}) if name == second else at for name, at in columns))
 
 
 def _transformed(

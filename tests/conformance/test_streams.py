@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.stream.drain import SortBuffer
 from partitions.stream.epoch import closed, opened
@@ -31,19 +32,18 @@ from partitions.stream.scaling import assigned
 from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
-from partitions.stream.structured import StructuredStream, spark_delay
 from partitions.stream.windows import Hop, WindowBuffer
+from resources.kinds.structured import SparkStreamKind
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.streaming.folder import StreamFolder
 from resources.streaming.progress import BatchProgress
-from resources.streaming.query import StreamInput, stream_query
-from resources.streaming.run import run_available
-from resources.streaming.sources import files_stream
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.log import WatermarkLog
 from tests.conformance.common import Case
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.cases("streams", "watermark_filter")
@@ -200,9 +200,7 @@ def _check_probe(given: Case, expected: Case, session: SparkSession, folder: Pat
                 stream.add(added)
                 stream.run()
             case {"restart": True}:
-                stream.definition = stream.definition.model_copy(
-                    update={"policy": given["policy_after_restart"]}
-                )
+                stream.define(given["policy_after_restart"])
             case {"probe": True}:
                 stream.add([[1], []])
                 stream.run()
@@ -227,34 +225,66 @@ def _check_config(given: Case, expected: Case, session: SparkSession, folder: Pa
                 },
                 session,
                 folder,
-            ).query()
+            ).check()
         assert expected.get("message", "") in str(refused.value)
 
 
+_TARGETS: dict[str, Any] = {
+    "update": {"load": "merge_upsert", "merge_keys": ["window_start"]},
+    "complete": {"load": "overwrite"},
+}
+
+
 class _Streaming:
-    """A declared stream over folders of JSON lines, one a source, with its checkpoint and outbox."""
+    """A dataflow over folders of JSON lines, one a source; its kind reads them, and nothing is committed."""
 
     def __init__(self, given: Case, session: SparkSession, folder: Path) -> None:
-        delays = given.get("delays") or [f"{delay} seconds" for delay in given["delays_s"]]
-        trigger = given.get("trigger")
-        self.definition = StructuredStream.model_validate(
-            {
-                "type": "stream",
-                "engine": "structured_streaming",
-                "event_time": given.get("event_time", "ts"),
-                "timeout": delays[0],
-                "policy": given["policy"],
-                "output_mode": given["output_mode"],
-                "checkpoint": {"interval_files": given.get("max_files_per_trigger")},
-            }
-            | ({"trigger": trigger} if trigger is not None else {})
-        )
-        self.sources = {folder / f"source{number}": spark_delay(delay) for number, delay in enumerate(delays)}
+        self.delays = given.get("delays") or [f"{delay} seconds" for delay in given["delays_s"]]
         self.session, self.folder, self.given = session, folder, given
         self.watermark, self.count = 0, 0
+        self.sources = [folder / f"source{number}" for number in range(len(self.delays))]
         for source in self.sources:
             source.mkdir(exist_ok=True)
+        self.define(given["policy"])
         session.conf.set("spark.sql.shuffle.partitions", "1")
+
+    def define(self, policy: str) -> None:
+        """Declare the dataflow, as a new process finds it."""
+        trigger, mode = self.given.get("trigger"), self.given["output_mode"]
+        watermark = {
+            "type": "stream",
+            "engine": "structured_streaming",
+            "event_time": self.given.get("event_time", "ts"),
+            "timeout": self.delays[0],
+            "policy": policy,
+            "output_mode": mode,
+            "checkpoint": {"interval_files": self.given.get("max_files_per_trigger")},
+        } | ({"trigger": trigger} if trigger is not None else {})
+        target = _TARGETS.get(mode, {})
+        dataflow = Dataflow.model_validate(
+            {
+                "name": "case",
+                "source": self.declared_sources,
+                "watermark": watermark,
+                "operators": self.operators,
+                "target": target,
+            }
+        )
+        places = [Place(str(source)) for source in self.sources]
+        log = WatermarkLog(open_blobs(Place(str(self.folder / "state"))))
+        self.kind = SparkStreamKind(dataflow, places, Place(str(self.folder / "lives")), log, self.folder)
+
+    @property
+    def declared_sources(self) -> Any:
+        types = self.given.get("schema") or {"ts": "timestamp"}
+        schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in self.given["row"])
+        files = {"type": "files", "format": "ndjson", "schema": schema}
+        if len(self.sources) == 1:
+            return {"path": str(self.sources[0]), **files}
+        return [
+            {"name": source.name, "path": str(source), "timeout": delay, **files}
+            for source, delay in zip(self.sources, self.delays, strict=True)
+        ]
 
     @property
     def operators(self) -> list[Operator]:
@@ -276,43 +306,31 @@ class _Streaming:
         named = dict(zip(self.given["row"], values, strict=True))
         return {**named, "ts": datetime.fromtimestamp(named["ts"], UTC).isoformat()}
 
-    def query(self) -> DataFrame:
-        types = self.given.get("schema") or {"ts": "timestamp"}
-        schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in self.given["row"])
-        files = self.definition.checkpoint.interval_files
-        inputs = [
-            StreamInput(
-                source.name,
-                files_stream(self.session, Place(str(source)), "ndjson", schema, {}, files),
-                delay,
-            )
-            for source, delay in self.sources.items()
-        ]
-        mode, time = self.definition.output_mode, self.definition.event_time
-        return stream_query(inputs, time, self.operators, output_mode=mode, load_class=_no_class)
+    def check(self) -> None:
+        """Have Spark look at the query, and read nothing."""
+        self.kind.pin(self.session, ())
+
+    @property
+    def life(self) -> StreamFolder:
+        """The folder of the state that nothing was committed to."""
+        return StreamFolder(Place(str(self.folder / "lives/first")))
 
     def run(self) -> list[BatchProgress]:
-        batches = run_available(
-            self.query(),
-            output_mode=self.definition.output_mode,
-            policy=self.definition.policy,
-            checkpoint=Place(str(self.folder / "checkpoint")),
-            outbox=Place(str(self.folder / "outbox")),
-        )
-        self.watermark = _seconds(batches[-1]) if batches else self.watermark
-        return list(batches)
+        """Have Spark read what is new, and return what it says of each batch."""
+        before = self.life.newest()
+        self.kind.run_ahead(self.session, None)
+        batches = [self.life.report(number) for number in range(before + 1, self.life.newest() + 1)]
+        told = [batch for batch in batches if batch is not None]
+        self.watermark = _seconds(told[-1]) if told else self.watermark
+        return told
 
     def written(self, batches: list[BatchProgress]) -> list[list[Any]]:
         """What the batches have in the outbox; a number of the rows is text there, of a case's columns of no known type."""
-        places = [StreamFolder(Place(str(self.folder))).rows_of(batch.batch_id) for batch in batches]
+        places = [self.life.rows_of(batch.batch_id) for batch in batches]
         folders = [str(place.local) for place in places if place is not None]
         columns = [name for name in self.given["output"] if name != "batch"]
         rows = self.session.read.parquet(*folders).select(*columns).collect() if folders else []
         return [[_plain(value) for value in row] for row in rows]
-
-
-def _no_class(name: str) -> type[Any]:
-    raise AssertionError(name)
 
 
 def _declared(given: Case) -> Operator:

@@ -211,7 +211,15 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     stream.define(watermark={"policy": "max"})
     error = stream.run().error
     assert error is not None
-    assert error.exit_code == 4
+    assert (error.exit_code, error.code) == (4, "definition_changed")
+    assert (
+        "policy was min, is max (Spark's checkpoint keeps the policy that it was begun with)" in error.message
+    )
+    assert error.choices == (
+        "strandline state reset flow --reason TEXT",
+        "strandline state reset flow --replace --reason TEXT",
+    )
+    assert stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes").code == 4
 
 
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:

@@ -45,7 +45,7 @@ STREAM: dict[str, Any] = {
 
 def _blocks() -> list[Any]:
     return [
-        pytest.param(yaml.safe_load(re.sub(r"(?m)^( +)on:", r"\1'on':", text)), id=f"{page.name}-{number}")
+        pytest.param(yaml.safe_load(re.sub(r"(?m)(^ +|, )on:", r"\1'on':", text)), id=f"{page.name}-{number}")
         for page in sorted(DOCS.glob("*.md"))
         for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL))
         if "ops:" not in text and not text.startswith("state: {env: STATE_URL}")
@@ -81,7 +81,8 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("block", _blocks())
 def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any], tmp_path: Path) -> None:
     settings, flow = _project(block)
-    unit_columns = flow["source"].get("unit_columns")
+    source = flow["source"] if isinstance(flow["source"], dict) else {}
+    unit_columns = source.get("unit_columns")
     if unit_columns and flow.get("watermark") == WINDOWS["watermark"]:
         unit = [{"name": name, "type": "unit", "units": "a"} for name in unit_columns]
         flow = flow | {
@@ -90,7 +91,7 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
     (tmp_path / "dataflows").mkdir()
     (tmp_path / "platform.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "dataflows/shown.yaml").write_text(yaml.safe_dump(flow))
-    if flow["source"].get("table") == "silver/readings":
+    if source.get("table") == "silver/readings":
         (tmp_path / "dataflows/readings.yaml").write_text(yaml.safe_dump(STREAM | {"layer": "silver"}))
     assert [str(error) for error in load_project(tmp_path, environment={}).errors] == []
 

@@ -56,11 +56,11 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
         return ()
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new input, or that of the upstream table; and a schedule, if the definition has one."""
-        has_one = has_upstream(dataflow, platform)
+        """Return the sensor of upstream tables, or of new input if not every source is one; and a schedule, if the definition has one."""
+        only_tables = all(source.lake_table is not None for source in dataflow.source.parts.values())
         sensor = (
             upstream_sensor(dataflow, platform, job, lambda tick: _due(dataflow, platform, tick), alone=True)
-            if has_one
+            if only_tables and has_upstream(dataflow, platform)
             else SensorShell(
                 "rows",
                 f"Finds new input of {dataflow.name}, and asks for a run.",

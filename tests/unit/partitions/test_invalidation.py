@@ -98,3 +98,34 @@ def test_a_stream_s_state_is_not_taken_over_if_its_rows_mean_something_else(
     assert [change.name for change in found] == parts
     assert all(change.changes_form for change in found)
     assert all(MEANINGS[change.part] in str(change) for change in found)
+
+
+@pytest.mark.parametrize(
+    "watermark",
+    [
+        {"type": "path"},
+        {"type": "column", "columns": ["id"]},
+        {"type": "window", "window": "daily", "definition": [{"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}]},
+        {"type": "stream", "event_time": "ts", "split": "device", "timeout": "PT5M"},
+        {"type": "stream", "engine": "structured_streaming", "event_time": "ts", "timeout": "PT5M"},
+    ],
+)  # fmt: skip
+def test_each_part_of_each_kind_s_identity_says_what_its_change_means(watermark: dict[str, Any]) -> None:
+    source = {
+        "type": "files",
+        "path": "./landing/{start}" if watermark["type"] == "window" else "./landing",
+        "format": "ndjson",
+        "schema": "id long",
+    }
+    operators = [
+        {"type": "aggregate", "window": {"type": "tumble", "size": "PT1M"}, "aggregates": {"n": "count(*)"}}
+    ]
+    target = (
+        {"load": "merge_overwrite", "replace_by_watermark": True} if watermark["type"] == "window" else {}
+    )
+    streams = {"operators": operators} if watermark["type"] == "stream" else {}
+    flow = Dataflow.model_validate(
+        {"name": "f", "source": source, "watermark": watermark, "target": target, **streams}
+    )
+    for change in changes({}, flow.identity()):
+        assert str(change).endswith(f"({MEANINGS[change.part]})")

@@ -61,7 +61,12 @@ FLOW = [
         ),
         None,
     ),
-    ("watermark: {type: path}\n", (1, "source", "nothing"), "a mapping (this key is required)", None),
+    (
+        "watermark: {type: path}\n",
+        (1, "source", "nothing"),
+        "a mapping or a list (this key is required)",
+        None,
+    ),
     (
         "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n",
         (2, "source.path", "nothing"),
@@ -95,7 +100,7 @@ FLOW = [
         "true or false",
         None,
     ),
-    ("source: files\nwatermark: {type: path}\n", (1, "source", "files"), "a mapping", None),
+    ("source: files\nwatermark: {type: path}\n", (1, "source", "files"), "a mapping or a list", None),
     (
         "source: {type: files, path: x, format: csv, options: {a: [1]}}\nwatermark: {type: path}\n",
         (1, "source.options.a", "a list"),

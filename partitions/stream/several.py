@@ -1,0 +1,170 @@
+"""What the sources of a union or a join must have in common (docs/streams-on-spark.md).
+
+Belongs here: what the declared schemas and keys tell. The columns of a table are known when a run begins, and compared then
+(``resources.streaming.query``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+from partitions.ddl import Column, DdlError, parse_ddl
+from partitions.refusal import Refusal
+from partitions.sources import FilesSource, SeveralSources
+from partitions.sources.definition import SourceDefinition
+from partitions.stream.operators import Join, Operator, Union
+
+_SAME = {
+    "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
+    "dec": "decimal", "numeric": "decimal", "character": "char", "timestamp_ltz": "timestamp",
+}  # fmt: skip
+"""Names of types that mean another's."""
+
+_JOINED = 2
+"""Sources of a join."""
+
+_ONE_SIDED = ("right", "full")
+"""Joins whose rows may have no event time: that of the first source."""
+
+
+def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Operator]) -> Iterator[Refusal]:
+    """Yield what several sources lack to be united or joined; nothing of a single one."""
+    if not isinstance(source, SeveralSources) or not operators:
+        return
+    schemas = {index: columns for index, each in enumerate(source.sources) if (columns := _columns(each))}
+    for index, columns in schemas.items():
+        if event_time.casefold() not in columns:
+            yield _lacks(index, event_time, "the event time of each source")
+    match operators[0]:
+        case Union():
+            yield from _of_union(source, event_time, schemas)
+        case Join() as join:
+            yield from _of_join(join, event_time, schemas, operators[1:])
+            if len(schemas) == len(source.sources) == _JOINED:
+                yield from _clashes(source, schemas, join)
+
+
+def joined_names(left: Sequence[str], right: Sequence[str], join: Join, name: str) -> dict[str, str]:
+    """Return by the names of the second source's columns those that they have in a join; ``on`` is left out.
+
+    Args:
+        left: columns of the first source.
+        right: columns of the second.
+        join: how they are joined.
+        name: of the second source.
+
+    Raises:
+        ValueError: a new name is one that there is already.
+    """
+    on, taken = {each.casefold() for each in join.on}, {each.casefold() for each in left}
+    others = [each for each in right if each.casefold() not in on]
+    named = {each: f"{name}_{each}" if each.casefold() in taken else each for each in others}
+    every = [*taken, *(each.casefold() for each in named.values())]
+    if twice := next((each for each in named.values() if every.count(each.casefold()) > 1), None):
+        raise ValueError(
+            f"expected another name for the source {name}: a column of the join would be {twice}, which there is already"
+        )
+    return named
+
+
+def _columns(source: SourceDefinition) -> Mapping[str, Column]:
+    """The declared columns by their names in lower case; none if there are none, or they do not read."""
+    with suppress(DdlError):
+        if source.declared_schema is not None:
+            return {column.name.casefold(): column for column in parse_ddl(source.declared_schema)}
+    return {}
+
+
+def _of_union(
+    source: SeveralSources, event_time: str, schemas: Mapping[int, Mapping[str, Column]]
+) -> Iterator[Refusal]:
+    first, *others = schemas or [0]
+    known, of_first = schemas.get(first, {}), source.sources[first].name
+    for index in others:
+        columns, own = schemas[index], source.sources[index].name
+        for name in {**known, **columns}:
+            if name == event_time.casefold() and not (name in columns and name in known):
+                continue  # said already
+            if name not in columns:
+                yield _lacks(
+                    index, known[name].name, f"the columns of {of_first} (a union's sources have the same)"
+                )
+            elif name not in known:
+                yield _lacks(
+                    first, columns[name].name, f"the columns of {own} (a union's sources have the same)"
+                )
+            elif _type(known[name]) != _type(columns[name]):
+                yield _differs(
+                    index, columns[name], known[name], of_first, "a union's columns have one type each"
+                )
+    for index, each in enumerate(source.sources):
+        if (
+            twice := next((other for other in source.sources[:index] if _overlap(other, each)), None)
+        ) is not None:
+            key = "path" if isinstance(each, FilesSource) else "table"
+            expected = f"another place than that of {twice.name} (a union would have its rows twice)"
+            yield Refusal(("source", index, key), each.shown, expected)
+
+
+def _of_join(
+    join: Join, event_time: str, schemas: Mapping[int, Mapping[str, Column]], after: Sequence[Operator]
+) -> Iterator[Refusal]:
+    for index, columns in schemas.items():
+        for name in join.on:
+            if name.casefold() not in columns:
+                yield _lacks(index, name, "the columns that the sources are joined on")
+    for name in join.on:
+        of_both = [columns[name.casefold()] for columns in schemas.values() if name.casefold() in columns]
+        for known, found in pairwise(of_both):
+            if _type(known) != _type(found):
+                yield _differs(1, found, known, "the first source", "rows are joined on equal values")
+    if join.within is not None and join.is_on(event_time):
+        wanted = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
+        yield Refusal(("operators", 0, "within"), "both", wanted)
+    if join.how != "inner" and not join.is_bounded(event_time):
+        wanted = (
+            f"within beside it, such as within: PT1H, or {event_time} among on, or how: inner (only a bound in time tells when a"
+            " row that has found no other will find none any more)"
+        )
+        yield Refusal(("operators", 0, "how"), join.how, wanted)
+    if join.how in _ONE_SIDED and after:
+        wanted = f"{', '.join(_ONE_SIDED)} last, or left with the sources the other way round (rows without one of the first source have no event time)"
+        yield Refusal(("operators", 0, "how"), f"{join.how} before {after[0].type}", wanted)
+
+
+def _clashes(
+    source: SeveralSources, schemas: Mapping[int, Mapping[str, Column]], join: Join
+) -> Iterator[Refusal]:
+    left, right = ([column.name for column in columns.values()] for columns in schemas.values())
+    try:
+        joined_names(left, right, join, source.sources[1].name)
+    except ValueError as error:
+        yield Refusal(("source", 1, "name"), source.sources[1].name, str(error).removeprefix("expected "))
+
+
+def _overlap(one: SourceDefinition, other: SourceDefinition) -> bool:
+    """Whether a union would read rows of one source from the other, too: the same table, or a folder in a folder."""
+    if isinstance(one, FilesSource) and isinstance(other, FilesSource):
+        if one.connection != other.connection:
+            return False
+        shorter, longer = sorted((f"{each.path.rstrip('/')}/" for each in (one, other)), key=len)
+        return longer.startswith(shorter)
+    return one.lake_table is not None and one.lake_table == other.lake_table
+
+
+def _type(column: Column) -> tuple[str, tuple[int, ...]]:
+    return _SAME.get(column.type, column.type), column.numbers
+
+
+def _lacks(index: int, name: str, what: str) -> Refusal:
+    return Refusal(("source", index, "schema"), f"no column {name}", what)
+
+
+def _differs(index: int, found: Column, known: Column, other: str, why: str) -> Refusal:
+    return Refusal(
+        ("source", index, "schema"),
+        f"{found.name} {found.type}",
+        f"{known.name} {known.type}, as {other} has it ({why})",
+    )
