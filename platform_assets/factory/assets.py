@@ -75,14 +75,16 @@ def dataflow_assets(
         if run.outcome is not None and run.outcome.error is not None:
             raise failure(run.outcome.error)
         for check in checks:
-            if run.outcome is not None and check.spec.key in context.selected_asset_check_keys:
-                yield check.evaluate(dataflow, platform, run.outcome)
+            asked = {spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys}
+            if run.outcome is not None and asked:
+                results = check.evaluate(dataflow, platform, run.outcome)
+                yield from (result for result in results if result.check_name in asked)
 
     load.__annotations__["context"] = AssetExecutionContext  # the type itself: Dagster takes no text for it
     decorate = multi_asset(
         name=dataflow.name,
         outs=_outs(dataflow, platform, beside),
-        check_specs=[check.spec for check in checks],
+        check_specs=[spec for check in checks for spec in check.specs],
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
         can_subset=not of_kind.one_step,

@@ -28,15 +28,15 @@ from resources.platform import Platform
 
 @dataclass(frozen=True)
 class RunCheck:
-    """A check that every run of a dataflow evaluates.
+    """A check that every run of a dataflow evaluates, or several by one look.
 
     Attributes:
-        spec: its name and asset.
-        evaluate: the result of a run that did not fail.
+        specs: names and assets.
+        evaluate: the results of a run that did not fail, one for each.
     """
 
-    spec: AssetCheckSpec
-    evaluate: Callable[[Dataflow, Platform, Outcome], AssetCheckResult]
+    specs: tuple[AssetCheckSpec, ...]
+    evaluate: Callable[[Dataflow, Platform, Outcome], Sequence[AssetCheckResult]]
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,15 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
         description="The last look, of a run or of the sensor, found nothing that waits to be loaded.",
     )
     return (
-        RunCheck(monotone, _monotone),
-        RunCheck(accounted, _rows_accounted),
-        RunCheck(fresh, _up_to_date),
+        RunCheck((monotone,), _monotone),
+        RunCheck((accounted,), _rows_accounted),
+        RunCheck((fresh,), _up_to_date),
     )
 
 
-def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
+def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     before, after = serialise(outcome.before), serialise(outcome.after)
-    return AssetCheckResult(
+    result = AssetCheckResult(
         passed=platform.kind(dataflow).covers(after, before),
         check_name="watermark_monotone",
         asset_key=watermark_key(dataflow.name),
@@ -95,32 +95,35 @@ def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Asset
             "after": in_words(dataflow.kind, outcome.after),
         },
     )
+    return (result,)
 
 
-def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     start = outcome.committed[0].entry.total_rows - outcome.committed[0].grown if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
     grown = sum(commit.grown for commit in outcome.committed)
-    return AssetCheckResult(
+    result = AssetCheckResult(
         passed=logged == grown and outcome.rows_add_up,
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
         metadata={"rows_committed": grown, "rows_in_log": logged},
     )
+    return (result,)
 
 
-def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     if outcome.committed:
         said = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
     else:
         said = nothing_new(outcome.plan.why if outcome.plan else "the last run left nothing")
-    return AssetCheckResult(
+    result = AssetCheckResult(
         passed=True,
         check_name=UP_TO_DATE,
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
         description=said,
     )
+    return (result,)
 
 
 def nothing_new(why: str) -> str:

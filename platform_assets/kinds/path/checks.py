@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,20 +47,21 @@ def naming_check(dataflow: Dataflow) -> RunCheck:
         asset=table_key(dataflow),
         description="Names of a sample of the new files sort by time.",
     )
-    return RunCheck(spec, _naming)
+    return RunCheck((spec,), _naming)
 
 
-def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     slices = outcome.plan.slices if outcome.plan else ()
     files = [file for slice_ in slices if isinstance(slice_, PathSlice) for file in slice_.files]
     report = naming(dataflow.path, files)
-    return AssetCheckResult(
+    result = AssetCheckResult(
         passed=report.sorts,
         check_name="names_sort_by_time",
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
         metadata={"sample": report.sample, "findings": "\n".join(report.findings) or "none"},
     )
+    return (result,)
 
 
 def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:

@@ -45,22 +45,34 @@ def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
         asset=table,
         description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
     )
-    checks = [RunCheck(bounds, _epoch_bounds), RunCheck(drift, _split_drift)]
+    of_files = [bounds]
     if not isinstance(one_of_splits(dataflow.operators), OverWindow):
         in_order = AssetCheckSpec(
             "sorted",
             asset=table,
             description="Files of an epoch do not overlap in event time (windows: in their end), by the statistics of the table's files.",
         )
-        checks.append(RunCheck(in_order, _sorted))
-    return checks
+        of_files.append(in_order)
+    return [RunCheck(tuple(of_files), _of_files), RunCheck((drift,), _split_drift)]
 
 
-def _epoch_bounds(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
+_Epochs = Sequence[tuple[EpochSlice, Sequence[Span]]]
+
+
+def _of_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+    """Both checks of the files' statistics, which are read once."""
+    epochs = tuple(_epochs(dataflow, platform, outcome))
+    results = [_epoch_bounds(dataflow, epochs)]
+    if not isinstance(one_of_splits(dataflow.operators), OverWindow):
+        results.append(_sorted(dataflow, epochs))
+    return results
+
+
+def _epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
     closes = isinstance(one_of_splits(dataflow.operators), Aggregate)
     waits = isinstance(one_of_splits(dataflow.operators), OverWindow)
     outside = list[int]()
-    for slice_, spans in _epochs(dataflow, platform, outcome):
+    for slice_, spans in epochs:
         before, after = slice_.judged.before.drained, slice_.judged.after.drained
         cut = _MILLISECOND if isinstance(before, datetime) else 1
         lower = None if before is None or waits else ticks(before) // cut * cut
@@ -71,10 +83,10 @@ def _epoch_bounds(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> A
     return _result(dataflow, "epoch_bounds", "epochs_outside", outside)
 
 
-def _sorted(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
+def _sorted(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
     mixed = [
         slice_.number
-        for slice_, spans in _epochs(dataflow, platform, outcome)
+        for slice_, spans in epochs
         if any(right.lowest is not None and right.lowest < left.highest for left, right in pairwise(spans))
     ]
     return _result(dataflow, "sorted", "epochs_that_overlap", mixed)
@@ -105,8 +117,8 @@ def _epochs(
     table = platform.table(dataflow)
     told = table.file_spans(table.newest_version(), EPOCH, column) if isinstance(table, TellsSpans) else None
     by_epoch: dict[int, list[Span]] = {}
-    for number, lowest, highest in told or ():
-        by_epoch.setdefault(number, []).append(Span(_in_ticks(lowest), _in_ticks(highest)))
+    for file in told or ():
+        by_epoch.setdefault(file.group, []).append(Span(_in_ticks(file.lowest), _in_ticks(file.highest)))
     for slice_ in epochs:
         if told is None:
             found = table.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
@@ -119,13 +131,13 @@ def _in_ticks(at: Any) -> int:
     return ticks(at.replace(tzinfo=UTC) if isinstance(at, datetime) and at.tzinfo is None else at)
 
 
-def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     splits = StreamState.of(outcome.after).splits
     marks = sorted((split.watermark, name) for name, split in splits.items() if split.watermark is not None)
     most: Any = dataflow.stream.buffer.max_drift
     drift: Any = marks[-1][0] - marks[0][0] if marks else None
     comparable = drift is not None and isinstance(drift, int) == isinstance(most, int)
-    return AssetCheckResult(
+    result = AssetCheckResult(
         passed=not comparable or drift <= most,
         check_name="split_drift",
         asset_key=table_key(dataflow),
@@ -136,3 +148,4 @@ def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetChec
             "fastest": marks[-1][1] if marks else "none",
         },
     )
+    return (result,)
