@@ -184,6 +184,11 @@ class Dataflow(Model):
         return self.watermark.type
 
     @property
+    def may_take_columns(self) -> bool:
+        """Whether another ``schema_mode`` goes with its watermark: rows of a stream wait in tables of one schema."""
+        return self.kind != "stream"
+
+    @property
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or self.asset

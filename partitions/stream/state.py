@@ -36,8 +36,9 @@ class Segment:
         name: of the segment: the number of the epoch that wrote it.
         rows: that are buffered still: those at or above the global watermark.
         bytes: of its files.
-        lowest: event time of these rows.
+        lowest: no event time of these rows is below it.
         highest: event time of these rows; the segment goes when the global watermark is above it.
+        written: rows that the epoch wrote; 0: not known, of one that an older version wrote.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Segment:
     bytes: int
     lowest: EventTime
     highest: EventTime
+    written: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class StreamState:
         counts = (
             [split.idle for split in self.splits.values()]
             + [self.epoch, self.late, self.quarantined]
-            + [count for segment in self.segments for count in (segment.rows, segment.bytes)]
+            + [count for segment in self.segments for count in (segment.rows, segment.bytes, segment.written)]
             + (list(asdict(self.carry).values()) if self.carry else [])
         )
         return (

@@ -155,19 +155,25 @@ class BuildsOnState(Protocol[SliceT]):
         """
         ...
 
+    def rows_of(self, slice_: SliceT) -> int:
+        """Return how many rows the queries of a fixed slice go over."""
+        ...
+
 
 class Aside(NamedTuple):
     """Rows of a slice that go into a side table.
 
     Attributes:
         table: its short name.
-        rows: None: the slice has none for it.
+        rows: of its columns.
+        has_rows: whether the slice has any for it.
         replaced: over the side table's columns: what makes room in the same commit. All of ``rows`` fit it.
         none_there: whether it is known without a look that no row of the table fits.
     """
 
     table: str
-    rows: DataFrame | None
+    rows: DataFrame
+    has_rows: bool
     replaced: Predicate
     none_there: bool
 

@@ -16,9 +16,10 @@ from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.drain import drained
 from partitions.stream.epoch import closed, opened
 from partitions.stream.event_time import EventTime, after
-from partitions.stream.inputs import input_of
+from partitions.stream.inputs import Versions, input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice, Judgement, Tally
@@ -33,6 +34,8 @@ from resources.kinds.stream_inputs import Epochs, EpochsOfFiles, EpochsOfVersion
 from resources.sources.files.source import FileSource
 from resources.sources.schema import pinned_struct
 from resources.sources.table import TableRows
+from resources.spark import tune, tune_for
+from resources.sql import quoted
 from resources.tables.table import VERSION, Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
@@ -43,8 +46,10 @@ if TYPE_CHECKING:
 EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
 """One row a split that has rows, with the watermark before the epoch as sentinel JSON; the head says what is read and what became of it."""
 
-_SMALL = 128 * 2**20
-"""Bytes that one task sorts."""
+_SMALL, _FEW = 128 * 2**20, 1_000_000
+"""Bytes of input, and rows that leave, which one task sorts."""
+_UNPACKED = 4
+"""So many times the bytes of a version's files their rows have as text, at least: a guess, until the rows are counted."""
 _SHOWN = 3
 _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 """Columns of side tables."""
@@ -63,8 +68,8 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
     # also without divert: rows that an abandoned number, or a life before a reset, left there make room
     names = [LATE, QUARANTINE, BUFFER]
     names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
-    by_epoch = (BUFFER, CARRY)
-    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name in by_epoch else ()) for name in names}
+    # Of the buffer several epochs are read at once, in one read of files.
+    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -223,6 +228,11 @@ class StreamKind:
 
     # -- one epoch ------------------------------------------------------------------------------------------------
 
+    def rows_of(self, slice_: EpochSlice) -> int:
+        """The epoch's own, and those of segments that it reads."""
+        found = slice_.judged
+        return found.tally.rows_in + _rows_read(found.before, found.after.value)
+
     def fix_on(
         self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
     ) -> EpochSlice:
@@ -270,6 +280,7 @@ class StreamKind:
     ) -> EpochSlice:
         definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
         number = entry.number + 1 if entry else 1
+        tune(spark, slice_.input.bytes * (_UNPACKED if isinstance(slice_.input, Versions) else 1))
         rows = self.epochs.rows(spark, slice_.input, pinned)
         type_name = R.time_type(rows, definition, self.dataflow.name)
         timed = R.is_timed(type_name)
@@ -285,6 +296,7 @@ class StreamKind:
         ended = closed(begun, definition.policy, tops, counts=slice_.counts)
         bounds = {name: begun.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in found)
+        tune_for(spark, rows_in + _rows_read(before, ended.value))
         # most epochs have no late row: then no row need be compared with the watermark of its split
         any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
@@ -389,8 +401,7 @@ class StreamKind:
             epoch, small = self._no_epoch(spark, pinned), True
         else:
             epoch = self._epoch(spark, slice_, pinned)
-            waited = sum(segment.bytes for segment in epoch.before.segments)
-            small = slice_.input.bytes + waited < _SMALL
+            small = slice_.input.bytes < _SMALL and slice_.judged.tally.emitted < _FEW
         rows = self._emission.rows(epoch, small=small)
         return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
 
@@ -406,8 +417,13 @@ class StreamKind:
         read = self._epoch(spark, slice_, pinned)
         judged = read.judged
         epoch = F.lit(number).cast("long").alias(EPOCH)
+        definition = self._definition
         waits = any(segment.name == str(number) for segment in found.after.segments)
-        waiting = self._emission.waiting(read).select(*read.own, epoch) if waits else None
+        # In the order of event time, so that later epochs read of a file only what lies below their global watermark; the columns that tell
+        # which files these are come first, since statistics are kept of so many.
+        at = F.col(quoted(definition.event_time))
+        rest = [F.col(quoted(name)) for name in read.columns if name != definition.event_time]
+        waiting = self._emission.waiting(read).select(epoch, at, *rest).sortWithinPartitions(at)
         above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in found.before.emptied)
         # side tables that stand before a first epoch are of a table that somebody has removed
@@ -416,6 +432,7 @@ class StreamKind:
             Aside(
                 BUFFER,
                 waiting,
+                waits,
                 any_of((above, Among(EPOCH, emptied))) if emptied else above,
                 none_there=nothing_else and not emptied,
             )
@@ -425,14 +442,12 @@ class StreamKind:
         split = F.col(R.SPLIT).alias(_SPLIT)
         mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
         late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
-        diverts = found.tally.late and self._definition.late == "divert"
-        asides.append(Aside(LATE, late if diverts else None, above, nothing_else))
+        diverts = found.tally.late > 0 and self._definition.late == "divert"
+        asides.append(Aside(LATE, late, diverts, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
         reason = F.col(R.REASON).alias(_REASON)
         quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)
-        asides.append(
-            Aside(QUARANTINE, quarantined if found.tally.quarantined else None, above, nothing_else)
-        )
+        asides.append(Aside(QUARANTINE, quarantined, found.tally.quarantined > 0, above, nothing_else))
         return asides
 
     def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, none_there: bool) -> Aside:
@@ -440,12 +455,13 @@ class StreamKind:
         from pyspark.sql import functions as F
 
         before, after = slice_.judged.before.carry, slice_.judged.after.carry
-        carried = self._emission.carry(read) if after is not None and after != before else None
-        if carried is None:
-            return Aside(CARRY, None, above, none_there)
+        carried = self._emission.carry(read)
+        assert carried is not None
         rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
+        if after is None or after == before:
+            return Aside(CARRY, rows, False, above, none_there)
         older = [Between(EPOCH, None, before.epoch)] if before is not None else []
-        return Aside(CARRY, rows, any_of((above, *older)), none_there and not older)
+        return Aside(CARRY, rows, True, any_of((above, *older)), none_there and not older)
 
     def find_bad_part(
         self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception
@@ -466,6 +482,11 @@ def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mappi
         else EpochsOfVersions(dataflow, source)
     )
     return StreamKind(dataflow, epochs, sides)
+
+
+def _rows_read(before: StreamState, value: EventTime | None) -> int:
+    """How many rows wait in the segments that are read as the global watermark becomes a value."""
+    return sum(segment.rows for segment in drained(before.segments, value).read)
 
 
 def _slowest(state: StreamState) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,20 +10,20 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.plan import counted
-from partitions.predicate import Among
+from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
+from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
 from partitions.stream.state import Carry, Segment, StreamState
-from partitions.stream.ticks import ticks
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.kinds import stream_rows as R
-from resources.tables.table import Table
+from resources.tables.table import Table, TellsSpans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
 """The side tables of a stream: ``<table>__late`` and so on."""
-
-_LOWEST = "_strandline_lowest"
 
 
 @dataclass(frozen=True)
@@ -37,28 +38,62 @@ class Buffer:
     dataflow: Dataflow
     sides: Mapping[str, Table]
 
-    def rows(self, spark: SparkSession, segments: Sequence[Segment]) -> DataFrame:
-        """Return the rows of segments from each one's lowest on, with their event time in ticks."""
-        from pyspark.sql import functions as F
+    def rows(
+        self,
+        spark: SparkSession,
+        type_name: str,
+        segments: Sequence[Segment],
+        below: EventTime | None = None,
+    ) -> DataFrame:
+        """Return the rows of segments that are buffered still, with their event time in ticks.
 
-        rows = self._read(spark, BUFFER, {int(each.name): each.rows for each in segments})
-        lowest = [(int(segment.name), ticks(segment.lowest)) for segment in segments]
-        live = F.broadcast(spark.createDataFrame(lowest, f"{EPOCH} long, {_LOWEST} long"))
-        return rows.join(live, EPOCH).where(F.col(R.TIME) >= F.col(_LOWEST)).drop(_LOWEST)
+        What a segment holds below the lowest time of any of them has left. Of files, and of their pages, only those are read that may hold
+        such rows: a segment's files are sorted.
 
-    def carried(self, spark: SparkSession, carry: Carry) -> DataFrame:
+        Args:
+            spark: a session.
+            type_name: of the event time.
+            segments: at least one.
+            below: leave out rows at or above this time.
+        """
+        lowest = min(segment.lowest for segment in segments)
+        epochs = {int(each.name): each.rows for each in segments}
+        least = R.as_value(lowest, type_name)
+        most = None if below is None else R.as_value(below, type_name)
+        times = Between(self.dataflow.stream.event_time, least, most)
+        return self._read(spark, BUFFER, type_name, epochs, times)
+
+    def are_whole(self, segments: Sequence[Segment]) -> bool:
+        """Return whether statistics tell that no row of segments is gone.
+
+        If they do not, rows must be counted: another writer may have joined files of several segments.
+        """
+        table = self.sides[BUFFER]
+        known = all(segment.written for segment in segments)
+        if not known or not isinstance(table, TellsSpans) or not table.exists():
+            return False
+        held = Counter[str]()
+        for file in table.file_spans(table.newest_version(), EPOCH, self.dataflow.stream.event_time) or ():
+            held[str(file.group)] += file.rows
+        return all(held[segment.name] == segment.written for segment in segments)
+
+    def carried(self, spark: SparkSession, type_name: str, carry: Carry) -> DataFrame:
         """Return the rows that an over-window carries, with their event time in ticks."""
-        return self._read(spark, CARRY, {carry.epoch: carry.rows})
+        return self._read(spark, CARRY, type_name, {carry.epoch: carry.rows})
 
-    def _read(self, spark: SparkSession, side: str, epochs: Mapping[int, int]) -> DataFrame:
-        """Return the rows of epochs; ``epochs`` says how many there must be of each."""
-        from pyspark.sql import functions as F
-
-        table, asked = self.sides[side], Among(EPOCH, tuple(epochs))
-        rows = table.read(spark, table.newest_version(), asked).where(F.col(EPOCH).isin(list(asked.values)))
-        definition = self.dataflow.stream
-        type_name = R.time_type(rows, definition, self.dataflow.name)
-        return rows.withColumn(R.TIME, R.ticks_of(definition.event_time, type_name))
+    def _read(
+        self,
+        spark: SparkSession,
+        side: str,
+        type_name: str,
+        epochs: Mapping[int, int],
+        times: Predicate = EVERYTHING,
+    ) -> DataFrame:
+        """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
+        table = self.sides[side]
+        asked = all_of((Among(EPOCH, tuple(epochs)), times))
+        rows = table.read(spark, table.newest_version(), asked).where(sql(asked, SPARK))
+        return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
 
     def check_tables(self, state: StreamState) -> None:
         """Raise unless the tables are there whose rows a state counts. Starts no Spark.

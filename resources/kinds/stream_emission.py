@@ -34,6 +34,7 @@ _START, _END, _FIRST, _LAST, _NEW = (
     "_strandline_last",
     "_strandline_new",
 )
+_LATE, _KEPT, _CLOSES = "_strandline_late", "_strandline_kept", "_strandline_closes"
 _HAS_LEFT, _PLACE, _ALL, _LEFT = (
     "_strandline_has_left",
     "_strandline_place",
@@ -170,11 +171,26 @@ class SortedRows:
 
     def decide(self, epoch: Epoch) -> Decision:
         """Return what becomes of the rows."""
+        from pyspark.sql import functions as F
+
         floor = self.floor(epoch.value)
-        late, straight, fresh = self._own_rows(epoch, floor)
-        live, left = self._buffered(epoch, floor)
-        segments = carried(epoch.before.segments, floor, live, fresh)
-        return Decision(late, straight + left, segments)
+        judged = epoch.judged.select(
+            F.lit(epoch.number).cast("long").alias(EPOCH),
+            R.TIME,
+            R.is_late().alias(_LATE),
+            R.is_kept().alias(_KEPT),
+        )
+        read = drained(epoch.before.segments, floor).read
+        whole = bool(read) and self.buffer.are_whole(read)
+        if read:
+            # What is not below the global watermark waits on: if no row is gone it need not be read to be counted.
+            waited = self.buffer.rows(
+                epoch.spark, epoch.type_name, read, below=epoch.value if whole else None
+            )
+            no, yes = F.lit(False).alias(_LATE), F.lit(True).alias(_KEPT)
+            judged = judged.unionAll(waited.select(EPOCH, R.TIME, no, yes))
+        kept, out = F.col(_KEPT), R.leaves(floor)
+        return _decided(self.buffer, epoch, floor, judged, kept & out, kept & ~out, whole=whole)
 
     def waiting(self, epoch: Epoch) -> DataFrame:
         """Return the epoch's own rows at or above the floor."""
@@ -194,7 +210,7 @@ class SortedRows:
         """Count them, in the epoch's own rows and in the buffer."""
         waits = ~R.leaves(epoch.value)
         held = [each for each in epoch.before.segments if not leaves(each.highest, epoch.value)]
-        buffered = self.buffer.rows(epoch.spark, held).where(waits).count() if held else 0
+        buffered = self.buffer.rows(epoch.spark, epoch.type_name, held).where(waits).count() if held else 0
         return epoch.kept.where(waits).count() + buffered
 
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
@@ -203,67 +219,81 @@ class SortedRows:
         read = drained(epoch.before.segments, bound).read
         if not read:
             return rows
-        waited = self.buffer.rows(epoch.spark, read).where(R.leaves(bound))
+        waited = self.buffer.rows(epoch.spark, epoch.type_name, read, below=bound)
         return rows.unionByName(waited.select(*epoch.own, R.TIME))
 
-    def _own_rows(self, epoch: Epoch, floor: EventTime | None) -> tuple[int, int, tuple[Segment, ...]]:
-        """How many rows are late, how many leave at once, and the segment of those that wait."""
-        from pyspark.sql import functions as F
 
-        kept, out = R.is_kept(), R.leaves(floor)
-        waits = F.when(kept & ~out, F.col(R.TIME))
-        row = epoch.judged.agg(
-            F.count(F.when(R.is_late(), 1)).alias("late"),
-            F.count(F.when(kept & out, 1)).alias("out"),
-            F.count(waits).alias("stays"),
-            F.min(waits).alias("lowest"),
-            F.max(waits).alias("highest"),
-        ).first()
-        assert row is not None
-        return row["late"], row["out"], _written(epoch, row)
+def _decided(
+    buffer: Buffer,
+    epoch: Epoch,
+    floor: EventTime | None,
+    rows: DataFrame,
+    leave: Column,
+    wait: Column,
+    *,
+    whole: bool = False,
+) -> Decision:
+    """Count what becomes of rows in one job.
 
-    def _buffered(
-        self, epoch: Epoch, floor: EventTime | None
-    ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
-        """Of segments that are read: rows that stay and their lowest event time; and how many rows leave."""
-        from pyspark.sql import functions as F
+    Args:
+        buffer: whose segments that have rows below the floor were read.
+        epoch: of the rows.
+        floor: what rows must lie below to leave.
+        rows: the epoch's own and those that were read, each with its segment's number, its event time in ticks, and whether it is late.
+        leave: whether a row leaves.
+        wait: whether a row stays in the buffer, or comes into it.
+        whole: whether of segments only rows below the global watermark were read, and the others are known to be there.
+    """
+    from pyspark.sql import functions as F
 
-        read = drained(epoch.before.segments, floor).read
-        if not read:
-            return {}, 0
-        out, stays = R.leaves(floor), F.when(~R.leaves(floor), F.col(R.TIME))
-        rows = self.buffer.rows(epoch.spark, read).groupBy(EPOCH)
-        found = rows.agg(
-            F.count(F.when(out, 1)).alias("out"),
+    stays = F.when(wait, F.col(R.TIME))
+    counts = (
+        rows.groupBy(EPOCH)
+        .agg(
+            F.count(F.when(F.col(_LATE), 1)).alias("late"),
+            F.count(F.when(leave, 1)).alias("out"),
             F.count(stays).alias("stays"),
             F.min(stays).alias("lowest"),
-        ).collect()
-        return _live(self.buffer, epoch, read, found)
+            F.max(stays).alias("highest"),
+        )
+        .collect()
+    )
+    own = next((row for row in counts if row[EPOCH] == epoch.number), None)
+    read = drained(epoch.before.segments, floor).read
+    live, left = _live(buffer, epoch, read, counts, whole=whole)
+    segments = carried(epoch.before.segments, floor, live, _written(epoch, own))
+    return Decision(own["late"] if own else 0, left + (own["out"] if own else 0), segments)
 
 
 def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
     """The segment of an epoch's own rows that wait."""
     if row is None or not row["stays"]:
         return ()
-    span = (event_time(row[which], timed=epoch.timed) for which in ("lowest", "highest"))
-    return (Segment(str(epoch.number), row["stays"], 0, *span),)
+    lowest, highest = (event_time(row[which], timed=epoch.timed) for which in ("lowest", "highest"))
+    return (Segment(str(epoch.number), row["stays"], 0, lowest, highest, row["stays"]),)
 
 
 def _live(
-    buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any]
+    buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any], *, whole: bool
 ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
-    """Of segments that were read: rows that stay and their lowest event time; and how many rows leave."""
+    """Of segments that were read: rows that stay, and a time that none of them is below; and how many rows leave."""
     found = {str(row[EPOCH]): row for row in counts}
+    live: dict[str, tuple[int, EventTime]] = {}
+    left = 0
     for segment in read:
         row = found.get(segment.name)
-        buffer.check_held("buffer", segment.name, segment.rows, row["out"] + row["stays"] if row else 0)
-    rows = {segment.name: found[segment.name] for segment in read}
-    live = {
-        name: (row["stays"], event_time(row["lowest"], timed=epoch.timed))
-        for name, row in rows.items()
-        if row["stays"]
-    }
-    return live, sum(row["out"] for row in rows.values())
+        out, stays = (row["out"], row["stays"]) if row else (0, 0)
+        above = 0
+        if whole and not leaves(segment.highest, epoch.value):
+            above = max(0, segment.rows - out - stays)
+        buffer.check_held("buffer", segment.name, segment.rows, out + stays + above)
+        left += out
+        if row and stays:
+            live[segment.name] = (stays + above, event_time(row["lowest"], timed=epoch.timed))
+        elif above:
+            assert epoch.value is not None
+            live[segment.name] = (above, epoch.value)
+    return live, left
 
 
 @dataclass(frozen=True)
@@ -338,24 +368,14 @@ class SessionRows(SortedRows):
         """Return what becomes of the rows."""
         from pyspark.sql import functions as F
 
-        late = epoch.judged.where(R.is_late()).count()
-        out, stays = self._closes(epoch), F.when(~self._closes(epoch), F.col(R.TIME))
-        found = (
-            self._in_sessions(epoch)
-            .groupBy(EPOCH)
-            .agg(
-                F.count(F.when(out, 1)).alias("out"),
-                F.count(stays).alias("stays"),
-                F.min(stays).alias("lowest"),
-                F.max(stays).alias("highest"),
-            )
-            .collect()
+        no, closes = F.lit(False), self._closes(epoch)
+        kept = self._in_sessions(epoch).select(
+            EPOCH, R.TIME, no.alias(_LATE), closes.alias(_CLOSES), (~closes).alias(_KEPT)
         )
-        own = next((row for row in found if row[EPOCH] == epoch.number), None)
-        read = drained(epoch.before.segments, epoch.value).read
-        live, left = _live(self.buffer, epoch, read, found)
-        segments = carried(epoch.before.segments, epoch.value, live, _written(epoch, own))
-        return Decision(late, left + (own["out"] if own else 0), segments)
+        late = epoch.judged.where(R.is_late()).select(
+            F.lit(epoch.number).cast("long"), R.TIME, F.lit(True), no, no
+        )
+        return _decided(self.buffer, epoch, epoch.value, kept.unionAll(late), F.col(_CLOSES), F.col(_KEPT))
 
     def waiting(self, epoch: Epoch) -> DataFrame:
         """Return the epoch's own rows of sessions that are open."""
@@ -391,7 +411,7 @@ class SessionRows(SortedRows):
         rows = epoch.kept.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
         read = drained(epoch.before.segments, epoch.value).read
         if read:
-            waited = self.buffer.rows(epoch.spark, read)
+            waited = self.buffer.rows(epoch.spark, epoch.type_name, read)
             rows = rows.unionByName(waited.select(*epoch.own, R.TIME, EPOCH))
         groups = [F.col(quoted(name)) for name in self.aggregate.group_by]
         # Rows of one event time may come in any order, so a session's beginning is looked up over all of them.
@@ -471,10 +491,7 @@ class OverRows(SortedRows):
         """Return the last rows of each partition, with the numbers of those that have left."""
         from pyspark.sql import functions as F
 
-        reach = self._reach
-        if not (reach.ahead or reach.behind):
-            return None
-        placed = self._placed(epoch)
+        reach, placed = self._reach, self._placed(epoch)
         out = F.greatest(F.col(_LEFT), F.col(_ALL) - reach.ahead)
         has_left = F.col(_PLACE) <= out
         numbers = [F.when(has_left, F.col(name)).alias(name) for name in _NUMBERS.values()]
@@ -490,7 +507,7 @@ class OverRows(SortedRows):
         rows = rows.select(*epoch.own, R.TIME, F.lit(None).cast("boolean").alias(_HAS_LEFT), *nulls)
         if epoch.before.carry is None:
             return rows
-        held = self.buffer.carried(epoch.spark, epoch.before.carry)
+        held = self.buffer.carried(epoch.spark, epoch.type_name, epoch.before.carry)
         return rows.unionByName(held.select(*epoch.own, R.TIME, _HAS_LEFT, *_NUMBERS.values()))
 
     def _within(self, epoch: Epoch) -> WindowSpec:

@@ -7,6 +7,7 @@ Spark: chunks times splits are never collected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import ConfigurationError
@@ -98,6 +99,11 @@ def from_ticks(column: str, type_name: str) -> Column:
                 f"{_ZERO} + make_dt_interval({days}, 0, 0, CAST({rest} AS DECIMAL(18, 6)) / 1000000)"
             )
     return F.col(column).cast(type_name)
+
+
+def as_value(at: EventTime, type_name: str) -> EventTime:
+    """Return an event time as a column of a type has it: a timestamp without a zone has none."""
+    return at.replace(tzinfo=None) if isinstance(at, datetime) and type_name == "timestamp_ntz" else at
 
 
 def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest: int | None) -> DataFrame:

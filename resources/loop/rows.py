@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.plan import Size
-from resources.kinds.kind import SliceT, WatchesRows
+from resources.kinds.kind import BuildsOnState, SliceT, WatchesRows
 from resources.loop.context import RunContext
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark import tune
+from resources.spark import BYTES_PER_ROW, tune
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_BYTES_PER_ROW = 100
-"""A guess, to choose between two ways to run a small query."""
 _BYTES_PER_STORED_ROW = 50
 """The same of rows that a table holds as Parquet. A merge of 1,000 rows into an Iceberg table of 100,000 takes 1.3 CPU-seconds of a warm engine as it is,
 and 2.0 if its queries are compiled first."""
@@ -54,15 +52,17 @@ def slice_rows(
 
 def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
     """Of what the write reads: the source, and the table if rows are found there by their keys. None if nothing tells."""
-    source = _source_bytes(entry, slice_)
+    source = _source_bytes(run, entry, slice_)
     if source is None or entry is None or not run.dataflow.target.merges:
         return source
     return source + entry.total_rows * _BYTES_PER_STORED_ROW
 
 
-def _source_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
+def _source_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
     """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
+    if slice_ is not None and isinstance(run.kind, BuildsOnState):
+        return run.kind.rows_of(slice_) * BYTES_PER_ROW
     size = slice_.size if slice_ else Size(bytes=0)
     if size.bytes is not None or entry is None or not entry.work_units:
         return size.bytes
-    return entry.rows * _BYTES_PER_ROW // entry.work_units * size.work_units
+    return entry.rows * BYTES_PER_ROW // entry.work_units * size.work_units

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from partitions.errors import Conflict, NeedsDecision, TargetError
-from partitions.load import Append, Replace
-from resources.kinds.kind import SliceT, WritesAside
+from partitions.load import Append, Load, Replace, ReplaceAll
+from resources.kinds.kind import Aside, SliceT, WritesAside
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
 from resources.sources.files.failures import cause
-from resources.tables.table import Table, Tag
+from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent, new_id
 
 
@@ -23,22 +23,33 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
     if not isinstance(kind, WritesAside):
         return
     for aside in kind.aside(run.spark, slice_, run.log.get_schema(intent.pinned)):
-        if aside.rows is None and aside.none_there:
+        if not aside.has_rows and aside.none_there and intent.replaces != "table":
             continue
         table = run.sides[aside.table]
         tip = table.tip(intent.app_id)
         if tip.tag >= intent.number:
             check_written(run, table, f"{run.dataflow.table}__{aside.table}", intent)
             continue
-        base, rows = tip.version, aside.rows
-        if rows is None and (base is None or not table.holds_any(base, aside.replaced)):
+        base, load = tip.version, _load(intent, aside, tip.version)
+        if not aside.has_rows and (base is None or not _changes(table, base, load)):
             continue
-        if rows is None and base is not None:
-            rows = table.read(run.spark, base).limit(0)
-        assert rows is not None
-        load = Append() if base is None or aside.none_there else Replace(aside.replaced)
+        rows = aside.rows if aside.has_rows else aside.rows.limit(0)
         table.write(rows, load, Tag(intent.app_id, intent.number, intent.id), "{}", base=base)
         run.notify(Step.SET_ASIDE, f"slice {intent.number}: rows go into {run.dataflow.table}__{aside.table}")
+
+
+def _load(intent: Intent, aside: Aside, base: Version | None) -> Load:
+    """A table that is loaded again may have other columns, and so may what is beside it."""
+    if base is None:
+        return Append()
+    if intent.replaces == "table":
+        return ReplaceAll()
+    return Append() if aside.none_there else Replace(aside.replaced)
+
+
+def _changes(table: Table, base: Version, load: Load) -> bool:
+    """Whether a load of no rows changes a table."""
+    return not isinstance(load, Replace) or table.holds_any(base, load.where)
 
 
 def fence_asides(run: RunContext[SliceT], intent: Intent) -> None:

@@ -480,11 +480,13 @@ class FileSpan(NamedTuple):
         group: the value of a column that is the same in all of the file's rows.
         lowest: value of another column.
         highest: value of it.
+        rows: how many it has.
     """
 
     group: Any
     lowest: Any
     highest: Any
+    rows: int
 
 
 @runtime_checkable

@@ -603,8 +603,12 @@ def test_statistics_tell_the_span_of_each_file_by_a_column_that_is_the_same_in_a
     assert isinstance(table, TellsSpans)
     spans = table.file_spans(table.newest_version(), "unit", "id")
     assert spans is not None
-    found = {(group, min(a for g, a, _ in spans if g == group), max(b for g, _, b in spans if g == group)) for group, _, _ in spans}  # fmt: skip
-    assert found == {("a", 2, 5), ("b", 7, 7)}
+    found = {
+        group: (min(file.lowest for file in files), max(file.highest for file in files), sum(file.rows for file in files))
+        for group in "ab"
+        if (files := [file for file in spans if file.group == group])
+    }  # fmt: skip
+    assert found == {"a": (2, 5, 2), "b": (7, 7, 1)}
 
 
 def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> None:

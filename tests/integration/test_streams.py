@@ -15,6 +15,8 @@ from dagster import AssetKey, DagsterInstance, SensorResult, TableMetadataValue,
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
+from partitions.stream.ordering import Order
+from partitions.stream.state import StreamState
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
@@ -25,8 +27,9 @@ from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
 from tests.support.feed import NOW, Feed
+from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
-from tests.support.streams import Stream, definition, minutes, plainly
+from tests.support.streams import Stream, definition, minutes, moment, plainly
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -329,6 +332,28 @@ def test_event_times_of_year_1_and_year_9999_are_event_times_and_others_are_quar
     assert stream.feed.load().status == "nothing"
 
 
+def test_an_epoch_reads_only_those_files_of_the_buffer_that_hold_rows_which_leave(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 10), (2, "b", 12))
+    stream.append((3, "b", 200), (4, "b", 210))
+    stream.feed.load()
+    buffer = stream.feed.folder / "lake" / "silver" / "readings__buffer"
+    (high,) = [
+        file["path"]
+        for file in pa.table(DeltaTable(str(buffer)).get_add_actions(flatten=True)).to_pylist()
+        if minutes(file["min.ts"]) == 200
+    ]
+    (buffer / high).rename(stream.feed.folder / "aside")
+    stream.append((5, "a", 50))
+    stream.feed.load()
+    # G is 45
+    assert stream.sorted() == [(1, 10, 2), (2, 12, 2)]
+    (stream.feed.folder / "aside").rename(buffer / high)
+    stream.append((6, "a", 300), (7, "b", 310))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3, 4, 5], "late": [], "quarantine": [], "buffer": [6, 7]}
+
+
 def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 1000))
@@ -525,6 +550,29 @@ def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_str
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
 
+def test_a_source_with_other_columns_stops_a_stream_and_a_reset_with_replace_loads_it_into_them(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 10), (2, "b", 60), (3, None, 5))
+    stream.append((4, "a", 40), (5, "a", 0))
+    stream.feed.define(watermark={"checkpoint": {"interval_files": 1}})
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1], "late": [5], "quarantine": [3], "buffer": [2, 4]}
+    rows = {"id": [6], "device": ["a"], "ts": pa.array([moment(1)], pa.timestamp("us", "UTC")), "size": [7]}
+    write_deltalake(str(stream.source), pa.table(rows), mode="append", schema_mode="merge")
+    error = stream.feed.run().error
+    assert error is not None
+    assert "size is new (bigint)" in error.message
+    assert "schema_mode: merge" not in error.message
+    reset = stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "new column", "--yes")
+    assert reset.code == 0, reset.err
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1], "late": [5, 6], "quarantine": [3], "buffer": [2, 4]}
+    assert {row["id"]: row["size"] for row in stream.table("__late")} == {5: None, 6: 7}
+    assert [row["size"] for name in ("", "__quarantine") for row in stream.table(name)] == [None, None]
+
+
 def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: Any) -> None:
     stream = _appended(make_stream(splits=["a", "b"]))
     stream.feed.load()
@@ -561,6 +609,56 @@ def test_wherever_epochs_are_cut_declared_splits_that_stall_give_what_a_plain_re
     assert minutes(stream.feed.watermark["global"]) == expected.value
     ordered = stream.sorted()
     assert ordered == sorted(ordered, key=lambda row: (row[1], row[0]))
+
+
+_HISTORY: list[tuple[dict[str, Any], list[tuple[int, str | None, int | None]]]] = [
+    ({}, [(1, "a", 10), (2, "b", 12), (3, "a", 4), (4, "a", None)]),
+    ({}, [(5, "a", 20), (6, "b", 22), (7, "a", 3)]),
+    ({}, [(8, "a", 30), (9, None, 31)]),  # b sleeps
+    ({}, [(10, "a", 40), (11, "a", 26)]),
+    ({}, [(12, "a", 50), (13, "b", 15), (14, "b", 60), (15, "c", 35), (16, "c", 55), (17, "c", 10)]),
+    ({"timeout": "PT20M"}, [(18, "a", 52), (19, "b", 41), (20, "c", 58), (21, "c", 36)]),
+    ({"timeout": "PT1M"}, [(22, "a", 70), (23, "b", 71), (24, "c", 72), (25, "z", 5)]),
+    ({}, [(26, "a", 80), (27, "b", 81), (28, "c", 65), (29, "z", 90), (30, "b", 70)]),
+]
+"""Epochs: what changes in the definition, and rows. b sleeps and returns, c is new, z comes when all have forgotten it, the timeout changes both ways."""
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"splits": ["a", "z"], "idle_after": 2},
+        {"splits": ["a", "b"], "idle_after": 2, "idle": "adopt_max"},
+        {"min_splits": 3, "scaling": "unit", "idle_after": 2},
+    ],
+    ids=["exclude", "adopt_max", "unit"],
+)
+def test_splits_that_sleep_return_come_and_never_come_give_what_the_pure_operators_give(
+    make_stream: Any, declared: dict[str, Any]
+) -> None:
+    stream, plain = make_stream(**declared), PlainStream(Order("ts", ("id",)), split="device")
+    for changes, rows in _HISTORY:
+        stream.feed.define(watermark=changes)
+        stream.append(*rows)
+        stream.feed.load()
+        chunk = [{"id": id_, "device": device, "ts": moment(at)} for id_, device, at in rows]
+        policy = load_project(stream.feed.folder, environment={}).dataflows["flow"].stream.policy
+        plain.epoch([chunk], policy)
+        state = StreamState.of(stream.feed.watermark)
+        assert (state.splits, state.value) == (plain.state.splits, plain.state.value)
+    assert [(row["id"], epoch) for row, epoch in plain.sorted] == [
+        (id_, epoch) for id_, _, epoch in stream.sorted()
+    ]
+    late = [(row["id"], row["_split"], row["_watermark"], row["_epoch"]) for row in stream.table("__late")]
+    assert sorted(late) == sorted(
+        (each.row["id"], each.row["device"], each.watermark, each.epoch) for each in plain.late
+    )
+    assert {row["id"]: row["_epoch"] for row in stream.table("__quarantine")} == {
+        row["id"]: epoch for row, epoch in plain.quarantined
+    }
+    assert stream.buffered() == sorted(row["id"] for row in plain.buffer.rows)
+    assert plain.sorted
+    assert plain.late
 
 
 def test_a_stream_begins_with_a_version_or_with_what_comes_after_its_first_run(make_stream: Any) -> None:

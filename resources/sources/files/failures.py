@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.sources.files.misfit import BadRecord
@@ -189,8 +190,12 @@ def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> 
     )
 
 
-def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: str) -> BadFile:
+def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: Dataflow) -> BadFile:
     """The error for a file with fields that the pinned schema lacks."""
+    name = dataflow.name
+    merge = (
+        "take new fields with `schema_mode: merge` below `target`, or " if dataflow.may_take_columns else ""
+    )
     listed = ", ".join(names[:_MOST_NAMES]) + (
         f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     )
@@ -198,8 +203,8 @@ def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: s
     why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
-        f" the file; or in dataflows/{dataflow}.yaml take new fields with `schema_mode: merge` below `target`, or leave them out with"
-        f" `unknown_fields: ignore`; or load the table again with a schema that has them: `strandline state reset {dataflow} --replace --reason TEXT`",
+        f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
+        f" `unknown_fields: ignore`; or load the table again with a schema that has them: `strandline state reset {name} --replace --reason TEXT`",
         path=path,
         why=why,
         code=UNKNOWN_FIELD,

@@ -138,7 +138,7 @@ def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[Fil
     import pyarrow as pa
 
     actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
-    names = [f"max.{group}", f"min.{column}", f"max.{column}"]
+    names = [f"max.{group}", f"min.{column}", f"max.{column}", "num_records"]
     if actions.num_rows == 0:
         return []
     if not set(names) <= set(actions.column_names):

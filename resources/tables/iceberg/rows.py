@@ -161,7 +161,12 @@ def file_spans(
         table = _table(metadata)
         of_group, value = _bound_of(table, group), _bound_of(table, column)
         spans = [
-            FileSpan(of_group(file.upper_bounds), value(file.lower_bounds), value(file.upper_bounds))
+            FileSpan(
+                of_group(file.upper_bounds),
+                value(file.lower_bounds),
+                value(file.upper_bounds),
+                file.record_count,
+            )
             for file in _data_files(table, snapshot)
         ]
     except Exception as error:

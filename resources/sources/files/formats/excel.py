@@ -159,7 +159,7 @@ class ExcelFiles(FormatReader):
         known = {field.name.casefold(): field.name for field in data.fields}
         unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
         if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
-            raise unknown_field(file.path, unknown, self._options.header_row, self._dataflow.name)
+            raise unknown_field(file.path, unknown, self._options.header_row, self._dataflow)
         return {
             known[key]: column.number for column in sheet.columns if (key := column.name.casefold()) in known
         }

@@ -250,9 +250,7 @@ class FormatReader(ABC):
         names_of = self.unknown_fields(spark, files, pinned)
         for file in files:
             if names := names_of.get(file.path):
-                yield unknown_field(
-                    file.path, names, self.line_of_field(file.path, names[0]), self._dataflow.name
-                )
+                yield unknown_field(file.path, names, self.line_of_field(file.path, names[0]), self._dataflow)
 
     def _with_bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.drain import SortBuffer
-from partitions.stream.epoch import closed, opened
-from partitions.stream.filter import quarantine_reason, sift
+from partitions.stream.filter import quarantine_reason
 from partitions.stream.ordering import Order, Row
 from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
-from partitions.stream.state import StreamState
 from partitions.stream.windows import Hop, WindowBuffer
+from tests.support.plain_stream import Chunk, PlainStream
 
-Chunk = list[Row]
 _ORDER = Order("ts", ("id",))
 _NAMES = "abcd"
 
@@ -32,44 +28,12 @@ def _chunks(drawn: list[list[tuple[Any, Any]]]) -> list[Chunk]:
     return [[{"ts": ts, "split": split, "id": next(numbers)} for ts, split in file] for file in drawn]
 
 
-@dataclass
-class _Out:
-    sorted: list[Row]
-    late: list[Row]
-    quarantined: list[Row]
-    values: list[Any]
-    state: StreamState
-    buffer: SortBuffer
-
-
-def _run(epochs: list[list[Chunk]], splits: Splits, *, unread: bool = False) -> _Out:
+def _run(epochs: list[list[Chunk]], splits: Splits, *, unread: bool = False) -> PlainStream:
     """The stream, by the product's operators."""
-    out = _Out([], [], [], [], StreamState(), SortBuffer(_ORDER))
+    out = PlainStream(_ORDER, latest=_LATEST)
     for number, files in enumerate(epochs):
-        good = [[row for row in file if _is_good(row)] for file in files]
-        out.quarantined += [row for file in files for row in file if not _is_good(row)]
-        seen = {row["split"] for file in good for row in file}
-        begun = opened(out.state, splits, seen)
-        for name in sorted(seen):
-            held = begun.bound(name)
-            for file in good:
-                sifted = sift(
-                    [row for row in file if row["split"] == name], lambda row: row["ts"], held, splits.timeout
-                )
-                held, out.late = sifted.watermark, out.late + list(sifted.late)
-                out.buffer = out.buffer.took(sifted.kept)
-        tops = {
-            name: max(row["ts"] for file in good for row in file if row["split"] == name) for name in seen
-        }
-        out.state = closed(begun, splits, tops, counts=not (unread and number < len(epochs) - 1))
-        out.buffer, left = out.buffer.drained(out.state.value)
-        out.sorted += left
-        out.values.append(out.state.value)
+        out.epoch(files, splits, counts=not (unread and number < len(epochs) - 1))
     return out
-
-
-def _is_good(row: Row) -> bool:
-    return quarantine_reason(row["ts"], row["split"], _LATEST) is None
 
 
 def _cut(files: list[Chunk], cuts: list[int]) -> list[list[Chunk]]:
@@ -97,16 +61,16 @@ def test_every_row_is_in_one_place_and_the_sorted_rows_are_the_batch_of_those_ab
     files = _chunks(drawn)
     out = _run(_cut(files, cuts), splits, unread=unread)
     rows = [row["id"] for file in files for row in file]
-    places = [*out.sorted, *out.late, *out.quarantined, *out.buffer.rows]
+    places = [*out.rows, *_late(out), *_bad(out), *out.buffer.rows]
     assert sorted(row["id"] for row in places) == rows
-    left = {row["id"] for row in (*out.late, *out.quarantined)}
+    left = {row["id"] for row in (*_late(out), *_bad(out))}
     kept = [row for file in files for row in file if row["id"] not in left]
     value = out.state.value
     batch = sorted(
         (row for row in kept if value is not None and row["ts"] < value),
         key=lambda row: (row["ts"], row["id"]),
     )
-    assert out.sorted == batch
+    assert tuple(out.rows) == tuple(batch)
     known = [at for at in out.values if at is not None]
     assert known == sorted(known)
     assert None not in out.values[len(out.values) - len(known) :]
@@ -119,14 +83,22 @@ def test_where_epochs_are_cut_changes_nothing_for_declared_splits_under_stall(
     splits = Splits(timeout, frozenset(_NAMES), idle="stall", idle_after=1, scaling=scaling)
     files = _chunks(drawn)
     once, often = _run(_cut(files, []), splits), _run(_cut(files, cuts), splits)
-    assert once.sorted == often.sorted
+    assert once.rows == often.rows
     assert _ORDER.sorted(once.buffer.rows) == _ORDER.sorted(often.buffer.rows)
-    assert sorted(row["id"] for row in once.late) == sorted(row["id"] for row in often.late)
-    assert _ids(once.quarantined) == _ids(often.quarantined)
+    assert sorted(_ids(_late(once))) == sorted(_ids(_late(often)))
+    assert _ids(_bad(once)) == _ids(_bad(often))
     assert {name: split.watermark for name, split in once.state.splits.items()} == {
         name: split.watermark for name, split in often.state.splits.items()
     }
     assert once.state.value == often.state.value
+
+
+def _late(out: PlainStream) -> list[Row]:
+    return [late.row for late in out.late]
+
+
+def _bad(out: PlainStream) -> list[Row]:
+    return [row for row, _ in out.quarantined]
 
 
 def _ids(rows: list[Row]) -> list[int]:
@@ -141,11 +113,11 @@ def test_declared_splits_are_judged_row_by_row_by_their_own_earlier_files(
     out = _run(_cut(files, cuts), Splits(timeout, frozenset(_NAMES), idle="stall"))
     late, highest = [], dict.fromkeys(_NAMES, -1000)
     for file in files:
-        good = [row for row in file if _is_good(row)]
+        good = [row for row in file if quarantine_reason(row["ts"], row["split"], _LATEST) is None]
         late += [row["id"] for row in good if row["ts"] < highest[row["split"]] - timeout]
         for row in good:
             highest[row["split"]] = max(highest[row["split"]], row["ts"])
-    assert sorted(_ids(out.late)) == late
+    assert sorted(_ids(_late(out))) == late
     if files:
         slowest = min(highest.values())
         assert out.state.value == (None if slowest == -1000 else slowest - timeout)
@@ -170,7 +142,7 @@ def _emitted(epochs: list[list[Chunk]], splits: Splits, size: int, gap: int) -> 
     given_out = 0
     for count in range(1, len(epochs) + 1):
         out = _run(epochs[:count], splits)
-        fresh, given_out = out.sorted[given_out:], len(out.sorted)
+        fresh, given_out = out.rows[given_out:], len(out.rows)
         windows, done = windows.took(fresh).closed(out.state.value)
         sessions, ended = sessions.took(fresh).closed(out.state.value)
         closed_windows += done
