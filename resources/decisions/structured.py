@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
@@ -15,6 +15,8 @@ from resources.watermarks.entry import Entry
 
 class SparkStreamRules:
     """Decisions about a stream on Spark's engine."""
+
+    never_goes_back: Literal[True] = True
 
     def __init__(self, dataflow: Dataflow) -> None:
         """Bind a dataflow."""
@@ -31,9 +33,10 @@ class SparkStreamRules:
         """Refuse: no watermark can be set."""
         self._refuse("watermark to be set")
 
-    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - as above
-        """Refuse, unless it says that nothing was read: a checkpoint belongs to one definition."""
-        if not StreamState.holds_nothing(deserialise(text)):
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - the contract's
+        """All of it, under the definition that it was made with: a checkpoint belongs to one."""
+        another = last is not None and last.fingerprint != self._dataflow.fingerprint
+        if another and not StreamState.holds_nothing(deserialise(text)):
             self._refuse("watermark under another definition")
         return text
 

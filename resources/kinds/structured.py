@@ -29,8 +29,9 @@ from resources.functions import user_function
 from resources.kinds.states import state_of
 from resources.looks import last_look
 from resources.places import Place
-from resources.sources.files.failures import cause
+from resources.sources.files.failures import cause, other_schema
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.schema import column_changes
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
 from resources.streaming.folder import StreamFolder, listed, remove_others
@@ -45,6 +46,7 @@ from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
 """The batches of a slice. The head has the folder that they lie in."""
@@ -124,6 +126,7 @@ class SparkStreamKind:
 
         Raises:
             NeedsDecision: as :meth:`plan`.
+            SchemaError: its columns are not the pinned ones: what the table does not have would be read, and dropped.
             StrandlineError: code ``query``: the query failed; batches that have ended stay.
         """
         state = state_of(StreamState, self._dataflow, entry)
@@ -132,6 +135,7 @@ class SparkStreamKind:
         remove_others(self._folders, folder.place.url.rpartition("/")[2])
         folder.remove_up_to(_batch(state))
         rows, definition = self._query(spark), self._definition
+        self._check_columns(rows.schema, entry)
         try:
             reports = run_available(
                 rows,
@@ -150,6 +154,17 @@ class SparkStreamKind:
             ) from error
         folder.keep(reports)
         self._is_ahead = True
+
+    def _check_columns(self, columns: StructType, entry: Entry | None) -> None:
+        if entry is None or not entry.pinned:
+            return
+        if changes := column_changes(columns, self._log.get_schema(entry.pinned)):
+            raise other_schema(
+                f"dataflow {self._dataflow.name}: expected the columns of the stream that were pinned, found others: {'; '.join(changes.values())}",
+                "Put the source, or source.schema, back",
+                self._dataflow.name,
+                next(iter(changes)),
+            )
 
     def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
         """The folder that a state belongs to; for a state that holds nothing a new one, named by the entry that it begins behind."""

@@ -222,6 +222,44 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     assert stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes").code == 4
 
 
+def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_reads_anything(
+    stream: Stream,
+) -> None:
+    stream.define(operators=[], source={"schema": "ts timestamp, device string"})
+    assert stream.run().error is None
+    stream.define(source={"schema": _SCHEMA})
+    stream.add("2.ndjson", 40)
+    error = stream.run().error
+    assert error is not None
+    assert error.code == "schema"
+    assert "id is new (string)" in error.message
+    stream.define(source={"schema": "ts timestamp, device string"})
+    assert stream.run().error is None
+    assert len(stream.rows("ts", "device")) == 9
+
+
+def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_its_checkpoint(
+    stream: Stream,
+) -> None:
+    stream.run()
+    shutil.copytree(stream.state, stream.folder / "older")
+    stream.add("2.ndjson", 40)
+    assert stream.run().error is None
+    loaded = stream.counts()
+    for restored in (True, False):
+        shutil.rmtree(stream.state)
+        if restored:
+            shutil.copytree(stream.folder / "older", stream.state)
+        assert stream.run().status == "blocked"
+        adopted = stream.cli("state", "adopt", "flow", "--reason", "restored", "--yes")
+        assert adopted.code == 0, adopted.err
+        assert stream.run().error is None
+        assert stream.counts() == loaded
+    stream.add("3.ndjson", 59)
+    assert stream.run().error is None
+    assert stream.counts() == [(10, 5), (15, 1), (25, 1), (40, 1)]
+
+
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:
     stream.run()
     shutil.rmtree(next(stream.streams.iterdir()) / "checkpoint")
