@@ -59,6 +59,25 @@ def promoted_rows(
     return AllOf((bounds.rows, any_of((known, *(_above(name, now.marks.get(name)) for name in columns)))))
 
 
+def swaps_nothing(
+    range_: Chunk, columns: Sequence[str], begun: ColumnState, now: ColumnState, *, leaves_above: bool
+) -> bool:
+    """Return whether :func:`promoted_rows` holds no row of the range: all lie above the state when the replay began, and runs have loaded them since or will.
+
+    Args:
+        range_: that was replayed.
+        columns: of the watermark.
+        begun: the live state when the replay began.
+        now: the live state.
+        leaves_above: as of :func:`promoted_rows`.
+    """
+    old, new = begun.marks.get(range_.column), now.marks.get(range_.column)
+    if old is not None and compare_values(old.value, range_.lower) >= 0:
+        return False
+    passed = new is not None and compare_values(range_.upper, new.value) <= 0
+    return leaves_above or (len(columns) == 1 and passed)
+
+
 def loaded_again(
     entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], begun: ColumnState
 ) -> Iterator[Loaded]:

@@ -92,7 +92,7 @@ def preview_promote(platform: Platform, dataflow: Dataflow, table: str) -> tuple
     swap, _ = _checked(platform, dataflow, aside, entry)
     standing = find_table(platform.lake.child(aside.table))
     lines = [
-        f"{swap.amount} go from {dataflow.table}, and {counted(standing.count_rows(), 'row')} of {table} come, in one commit",
+        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{counted(standing.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         f"then table {table} and its log are removed",

@@ -10,8 +10,8 @@ from resources.watermarks.entry import Entry
 def never_loaded(aside: Aside) -> NeedsDecision:
     """The error if the next run loads all that the replay has read."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: expected a watermark, found none: the next run loads every row of {aside.table}, and would add it once more. Run it,"
-        " or drop the replay",
+        f"dataflow {aside.dataflow}: expected rows of {aside.words} at or below the watermark, found none: the next run loads every row of {aside.table}, and would"
+        " add it once more. Run it, or drop the replay",
         code="nothing_loaded",
         choices=(f"strandline run {aside.dataflow}", drop_command(aside)),
     )

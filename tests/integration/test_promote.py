@@ -149,6 +149,23 @@ def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
     assert (1, 11) in rows(flow)
 
 
+@pytest.mark.each_case
+@pytest.mark.parametrize("way", ["append", "upsert"])
+def test_a_replay_that_began_before_the_first_run_is_not_promoted_as_nothing_after_it(
+    tmp_path: Path, engine: SparkEngine, way: str
+) -> None:
+    flow, source = on_lake(tmp_path, engine, **WAYS[way])
+    source.put(row(1, 1), row(3, 3))
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    source.put(row(3, 30), row(5, 5))
+    flow.run()
+    answer = promoted(flow)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
+    assert "entry 1 has loaded or replaced rows" in answer.json["error"]["message"]
+    assert rows(flow) == [(1, 1), (3, 30), (5, 5)]
+    assert [each["table"] for each in replays(flow)] == [TABLE]
+
+
 def test_an_older_replay_is_not_promoted_over_a_newer_one(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine, "append", "delta")
     stand_aside(flow.feed, at(1), at(4), now=NOW)

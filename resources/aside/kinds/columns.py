@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
+from partitions.column.predicates import shown
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
 from partitions.plan import Plan
 from partitions.predicate import Predicate
 from partitions.replay.chunks import Chunk
-from partitions.replay.promotion import Loaded, lies_below, loaded_again, promoted_rows
+from partitions.replay.promotion import (
+    Loaded,
+    lies_below,
+    loaded_again,
+    promoted_rows,
+    swaps_nothing,
+)
 from partitions.replay.reading import adds_above
 from partitions.request import Replay
 from partitions.sentinels import deserialise
@@ -68,6 +75,7 @@ class AsideColumns(AsideKind):
         if not now.marks and leaves_above:
             raise never_loaded(aside)
         begun, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
+        range_ = aside.rows
         if entry is not None and entry.number != aside.number:
             if self.platform.log.floor(dataflow.name) > aside.number:
                 raise again_refused(aside, "an entry that is no longer in the log")
@@ -78,10 +86,14 @@ class AsideColumns(AsideKind):
             ]
             for again in loaded_again(loads, aside.rows, columns, begun):
                 raise again_refused(aside, f"entry {again.number}")
-        range_ = aside.rows
         moved = [past for past in since if past.why in _MOVES]
         if moved and not lies_below(range_, columns, begun):
             raise moved_refused(aside, moved[0])
+        if swaps_nothing(range_, columns, begun, now, leaves_above=leaves_above):
+            loaded = [past for past in since if past.why in LOADS]
+            if not loaded:
+                raise never_loaded(aside)
+            raise again_refused(aside, f"entry {loaded[-1].number}")
         where = promoted_rows(
             range_,
             columns,
@@ -98,11 +110,20 @@ class AsideColumns(AsideKind):
             {column: range_.upper},
             partial(_same, where),
             f"rows with {aside.words}",
+            () if lies_below(range_, columns, begun) else (_staying(begun, leaves_above=leaves_above),),
         )
 
 
 def _same(where: Predicate, rows: object) -> Predicate:  # noqa: ARG001 - bounds have their columns' types
     return where
+
+
+def _staying(begun: ColumnState, *, leaves_above: bool) -> str:
+    """What of a range does not come that reaches above the state when the replay began."""
+    stood = ", ".join(f"{name} = {shown(mark.value)}" for name, mark in begun.marks.items())
+    above = f"above {stood}, where the watermark stood when the replay began," if stood else "of the range"
+    also = ", or are left to its next run" if leaves_above else ""
+    return f"rows {above} stay as they are if the live flow has loaded them since{also}"
 
 
 def _chunk(aside: Aside, chunk: AsideChunk) -> Chunk:

@@ -7,7 +7,7 @@ import pytest
 from partitions.column.state import ColumnState, Mark
 from partitions.predicate import Between, matches
 from partitions.replay.chunks import Chunk
-from partitions.replay.promotion import Loaded, loaded_again, promoted_rows
+from partitions.replay.promotion import Loaded, loaded_again, promoted_rows, swaps_nothing
 
 RANGE = Chunk("a", 10, 20)
 
@@ -40,6 +40,19 @@ def test_rows_above_the_state_come_unless_the_next_run_would_add_them_again() ->
 def test_a_stored_value_that_is_read_again_stays_as_the_live_flow_has_it() -> None:
     assert swapped(state(a=12), state(a=12), keeps_boundary=True, leaves_above=True) == [10, 11]
     assert swapped(state(inclusive=False, a=12), state(a=12), leaves_above=True) == [10, 11]
+
+
+@pytest.mark.parametrize("leaves_above", [False, True])
+@pytest.mark.parametrize("now", [{}, {"a": 5}, {"a": 12}, {"a": 20}, {"a": 25}])
+@pytest.mark.parametrize("begun", [{}, {"a": 5}, {"a": 10}, {"a": 12}, {"a": 19}, {"a": 20}])
+def test_a_promote_that_would_swap_no_row_is_told(
+    begun: dict[str, int], now: dict[str, int], *, leaves_above: bool
+) -> None:
+    if now.get("a", 0) < begun.get("a", 0):
+        return  # a state that was set back
+    was, is_ = (ColumnState({name: Mark(value) for name, value in marks.items()}) for marks in (begun, now))
+    found = swaps_nothing(RANGE, ["a"], was, is_, leaves_above=leaves_above)
+    assert found is (swapped(was, is_, leaves_above=leaves_above) == [])
 
 
 def test_of_several_columns_each_makes_a_row_new() -> None:
