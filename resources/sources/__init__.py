@@ -43,8 +43,7 @@ def open_source(
             return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
             table, mode = find_table(place), dataflow.target.schema_mode
-            may_merge = not isinstance(dataflow.watermark, StreamWatermark)
-            return TableRows(table, definition, dataflow.zone, mode, may_merge=may_merge)
+            return TableRows(table, definition, dataflow.zone, mode, may_merge=dataflow.may_take_columns)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )
