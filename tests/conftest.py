@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -40,15 +41,18 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("exploring")
 
+_BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--cases DIR``: conformance cases of another directory."""
+    """``--cases DIR``: conformance cases of another directory. ``--minutes N --turn TEXT``: what a slow machine leaves out of the long tests."""
     default = Path(__file__).parent / "conformance" / "cases"
     parser.addoption("--cases", type=Path, default=default, help="directory of the conformance cases")
+    parser.addoption("--minutes", type=float, help="skip tests marked full that would begin after so long")
+    parser.addoption("--turn", help="run the files in an order that is another one for another text")
 
 
 @pytest.fixture(scope="session")
@@ -130,16 +134,30 @@ def engine(request: pytest.FixtureRequest) -> SparkEngine:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test on Spark every second one is `full`, so that `make test` has each rule, and half of the places where it holds."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Keep to the time that `make test-full` has, whatever the machine; the summary says how many tests were left out."""
+    most = item.config.getoption("--minutes")
+    if most and time.monotonic() - _BEGAN > 60 * most and item.get_closest_marker("full"):
+        pytest.skip(f"the {most:g} minutes of this run are over; pytest -m full has all")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the cases of a test on Spark two of three are `full`, so that `make test` has each rule, and a third of the places where it holds.
+
+    With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
+    """
+    if turn := config.getoption("--turn"):
+        items.sort(key=lambda item: crc32(f"{turn} {item.nodeid.partition('::')[0]}".encode()))
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         if isinstance(item, pytest.Function) and _runs_on_spark(item):
             cases[item.nodeid.partition("[")[0]].append(item)
     for name, of_test in cases.items():
-        first = crc32(name.encode()) % 2 if len(of_test) > 1 else 0
-        for item in of_test[1 - first :: 2]:
-            item.add_marker(pytest.mark.full)
+        quick = crc32(name.encode()) % min(3, len(of_test))
+        for number, item in enumerate(of_test):
+            if number % 3 != quick:
+                item.add_marker(pytest.mark.full)
 
 
 def _runs_on_spark(item: pytest.Function) -> bool:
