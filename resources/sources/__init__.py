@@ -5,7 +5,6 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
-from partitions.stream.definition import StreamWatermark
 from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
