@@ -11,7 +11,7 @@ def never_loaded(aside: Aside) -> NeedsDecision:
     """The error if the next run loads all that the replay has read."""
     return NeedsDecision(
         f"dataflow {aside.dataflow}: expected rows of {aside.words} at or below the watermark, found none: the next run loads every row of {aside.table}, and would"
-        " add it once more. Run it, or drop the replay",
+        " add it once more. Run it, and drop the replay",
         code="nothing_loaded",
         choices=(f"strandline run {aside.dataflow}", drop_command(aside)),
     )
