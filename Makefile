@@ -31,7 +31,7 @@ test: setup ## run all tests but the long ones
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## run the long crash matrix, and a thousand schedules; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
-	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 40 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 35 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
 lint: setup ## check style, format, types, and the imports between layers
 	@$(VENV)/ruff check $(SOURCES)
