@@ -25,8 +25,8 @@ from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind, kind_of_value
 from resources.kinds.kind import StatsReader, WriteStats
-from resources.kinds.observation import observed
 from resources.kinds.states import state_of
+from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
 from resources.sources.schema import pinned_struct
 from resources.sources.source import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.window.work_unit import WorkUnit
-from resources.kinds.observation import observed
+from resources.observation import observed
 from resources.spark import observed_rows
 from resources.sql import quoted
 

@@ -94,6 +94,18 @@ def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str], *, 
         writer.options(**_S3_OPTIONS).save(folder.spark_url)
 
 
+def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFrame:
+    """Return the rows of files below a folder, whose folders of partitions count from it.
+
+    Args:
+        rows: of the session, with the columns that the files have.
+        folder: for example of a table.
+        paths: of the files, relative to it.
+    """
+    reader = rows.sparkSession.read.schema(rows.schema).option("basePath", folder.spark_url)
+    return reader.option("__globPaths__", "false").parquet(*(folder.child(path).spark_url for path in paths))
+
+
 def lacks_committer(error: Exception) -> bool:
     """Return whether Spark has not written because it does not know the committer: a server of the user's own, started without its jar."""
     return any(name in str(error) for name in _COMMITTER.values())

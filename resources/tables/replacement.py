@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from partitions.errors import RowsRefused
 from partitions.load import Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.observation import observed
+from resources.places import Place
 from resources.spark import observed_rows
+from resources.tables.data_files import DataFile, read_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,10 +28,64 @@ def is_outside(load: Replace) -> Column:
     return ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
 
 
-def counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Callable[[], int]]:
+class Replacement:
+    """Rows of a load by a condition, with those that stay of the files that it removes in part: what is written in one go.
+
+    Attributes:
+        rows: to be written.
+    """
+
+    def __init__(self, rows: DataFrame, load: Replace, kept: DataFrame | None) -> None:
+        """Count them while they are written.
+
+        Args:
+            rows: of the slice.
+            load: by a condition.
+            kept: rows of files that go in part, none for which the condition holds among them; none if no file does.
+        """
+        from pyspark.sql import functions as F
+
+        self._is_outside, self._kept = is_outside(load), kept
+        self.rows, self._outside = _counting(rows, self._is_outside)
+        self._copied: _Count = lambda: 0
+        if kept is not None:
+            counted, self._copied = _counting(kept, F.lit(True))
+            self.rows = self.rows.unionByName(counted)
+
+    def copied(self, folder: Place, files: Sequence[DataFile]) -> int:
+        """Return how many rows that stay were written with those of the slice.
+
+        What Spark has not told is counted: in the files that go, and in those that are written, which nobody changes.
+
+        Args:
+            folder: that was written.
+            files: of it.
+
+        Raises:
+            RowsRefused: rows of the slice are not among those that the load replaces.
+        """
+        copied = self._copied()
+        if copied is None:
+            copied = self._kept.count() if self._kept is not None else 0
+        outside = self._outside()
+        if outside is None:
+            paths = [file.path.partition("/")[2] for file in files]
+            written = read_files(self.rows, folder, paths).where(self._is_outside).count() if paths else 0
+            outside = written - copied
+        if outside:
+            raise RowsRefused(f"{outside:,} rows are not among those that the slice replaces", code=OUTSIDE)
+        return copied
+
+
+_Count = Callable[[], "int | None"]
+"""Tells how many rows were written; nothing if Spark has not told."""
+
+
+def _counting(rows: DataFrame, which: Column) -> tuple[DataFrame, _Count]:
     """Return the rows, and what tells how many of them meet a condition once they are written."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     counted = Observation()
-    return observed_rows(rows, counted, F.count_if(which).alias("rows")), lambda: int(counted.get["rows"])
+    asked = observed_rows(rows, counted, F.count_if(which).alias("rows"))
+    return asked, lambda: observed(counted).get("rows")

@@ -19,7 +19,7 @@ from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, 
 from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.tables import open_table, replacement
 from resources.tables.table import (
     CanOptimize,
     CanVacuum,
@@ -249,6 +249,22 @@ def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Su
     subject.load(2, (4, "a"), load=Replace(Among("unit", ("a", "it's"))))
     assert subject.ids == [2, 4]
     assert (subject.commit(2).rows, subject.commit(2).removed) == (1, 2)
+
+
+def test_a_replace_is_the_same_where_spark_does_not_tell_what_it_wrote(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replacement, "observed", lambda observation: {})  # as on a busy Connect server
+    subject.load(1, (1, "a"), (2, "b"), (3, "c"))
+    load = Replace(Among("unit", ("a", "b")))
+    with pytest.raises(Exception, match="not among those") as refused:
+        subject.load(2, (4, "a"), (5, "d"), load=load)
+    assert subject.table.refuses_rows_outside(refused.value)
+    assert subject.ids == [1, 2, 3]
+    subject.load(2, (4, "a"), load=load)
+    subject.load(3, load=Replace(Among("unit", ("c",))))
+    assert subject.ids == [4]
+    assert [(subject.commit(n).rows, subject.commit(n).removed) for n in (2, 3)] == [(1, 2), (0, 1)]
 
 
 def test_a_replace_by_no_rows_deletes_all_the_same(subject: Subject) -> None:

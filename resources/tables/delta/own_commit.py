@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -22,7 +22,6 @@ from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.places import Place
 from resources.tables.data_files import (
     DataFile,
     lacks_committer,
@@ -42,7 +41,7 @@ from resources.tables.delta.own_limits import (
     new_schema,
     takes_place,
 )
-from resources.tables.replacement import OUTSIDE, counting, is_outside
+from resources.tables.replacement import Replacement, is_outside
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
@@ -223,10 +222,12 @@ class OwnCommit:
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            copied = self._write_files(
-                rows, Append() if first else load, removals, place.child(staged), layout
-            )
+            replacement = None
+            if isinstance(load, Replace) and not first:
+                replacement = Replacement(rows, load, self._kept_rows(rows, load, removals))
+            write_files(replacement.rows if replacement else rows, place.child(staged), layout)
             files = written_files(place, staged, schema)
+            copied = replacement.copied(place.child(staged), files) if replacement else 0
         except Exception as error:
             remove_files(place, staged)
             if lacks_committer(error) or isinstance(error, ValueError):
@@ -271,40 +272,14 @@ class OwnCommit:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _write_files(
-        self, rows: DataFrame, load: Load, removals: Removals, folder: Place, partition_by: Sequence[str]
-    ) -> int:
-        """Write Parquet files, with the rows that stay of files that go in part; return how many these are.
-
-        Raises:
-            RowsRefused: rows are not among those that the load replaces.
-        """
-        outside: Callable[[], int] = int
-        copied: Callable[[], int] = int
-        if isinstance(load, Replace):
-            rows, outside = self._counting_outside(rows, load)
-            if removals.part:
-                kept, copied = self._kept_rows(rows, load, removals)
-                rows = rows.unionByName(kept)
-        write_files(rows, folder, partition_by)
-        if count := outside():
-            raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
-        return copied()
-
-    def _counting_outside(self, rows: DataFrame, load: Replace) -> tuple[DataFrame, Callable[[], int]]:
-        """The rows, and what tells how many of them the load does not replace once they are written."""
-        return counting(rows, is_outside(load))
-
-    def _kept_rows(
-        self, rows: DataFrame, load: Replace, removals: Removals
-    ) -> tuple[DataFrame, Callable[[], int]]:
-        """The rows that stay of files that go in part, and what tells how many they are once they are written."""
-        from pyspark.sql import functions as F
-
+    def _kept_rows(self, rows: DataFrame, load: Replace, removals: Removals) -> DataFrame | None:
+        """The rows that stay of files that go in part; none if no file does."""
+        if not removals.part:
+            return None
         # Not through Delta: a file is read as it is, without the state of the whole table.
         paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
         reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
-        return counting(reader.parquet(*paths).where(is_outside(load)), F.lit(True))
+        return reader.parquet(*paths).where(is_outside(load))
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""

@@ -14,7 +14,7 @@ from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace, ReplaceAll
 from resources.places import Place
-from resources.tables.data_files import DataFile, lacks_committer, write_files, written_files
+from resources.tables.data_files import DataFile, lacks_committer, read_files, write_files, written_files
 from resources.tables.parquet.columns import (
     check_layout,
     fitted,
@@ -35,7 +35,7 @@ from resources.tables.parquet.commit_list import (
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
-from resources.tables.replacement import OUTSIDE, counting, is_outside
+from resources.tables.replacement import Replacement, is_outside
 from resources.tables.row_columns import with_columns_of
 from resources.tables.table import Tag, Version
 from resources.watermarks.entry import utc_now
@@ -122,8 +122,15 @@ class Commit:
         whole, part = self._removals(begun, load)
         folder = StagedFolder.of(self.tag)
         try:
-            copied_rows = self._write_files(rows, load, begun, part, folder, layout)
-            files = self._files(folder, spark_schema(columns_json))
+            replacement = None
+            if isinstance(load, Replace) and begun is not None:
+                replacement = Replacement(rows, load, self._kept_rows(rows, load, part))
+            self._write_files(replacement.rows if replacement else rows, folder, layout)
+            written = self._written(folder, spark_schema(columns_json))
+            copied_rows = (
+                replacement.copied(self.placement.hidden.child(folder.name), written) if replacement else 0
+            )
+            files = tuple(_listed(file, folder, index) for index, file in enumerate(written))
         except Exception:
             self.placement.drop(folder.name)
             raise
@@ -246,27 +253,7 @@ class Commit:
         )
         return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
-    def _write_files(
-        self,
-        rows: DataFrame,
-        load: Load,
-        begun: Snapshot | None,
-        part: Sequence[ListedFile],
-        folder: StagedFolder,
-        layout: Sequence[str],
-    ) -> int:
-        """Write Parquet files, with the rows that stay of files that go in part; return how many these are.
-
-        Raises:
-            RowsRefused: rows are not among those that the load replaces.
-        """
-        outside: Callable[[], int] = int
-        copied: Callable[[], int] = int
-        if isinstance(load, Replace) and begun is not None:
-            rows, outside = counting(rows, is_outside(load))
-            if part:
-                kept, copied = self._kept_rows(rows, load, part)
-                rows = rows.unionByName(kept)
+    def _write_files(self, rows: DataFrame, folder: StagedFolder, layout: Sequence[str]) -> None:
         staged = self.placement.hidden.child(folder.name)
         try:
             write_files(rows, staged, layout)
@@ -275,21 +262,16 @@ class Commit:
                 raise
             # Nobody sees a staged file before the list is put, so that Spark's own committer is as good, if slower.
             write_files(rows, staged, layout, copies=True)
-        if count := outside():
-            raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
-        return copied()
 
-    def _kept_rows(
-        self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]
-    ) -> tuple[DataFrame, Callable[[], int]]:
-        from pyspark.sql import functions as F
+    def _kept_rows(self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]) -> DataFrame | None:
+        """The rows that stay of files that go in part; none if no file does."""
+        if not part:
+            return None
+        return read_files(rows, self._place, [file.path for file in part]).where(is_outside(load))
 
-        there = read_files(rows, self._place, [file.path for file in part], rows.schema)
-        return counting(there.where(is_outside(load)), F.lit(True))
-
-    def _files(self, folder: StagedFolder, schema: StructType) -> tuple[ListedFile, ...]:
+    def _written(self, folder: StagedFolder, schema: StructType) -> list[DataFile]:
         try:
-            files = written_files(self.placement.hidden, folder.name, schema)
+            return written_files(self.placement.hidden, folder.name, schema)
         except ValueError as error:
             raise RowsRefused(
                 f"table {self._place}: a column of partition_by has a value that no folder can be named by: {error}"
@@ -298,7 +280,6 @@ class Commit:
             raise TargetError(
                 f"table {self._place}: what was written cannot be read: {error.message}"
             ) from error
-        return tuple(_listed(file, folder, index) for index, file in enumerate(files))
 
     def _removals(
         self, table: Snapshot | None, load: Load
@@ -369,19 +350,6 @@ class Commit:
                 f"table {self._place}: another dataflow has changed its columns meanwhile. Nothing is lost: run again"
             )
         return begun.table
-
-
-def read_files(rows: DataFrame, base: Place, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """Return the rows of files below a folder, whose folders of partitions count from it.
-
-    Args:
-        rows: of the session.
-        base: the folder.
-        paths: of the files.
-        schema: of the table.
-    """
-    reader = rows.sparkSession.read.schema(schema).option("basePath", base.spark_url)
-    return reader.option("__globPaths__", "false").parquet(*(base.child(path).spark_url for path in paths))
 
 
 def _removals(table: Snapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:

@@ -15,8 +15,11 @@ _PATIENCE = 20.0
 
 
 def observed(observation: Observation) -> dict[str, Any]:
-    """Return the answer of an observation once its write is over; nothing if it does not come: no row depends on it."""
-    # Whatever fails here, the rows are committed, and the caller knows what to do without the answer.
+    """Return the answer of an observation once its write is over; nothing if it does not come.
+
+    A Connect server waits for it for a tenth of a second only (Spark 4.1), so on a busy one it may be missing, and each caller has another way.
+    """
+    # Whatever fails here, the rows are written, and the caller knows what to do without the answer.
     with suppress(Exception):
         return dict(in_background(lambda: observation.get, "observation").result(_PATIENCE) or {})
     return {}
