@@ -251,7 +251,7 @@ def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Su
     assert (subject.commit(2).rows, subject.commit(2).removed) == (1, 2)
 
 
-def test_a_replace_is_the_same_where_spark_does_not_tell_what_it_wrote(
+def test_a_replace_is_the_same_where_spark_does_not_tell_its_counts(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replacement, "observed", lambda observation: {})  # as on a busy Connect server

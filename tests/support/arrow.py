@@ -18,7 +18,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,13 +31,15 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from partitions.errors import StrandlineError
+from partitions.errors import RowsRefused, StrandlineError
 from partitions.load import Replace
 from partitions.predicate import Among, matches
 from resources.places import Place
+from resources.tables.data_files import DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit, Removals
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.replacement import OUTSIDE
 from resources.tables.table import Tag
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_source_file", pa.string())])
@@ -471,14 +473,30 @@ class HeardCommit(OwnCommit):
 
 
 class _ArrowCommit(HeardCommit):
-    def _counting_outside(self, rows: Any, load: Replace) -> tuple[Any, Callable[[], int]]:
-        return rows, lambda: sum(not matches(load.where, row) for row in rows.table.to_pylist())
-
-    def _kept_rows(self, rows: Any, load: Replace, removals: Removals) -> tuple[Any, Callable[[], int]]:
+    def _replacement(self, rows: Any, load: Replace, removals: Removals) -> Any:
         files = [_local(self) / unquote(action["path"]) for action in removals.part]
         there = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
         kept = [row for row in there if not matches(load.where, row)]
-        return Rows(pa.Table.from_pylist(kept, schema=rows.table.schema)), lambda: len(kept)
+        outside = sum(not matches(load.where, row) for row in rows.table.to_pylist())
+        return _ArrowReplacement(
+            rows.unionByName(Rows(pa.Table.from_pylist(kept, schema=rows.table.schema))), len(kept), outside
+        )
+
+
+@dataclass(frozen=True)
+class _ArrowReplacement:
+    """As :class:`resources.tables.replacement.Replacement`."""
+
+    rows: Rows
+    kept: int
+    outside: int
+
+    def copied(self, folder: Place, files: Sequence[DataFile]) -> int:
+        if self.outside:
+            raise RowsRefused(
+                f"{self.outside} rows are not among those that the slice replaces", code=OUTSIDE
+            )
+        return self.kept
 
 
 class ArrowTable(DeltaLakeTable):

@@ -224,7 +224,7 @@ class OwnCommit:
         try:
             replacement = None
             if isinstance(load, Replace) and not first:
-                replacement = Replacement(rows, load, self._kept_rows(rows, load, removals))
+                replacement = self._replacement(rows, load, removals)
             write_files(replacement.rows if replacement else rows, place.child(staged), layout)
             files = written_files(place, staged, schema)
             copied = replacement.copied(place.child(staged), files) if replacement else 0
@@ -272,14 +272,14 @@ class OwnCommit:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _kept_rows(self, rows: DataFrame, load: Replace, removals: Removals) -> DataFrame | None:
-        """The rows that stay of files that go in part; none if no file does."""
-        if not removals.part:
-            return None
-        # Not through Delta: a file is read as it is, without the state of the whole table.
-        paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
-        reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
-        return reader.parquet(*paths).where(is_outside(load))
+    def _replacement(self, rows: DataFrame, load: Replace, removals: Removals) -> Replacement:
+        kept = None
+        if removals.part:
+            # Not through Delta: a file is read as it is, without the state of the whole table.
+            paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
+            reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
+            kept = reader.parquet(*paths).where(is_outside(load))
+        return Replacement(rows, load, kept)
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
