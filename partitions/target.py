@@ -12,7 +12,8 @@ from partitions.model import Model
 from partitions.refusal import Refusal
 from partitions.sources.table import TableName
 
-ORIGIN_COLUMNS = ("_source_file", "_ingested_at", "_run_id")
+RUN_COLUMNS = ("_ingested_at", "_run_id")
+ORIGIN_COLUMNS = ("_source_file", *RUN_COLUMNS)
 """Which file or run a row came from; they tell nothing of the row itself."""
 
 DATAFLOW_COLUMN = "_dataflow"
@@ -99,6 +100,17 @@ class Target(Model):
             **({DATAFLOW_COLUMN: "shared: true"} if self.shared else {}),
             **({COMMIT_COLUMN: "format: iceberg"} if self.format == "iceberg" else {}),
         }
+
+    def reserved_of_runs(self, *, reads_tables: bool) -> dict[str, str]:
+        """The names of columns that tell which run a row is from, each with the key that adds it.
+
+        Rows may not have them, but for those of a table of the lake: there they tell of the run before, and this one's take their place.
+
+        Args:
+            reads_tables: whether rows come from a table of the lake.
+        """
+        is_refused = self.origin_columns and not reads_tables
+        return dict.fromkeys(RUN_COLUMNS, "origin_columns: true") if is_refused else {}
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield keys that the load has no use for, or needs."""

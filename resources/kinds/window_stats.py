@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from partitions.target import RUN_COLUMNS
 from partitions.window.work_unit import WorkUnit
 from resources.observation import observed
 from resources.spark import observed_rows
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 MOST = 32
 """Work units of a slice that is observed: each costs two conditions a row."""
-
-_OF_THE_RUN = ("_ingested_at", "_run_id")
 
 
 class UnitStats(NamedTuple):
@@ -55,7 +54,7 @@ def observe(
 
     observation = Observation()
     values = [
-        F.col(quoted(name)) for name, kind in df.dtypes if name not in _OF_THE_RUN and "map<" not in kind
+        F.col(quoted(name)) for name, kind in df.dtypes if name not in RUN_COLUMNS and "map<" not in kind
     ]
     row = F.xxhash64(*values)
     asked: list[Column] = []

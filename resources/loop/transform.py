@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
-from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
+from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS, RUN_COLUMNS
 from resources.deduplication import has_no_order
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
 from resources.spark import with_typed_columns
@@ -176,14 +176,17 @@ def _as_data(value: Column, names: Sequence[str]) -> Column:
 
 
 def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
-    reserved = dataflow.target.reserved
+    target = dataflow.target
+    reads_tables = any(each.lake_table for each in dataflow.source.parts.values())
+    reserved = target.reserved | target.reserved_of_runs(reads_tables=reads_tables)
     taken = next((name for name in df.columns if name.lower() in reserved), None)
     if taken is not None:
         why = reserved[taken.lower()]
         added = ", ".join(name for name, key in reserved.items() if key == why)
+        instead = "; or keep it, by origin_columns: false" if taken.lower() in RUN_COLUMNS else ""
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found {taken!r}."
-            " Name the column otherwise, in sql or at the source",
+            f" Name the column otherwise, in sql or at the source{instead}",
             code="query",
         )
 

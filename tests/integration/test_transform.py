@@ -62,3 +62,19 @@ def test_a_query_over_a_table_that_is_no_input_names_the_inputs(make_feed: MakeF
     assert error.message.endswith(
         "Check sql; a query knows input, and `inputs` names more tables of the lake"
     )
+
+
+def test_a_column_of_the_user_s_is_never_replaced_by_the_run_s_own(make_feed: MakeFeed) -> None:
+    sql = "SELECT id, CURRENT_TIMESTAMP() AS _Ingested_At FROM input"
+    feed = make_feed(sql=sql)
+    feed.put("1.ndjson", 1)
+    error = feed.run().error
+    assert error is not None
+    expected = "origin_columns: true: expected rows without _ingested_at, _run_id, which it adds, found '_Ingested_At'"
+    assert (error.code, expected in error.message) == ("query", True), error.message
+    assert "origin_columns: false" in error.message
+    assert (feed.entries, feed.open_intent) == ([], None)
+    kept = make_feed(sql=sql, target={"origin_columns": False})
+    kept.put("1.ndjson", 1)
+    assert kept.run().error is None
+    assert kept.ids == [1]
