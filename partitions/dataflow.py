@@ -189,6 +189,11 @@ class Dataflow(Model):
         return self.kind != "stream"
 
     @property
+    def keeps_table_in_reset(self) -> bool:
+        """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
+        return self.kind != "stream" or self.target.load != "append"
+
+    @property
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or self.asset

@@ -39,7 +39,7 @@ from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDef
 from platform_assets.metadata import chunks_metadata, table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
-from platform_assets.schema_views import Columns, entry_columns
+from platform_assets.schema_views import Columns, table_columns
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
@@ -186,13 +186,13 @@ def _tables(
     by_name = {flow.name: flow for flow in flows}
 
     def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
-        flow, newest = by_name[outcome.dataflow], outcome.newest
+        flow = by_name[outcome.dataflow]
         columns: Columns = []
         size: int | None = None
         # The rows are there; what cannot be read of the table now fails no run.
-        if outcome.committed and newest:
+        if outcome.committed:
             with suppress(StrandlineError):
-                columns = entry_columns(platform, flow, newest)
+                columns = table_columns(platform, flow)
             with suppress(StrandlineError):
                 size = platform.table(flow).count_bytes()
         return table_metadata(flow, outcome, place, columns, size)

@@ -13,8 +13,9 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.path.quarantine import Quarantine
+from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.profile import CountsRowsAside, KindProfile, PlanRow
 from platform_assets.words import in_words, stored_in_words
 from resources.loop.outcome import Outcome
 from resources.places import Place
@@ -22,12 +23,13 @@ from resources.watermarks.entry import Entry
 
 _SHOWN = 100
 
-_ORIGIN = {
-    "_source_file": ("string", "The file that the row is of, or what else it comes from."),
-    "_ingested_at": ("timestamp", "When the run began that loaded the row."),
-    "_run_id": ("string", "The run that loaded the row."),
+_ADDED = {
+    "_source_file": "The file that the row is of, or what else it comes from.",
+    "_ingested_at": "When the run began that loaded the row.",
+    "_run_id": "The run that loaded the row.",
+    EPOCH: "The number of the epoch that emitted the row.",
 }
-"""The columns that loading adds: their types, and what they say."""
+"""What the columns say that loading adds."""
 
 _MOST_ROWS = 2**31
 """Dagster shows no larger count of rows."""
@@ -46,7 +48,7 @@ def table_metadata(
         dataflow: the definition.
         outcome: of the run.
         place: of the table.
-        columns: with name and type, as they are pinned; none if they are not asked for.
+        columns: of the table, with name and type; none if they are not asked for.
         size: bytes of the table's data files; None if unknown.
     """
     profile = profile_of(dataflow)
@@ -91,9 +93,11 @@ def _of_the_table(
     if size is not None:
         shown["dagster/size_bytes"] = size
     if columns:
-        described = [TableColumn(column["name"], column["type"]) for column in columns]
-        if dataflow.target.origin_columns:
-            described += [TableColumn(name, *column) for name, column in _ORIGIN.items()]
+        described = [
+            TableColumn(name, column["type"], _ADDED.get(name))
+            for column in columns
+            if (name := column["name"])
+        ]
         shown["dagster/column_schema"] = TableSchema(described)
     return shown
 
@@ -159,9 +163,21 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
         "appended": entry.time,
         "total_rows": entry.total_rows,
         "total_files": entry.total_files,
-        "in_quarantine": len(quarantine.held),
+        **_rows_aside_or_files(entry, quarantine),
         **({"quarantine": _quarantine_table(quarantine)} if quarantine.held else {}),
     }
+
+
+def _rows_aside_or_files(entry: Entry, quarantine: Quarantine) -> dict[str, int]:
+    """Return how many files are in quarantine; of a stream, which has none there, how many rows were late and quarantined since the start, if any."""
+    profile = PROFILES[entry.kind]
+    if not isinstance(profile, CountsRowsAside):
+        return {"in_quarantine": len(quarantine.held)}
+    with suppress(StrandlineError):
+        late, quarantined = profile.rows_aside(entry)
+        found = {"late_rows": late, "quarantined_rows": quarantined}
+        return {name: rows for name, rows in found.items() if rows}
+    return {}
 
 
 def _document_of(entry: Entry) -> dict[str, Any]:

@@ -105,11 +105,10 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def entry_columns(platform: Platform, dataflow: Dataflow, entry: Entry) -> Columns:
-    """Return the columns that an entry has pinned; none if it has pinned none."""
-    if not entry.pinned:
-        return []
-    return _columns(PinnedSchema.of(platform.log.get_schema(entry.pinned)), dataflow)
+def table_columns(platform: Platform, dataflow: Dataflow) -> Columns:
+    """Return the columns that the table has; none without a table. Starts no Spark."""
+    table = _of_table(platform, dataflow)
+    return table["columns"] if table else []
 
 
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:

@@ -35,7 +35,6 @@ class Segment:
     Attributes:
         name: of the segment: the number of the epoch that wrote it.
         rows: that are buffered still: those at or above the global watermark.
-        bytes: of its files.
         lowest: no event time of these rows is below it.
         highest: event time of these rows; the segment goes when the global watermark is above it.
         written: rows that the epoch wrote; 0: not known, of one that an older version wrote.
@@ -43,10 +42,14 @@ class Segment:
 
     name: str
     rows: int
-    bytes: int
     lowest: EventTime
     highest: EventTime
     written: int = 0
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Segment:
+        """Read the stored form; that of older versions has ``bytes``, too, which were always 0."""
+        return cls(**{name: value for name, value in stored.items() if name != "bytes"})
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class StreamState:
             return cls()
         try:
             splits = {name: Split(**split) for name, split in watermark["splits"].items()}
-            segments = tuple(Segment(**segment) for segment in watermark["segments"])
+            segments = tuple(Segment.of(segment) for segment in watermark["segments"])
             rest = {name: value for name, value in watermark.items() if name not in _PARTS}
             rest["emptied"] = tuple(rest.get("emptied", ()))
             rest["carry"] = Carry(**rest["carry"]) if rest.get("carry") else None
@@ -164,7 +167,7 @@ class StreamState:
         counts = (
             [split.idle for split in self.splits.values()]
             + [self.epoch, self.late, self.quarantined]
-            + [count for segment in self.segments for count in (segment.rows, segment.bytes, segment.written)]
+            + [count for segment in self.segments for count in (segment.rows, segment.written)]
             + (list(asdict(self.carry).values()) if self.carry else [])
         )
         return (

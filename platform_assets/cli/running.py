@@ -284,7 +284,9 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         fg=color,
     )
     before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
-    click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
+    click.echo(
+        f"  watermark {before} -> {after}" if before != after else f"  watermark stays as it is: {after}"
+    )
     for warning in outcome.news:
         click.secho(f"  warning: {warning}", fg="yellow", err=True)
     if outcome.error is not None:

@@ -40,7 +40,8 @@ def command() -> None:
 def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
     (flow,) = context.dataflows([name])
-    entry = build_platform(context.project).log.newest(name)
+    platform = build_platform(context.project)
+    entry = platform.log.newest(name)
     public = entry.as_json(short=True) if entry else None
     profile = profile_of(flow)
     is_its_own = (
@@ -49,7 +50,7 @@ def show(context: Context, name: str, full: bool) -> None:
     document = {
         "dataflow": flow.name,
         "number": entry.number if entry else 0,
-        "watermark": profile.state_document(flow, entry, full=full)
+        "watermark": profile.state_document(platform, flow, entry, full=full)
         if entry and is_its_own and isinstance(profile, HasOwnState)
         else public and public["watermark"],
         "entry": public,

@@ -167,7 +167,9 @@ class CountsRowsAside(Protocol):
 class HasOwnState(Protocol):
     """A kind whose state is shown in another form than it is stored."""
 
-    def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
+    def state_document(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
+    ) -> Mapping[str, Any]:
         """Return the state in the public JSON form: docs/cli.md; ``full``: with all of its parts, however many."""
         ...
 

@@ -83,10 +83,10 @@ def preview(
 def _moved(before: str, after: str, in_words: Callable[[str], str]) -> str:
     """Return where the watermark goes; as it is stored if words do not tell the two apart."""
     if before == after:
-        return f"the watermark stays at {in_words(after)}"
+        return f"the watermark stays as it is: {in_words(after)}"
     said = (in_words(before), in_words(after))
     begin, end = said if said[0] != said[1] else (before, after)
-    return f"the watermark goes from {begin} to {end}"
+    return f"the watermark now: {begin}; after this decision: {end}"
 
 
 def _ended(intent: Intent, last: Entry | None) -> str:
@@ -111,7 +111,8 @@ def _again(
     if not count:
         return []
     verb = "ingested" if part == "file" else "loaded"
-    times_loaded = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
+    parts = "batches" if part == "batch" else f"{part}s"
+    times_loaded = f"{count:,} of these {parts} {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
         return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]

@@ -56,6 +56,8 @@ class SparkStreamRules:
         """Refuse."""
         self._refuse("rewind")
 
-    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:  # noqa: ARG002 - as above
-        """None are known."""
-        return 0, "batch"
+    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
+        """All batches that the table has, if the next run reads from the start."""
+        loaded = StreamState.of(last.state() if last else None)
+        anew = any(not slice_.after.position for slice_ in slices)
+        return (loaded.epoch if loaded.position and anew else 0), "batch"

@@ -270,7 +270,7 @@ def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
     if row is None or not row["stays"]:
         return ()
     lowest, highest = (event_time(row[which], timed=epoch.timed) for which in ("lowest", "highest"))
-    return (Segment(str(epoch.number), row["stays"], 0, lowest, highest, row["stays"]),)
+    return (Segment(str(epoch.number), row["stays"], lowest, highest, row["stays"]),)
 
 
 def _live(

@@ -44,7 +44,12 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
         else f" (fingerprint {entry.fingerprint}, now {dataflow.fingerprint})"
     )
     name = dataflow.name
-    resets = "`state reset`, which reads everything again into the table as it is, or `state reset --replace`, which empties it first"
+    keeps = (
+        "`state reset`, which reads everything again into the table as it is, or "
+        if dataflow.keeps_table_in_reset
+        else ""
+    )
+    resets = f"{keeps}`state reset --replace`, which empties {'it' if keeps else 'the table'} first"
     accept = _can_be_taken_over(dataflow, changed)
     way_on = (
         f"Run `state accept` if the watermark is still valid; else {resets}"
@@ -56,7 +61,7 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
         code="definition_changed",
         choices=(
             *((f"strandline state accept {name} --reason TEXT",) if accept else ()),
-            f"strandline state reset {name} --reason TEXT",
+            *((f"strandline state reset {name} --reason TEXT",) if keeps else ()),
             f"strandline state reset {name} --replace --reason TEXT",
         ),
     )

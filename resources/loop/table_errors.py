@@ -21,6 +21,7 @@ class TableErrors:
         self._adopt = f"strandline state adopt {name} --reason TEXT"
         self._reset = f"strandline state reset {name} --reason TEXT"
         self._empty = f"strandline state reset {name} --replace --reason TEXT"
+        self._keeps = (self._reset,) if dataflow.keeps_table_in_reset else ()
         self._import = f"strandline state import {name} FILE --reason TEXT"
 
     def lost(self, head: TableHead) -> NeedsDecision:
@@ -30,9 +31,8 @@ class TableErrors:
             "state_lost",
             f"table {self._table} has data (version {head.version}), but the watermark log {said}: the state was lost,"
             " or the table belongs to something else. Loading from the start would double its rows. Run `state adopt` to take the"
-            " state that the table tells, `state import` to take an export, `state reset --replace` to empty the table, or `state reset` to load"
-            " everything into it; or use another target.table",
-            (self._adopt, self._import, self._empty, self._reset),
+            f" state that the table tells, `state import` to take an export, {self._or_load_into('to empty the table')}; or use another target.table",
+            (self._adopt, self._import, self._empty, *self._keeps),
         )
 
     def missing(self) -> NeedsDecision:
@@ -53,7 +53,7 @@ class TableErrors:
             "table_replaced",
             f"{self._says()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
             " Put the table back; or run `state adopt` to take the state that this one tells, or `state reset --replace` to reload it",
-            (self._adopt, self._empty, self._reset),
+            (self._adopt, self._empty, *self._keeps),
         )
 
     def unseen(self, head: TableHead) -> NeedsDecision:
@@ -62,8 +62,8 @@ class TableErrors:
         return self._stop(
             "table_replaced",
             f"table {self._table} has data (version {head.version}), and is not what {made} was made with: it came since. Loading everything into"
-            " it could double rows. Run `state adopt` to take the state that it tells, `state reset --replace` to empty it, or `state reset` to load everything into it",
-            (self._adopt, self._empty, self._reset),
+            f" it could double rows. Run `state adopt` to take the state that it tells, {self._or_load_into('to empty it')}",
+            (self._adopt, self._empty, *self._keeps),
         )
 
     def undone(self, head: TableHead) -> NeedsDecision:
@@ -126,6 +126,12 @@ class TableErrors:
             " Remove the property",
             (f"ALTER TABLE {self._table} UNSET TBLPROPERTIES ('{head.tags_expire}')",),
         )
+
+    def _or_load_into(self, why: str) -> str:
+        """The end of a list of ways on: to empty the table, or to load everything into it if that is one."""
+        if not self._keeps:
+            return f"or `state reset --replace` {why}"
+        return f"`state reset --replace` {why}, or `state reset` to load everything into it"
 
     def _says(self) -> str:
         entry = self._entry

@@ -486,7 +486,7 @@ class TestDecisionJobs:
 
     REWIND: Mapping[str, Any] = {"dataflow": NAME, "reason": "because", "to": 1, "replace": True}
     SHOWN = (
-        "the watermark goes from 2.ndjson to 1.ndjson",
+        "the watermark now: 2.ndjson; after this decision: 1.ndjson",
         "next run: 1 file above 1.ndjson, in 1 slice",
         "1 of these files was ingested before; each commit deletes the rows of its own files and inserts them again",
     )

@@ -11,7 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from dagster import AssetKey, DagsterInstance, SensorResult, TableMetadataValue, build_sensor_context
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    SensorResult,
+    TableMetadataValue,
+    TableSchemaMetadataValue,
+    build_sensor_context,
+)
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
@@ -428,6 +435,19 @@ def test_a_run_says_what_became_of_the_rows_of_each_epoch(make_stream: Any) -> N
     assert set(listed["watermark"]) == {"epoch", "global"}
 
 
+def test_state_show_tells_the_rows_and_the_bytes_of_the_buffer(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 100), (2, "b", 200), (3, "a", 110))
+    stream.feed.load()
+    files = (stream.feed.folder / "lake" / "silver" / "readings__buffer").rglob("[!.]*.parquet")
+    assert stream.feed.cli("state", "show", "flow").json["watermark"]["buffer"] == {
+        "rows": 2,
+        "bytes": sum(file.stat().st_size for file in files),
+        "segments": 1,
+        "min": {"__datetime__": "2026-01-01T01:50:00+00:00"},
+    }
+
+
 def test_a_partitioned_source_is_read_version_by_version(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 100), (2, "b", 100), partition_by=["device"])
@@ -498,10 +518,17 @@ def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
     assert by_asset[AssetKey(["silver", "flow__late"])]["rows"].value == 1
     drawn = by_asset[AssetKey(["watermark", "flow"])]["watermarks"].value
     assert "2 columns, one an entry, up to epoch 2" in str(drawn)
+    told = by_asset[AssetKey(["watermark", "flow"])]
+    assert "in_quarantine" not in told  # files are, and rows of this stream were not
+    assert told["late_rows"].value == 1
+    assert "quarantined_rows" not in told
     shown = by_asset[AssetKey(["silver", "flow"])]
     assert (shown["epoch"].value, shown["rows_in"].value, shown["buffered"].value) == (2, 5, 3)
     assert isinstance(shown["splits"], TableMetadataValue)
     assert [record.data["split"] for record in shown["splits"].records] == ["a", "b"]
+    columns = shown["dagster/column_schema"]
+    assert isinstance(columns, TableSchemaMetadataValue)
+    assert [column.name for column in columns.schema.columns] == list(stream.table()[0])
 
 
 def test_splits_are_removed_and_merged_by_jobs_of_dagster_as_by_the_command_line(make_stream: Any) -> None:

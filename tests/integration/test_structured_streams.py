@@ -215,10 +215,10 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     assert (
         "policy was min, is max (Spark's checkpoint keeps the policy that it was begun with)" in error.message
     )
-    assert error.choices == (
-        "strandline state reset flow --reason TEXT",
-        "strandline state reset flow --replace --reason TEXT",
-    )
+    # without --replace it would append all rows to those that are there
+    assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
+    preview = stream.cli("state", "reset", "flow", "--reason", "again").err  # nobody agrees
+    assert "2 of these batches were loaded before; load: append adds their rows a second time" in preview
     assert stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes").code == 4
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 from partitions.stream.state import Split, StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
+from resources.kinds.stream_buffer import BUFFER, CARRY
 from resources.loop.definition_guard import check_definition
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -58,7 +61,9 @@ class StreamProfile(KindProfile):
         state = StreamState.of(entry.state())
         return state.late, state.quarantined
 
-    def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
+    def state_document(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
+    ) -> Mapping[str, Any]:
         """Return splits, totals and the buffer."""
         state = StreamState.of(entry.state())
         if isinstance(dataflow.watermark, StructuredStream):
@@ -78,6 +83,7 @@ class StreamProfile(KindProfile):
             "totals": {"splits": len(splits), "idle": asleep, "waiting": len(awaited)},
             "buffer": {
                 "rows": state.buffered,
+                "bytes": _buffer_bytes(platform, dataflow),
                 "segments": len(state.segments),
                 **encode({"min": lowest}),
             },
@@ -195,6 +201,15 @@ class StreamProfile(KindProfile):
         covered = document["covered"]
         up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
         click.secho(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+
+
+def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:
+    """Return the bytes of the buffer's files, also of those that the next epoch deletes; None if the table does not tell."""
+    tables = [table for name, table in platform.side_tables(dataflow).items() if name in (BUFFER, CARRY)]
+    with suppress(StrandlineError):
+        sizes = [table.count_bytes() for table in tables]
+        return None if None in sizes else sum(filter(None, sizes))
+    return None
 
 
 def _of_batches(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -96,14 +96,14 @@ def test_windows_are_open_from_the_lowest_row_below_the_global_watermark_that_wa
     def at(minute: int) -> datetime:
         return datetime(2026, 1, 1, 0, minute, tzinfo=UTC)
 
-    segments = (Segment("1", 2, 10, at(3), at(9)), Segment("2", 1, 10, at(7), at(7)))
+    segments = (Segment("1", 2, at(3), at(9)), Segment("2", 1, at(7), at(7)))
     assert StreamState(segments=segments, drained=at(5)).open_from == at(3)
     assert StreamState(segments=segments, drained=at(3)).open_from is None
     assert StreamState(segments=segments).open_from is None
 
 
 def test_rows_of_an_over_window_that_wait_count_as_buffered() -> None:
-    segments = (Segment("1", 2, 10, 3, 9),)
+    segments = (Segment("1", 2, 3, 9),)
     assert StreamState(segments=segments, carry=Carry(4, 5, 3)).buffered == 5
 
 

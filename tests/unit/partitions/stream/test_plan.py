@@ -138,7 +138,7 @@ def test_epochs_cover_all_versions_with_files_once_and_in_order(
 
 
 def test_while_rows_wait_the_slowest_split_that_is_awake_is_a_skip() -> None:
-    buffer = (Segment("6", 4, 1, 30, 50),)
+    buffer = (Segment("6", 4, 30, 50),)
     splits = {"a": Split(30), "b": Split(40), "c": Split(10, idle=9)}
     (idle, slowest) = planned([], StreamState(splits, 30, buffer)).skips
     assert (idle.what, slowest.what) == ("split c", "split a")

@@ -178,7 +178,7 @@ def _value(call: Call, part: list[Row], at: int) -> Any:
 def test_a_segment_is_read_while_it_has_rows_below_and_goes_when_it_has_no_others(
     spans: list[tuple[int, int]], value: int | None
 ) -> None:
-    segments = [Segment(f"s{i}", 1, 1, low, low + more) for i, (low, more) in enumerate(spans)]
+    segments = [Segment(f"s{i}", 1, low, low + more) for i, (low, more) in enumerate(spans)]
     done = drained(segments, value)
     below = [] if value is None else [s for s in segments if s.lowest < value]
     assert list(done.read) == below
@@ -202,7 +202,7 @@ def test_segments_carried_by_reference_hold_the_rows_of_the_buffer(drawn: list[A
         floor = value
         live = {name: (len(above[name]), min(above[name])) for name in read if above[name]}
         fresh = above[f"s{number}"]
-        written = [Segment(f"s{number}", len(fresh), 1, min(fresh), max(fresh))] if fresh else []
+        written = [Segment(f"s{number}", len(fresh), min(fresh), max(fresh))] if fresh else []
         segments = carried(segments, value, live, written)
         files = {segment.name: was[segment.name] for segment in segments}
         assert sum(segment.rows for segment in segments) == len(buffer.rows)
