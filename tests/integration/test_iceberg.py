@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -468,6 +469,28 @@ def test_a_load_that_was_begun_before_a_rollback_lands_on_what_readers_see_then(
             gate.open()
         writer.result()
     assert (lake.rows, lake.branches) == ([(1, "a"), (3, "c")], ["main"])
+
+
+def test_a_rollback_in_the_moment_before_a_load_is_shown_is_not_undone_by_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.load(1, (1, "a"))
+    first = lake.recorded(1)
+    lake.load(2, (2, "b"))
+    put, acts = FolderCatalog._put_next, ["rollback"]
+
+    def put_after_rollback(catalog: FolderCatalog, before: Metadata, raw: Mapping[str, Any]) -> bool:
+        if acts and raw["current-snapshot-id"] != before.raw["current-snapshot-id"]:
+            acts.pop()
+            lake.call("rollback_to_snapshot", snapshot_id=str(first.version).partition("-")[2])
+        return put(catalog, before, raw)
+
+    monkeypatch.setattr(FolderCatalog, "_put_next", put_after_rollback)
+    lake.load(3, (3, "c"), load=LOADS["upsert"])
+    assert (acts, lake.rows, lake.branches) == ([], [(1, "a"), (3, "c")], ["main"])
+    folder = lake.folder / "metadata"
+    newest = max(int(path.name[1:].partition(".")[0]) for path in folder.glob("v*.metadata.json"))
+    assert (folder / "version-hint.text").read_text() == str(newest)
 
 
 @pytest.mark.full

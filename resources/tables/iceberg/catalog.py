@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -49,7 +50,8 @@ class Catalog(Protocol):
     def change_refs(self, change: RefChange) -> bool:
         """Change branches and tags; return whether the table has them like that.
 
-        It has not if it lacks a snapshot, or other writers were faster in every attempt. Another writer's commit may undo it.
+        It has not if it lacks a snapshot, if readers see another one than they must, or other writers were faster in every attempt. Another
+        writer's commit may undo it.
 
         Raises:
             TargetError: it cannot be changed.
@@ -197,7 +199,18 @@ class FolderCatalog(NamesInSql):
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
+        self._put_hint(before.version + 1)
         return True
+
+    def _put_hint(self, version: int) -> None:
+        """Say which version is the newest, for engines that look nowhere else. Iceberg's own looks for later ones, too."""
+        draft = f"{self._folder}/{uuid4()}-version-hint.text"
+        with suppress(OSError):
+            with open(draft, "x") as file:  # noqa: PTH123 - as above
+                file.write(str(version))
+            with suppress(FileNotFoundError):  # Hadoop's checksum of the one before
+                os.unlink(f"{self._folder}/.version-hint.text.crc")  # noqa: PTH108
+            os.replace(draft, f"{self._folder}/version-hint.text")  # noqa: PTH105
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         return TargetError(

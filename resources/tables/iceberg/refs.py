@@ -1,4 +1,4 @@
-"""What becomes of the branches and tags of an Iceberg table in one version of its metadata, which changes no row and needs no Spark."""
+"""What becomes of the branches and tags of an Iceberg table in one version of its metadata, which writes no row and needs no Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.metadata import MAIN, Metadata
 
 TRIES = 20
 """Versions of the metadata that other writers may put first, one after another, before a change is left undone."""
@@ -21,11 +21,13 @@ class RefChange:
         tags: the snapshot of each that is made or moved.
         branches: likewise.
         dropped: names of those that go.
+        seen: the snapshot that readers must see until then; None: any.
     """
 
     tags: Mapping[str, int] = field(default_factory=dict)
     branches: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    seen: int | None = None
 
     def is_done(self, metadata: Metadata) -> bool:
         """Return whether the table is already like that."""
@@ -36,8 +38,11 @@ class RefChange:
         )
 
     def is_possible(self, metadata: Metadata) -> bool:
-        """Return whether the table still has the snapshots."""
-        return {*self.tags.values(), *self.branches.values()} <= metadata.snapshots.keys()
+        """Return whether the table still has the snapshots, and readers see the one that they must."""
+        has_all = {*self.tags.values(), *self.branches.values()} <= metadata.snapshots.keys()
+        return has_all and (
+            self.seen is None or (metadata.current is not None and metadata.current.id == self.seen)
+        )
 
     def applied(self, metadata: Metadata) -> dict[str, Any]:
         """Return the next version of the metadata, with the change. The next commit deletes old versions, as the table says."""
@@ -45,14 +50,28 @@ class RefChange:
         kept = {name: ref for name, ref in metadata.refs.items() if name not in self.dropped}
         made = [("tag", *item) for item in self.tags.items()]
         made += [("branch", *item) for item in self.branches.items()]
-        new = {name: {"snapshot-id": snapshot, "type": kind} for kind, name, snapshot in made}
+        # What else a branch says, as how long its snapshots are kept, stays.
+        new = {
+            name: {**kept.get(name, {}), "snapshot-id": snapshot, "type": kind}
+            for kind, name, snapshot in made
+        }
         before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": metadata.location}
+        now = max(int(time.time() * 1000), raw["last-updated-ms"])
         return {
             **raw,
+            **self._seen_from(now, raw),
             "refs": {**kept, **new},
-            "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
+            "last-updated-ms": now,
             "metadata-log": [*(raw.get("metadata-log") or []), before],
         }
+
+    def _seen_from(self, now: int, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """What a table says beside its branches of the snapshot that readers see, if they get another one."""
+        main = self.branches.get(MAIN, raw.get("current-snapshot-id"))
+        if main == raw.get("current-snapshot-id"):
+            return {}
+        seen = [*(raw.get("snapshot-log") or []), {"timestamp-ms": now, "snapshot-id": main}]
+        return {"current-snapshot-id": main, "snapshot-log": seen}
 
 
 def put_refs(
@@ -69,8 +88,12 @@ def put_refs(
     """
     for _ in range(TRIES):
         before = newest()
-        if before is None or not change.is_possible(before):
+        if before is None:
             return False
-        if change.is_done(before) or put_next(before, change.applied(before)):
+        if change.is_done(before):
+            return True
+        if not change.is_possible(before):
+            return False
+        if put_next(before, change.applied(before)):
             return True
     return False

@@ -47,15 +47,25 @@ class RestCatalog(NamesInSql):
 
         for _ in range(TRIES):
             table = self._loaded()
-            if table is None or not change.is_possible(before := self._metadata(table)):
+            if table is None:
                 return False
+            before = self._metadata(table)
             if change.is_done(before):
                 return True
+            if not change.is_possible(before):
+                return False
             changing = table.manage_snapshots()
             for name, snapshot in change.tags.items():
                 changing.create_tag(snapshot, name)
             for name, snapshot in change.branches.items():
-                changing.create_branch(snapshot, name)
+                kept = table.metadata.refs.get(name)
+                changing.create_branch(
+                    snapshot,
+                    name,
+                    kept.max_ref_age_ms if kept else None,
+                    kept.max_snapshot_age_ms if kept else None,
+                    kept.min_snapshots_to_keep if kept else None,
+                )
             for name in sorted(set(change.dropped) & before.refs.keys()):
                 changing.remove_branch(name)
             try:

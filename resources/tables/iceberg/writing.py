@@ -74,8 +74,6 @@ _NUMBERED = {"format-version": "2"}
 _CONFLICTS = (
     "ValidationException",
     "CommitFailedException",
-    "Cannot fast-forward",
-    "not an ancestor",
     "Found conflicting files",
     "Cannot determine history",
     "stale table metadata",
@@ -316,12 +314,15 @@ class Commits:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
                 tip = self._tip_after(tip, branch)
-            self._check_seen(snapshot.id)
-            arguments = ", ".join(map(literal, (self.catalog.short_name, MAIN, branch)))
-            session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})")
-        finally:
+            shown = RefChange(branches={MAIN: tip}, dropped=(branch,), seen=snapshot.id)
+            if not self.catalog.change_refs(shown):
+                raise _OthersFirst(
+                    f"readers see another snapshot than {snapshot.id}, where the branch begins"
+                )
+        except BaseException:
             with suppress(Exception):  # the next commit drops it
                 self.catalog.change_refs(RefChange(dropped=(branch,)))
+            raise
 
     def _tip_after(self, tip: int, branch: str) -> int:
         """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
@@ -338,17 +339,6 @@ class Commits:
         if now is None or tip not in (now.id, now.parent):
             raise _BranchLost(f"branch {branch} was dropped while it was written to")
         return now.id
-
-    def _check_seen(self, base: int) -> None:
-        """Raise if readers see another snapshot by now. Iceberg looks only whether theirs is one before the branch's: also one that they were rolled back to.
-
-        Raises:
-            _OthersFirst: they do.
-        """
-        metadata = self.catalog.newest()
-        seen = metadata.current.id if metadata and metadata.current else None
-        if seen != base:
-            raise _OthersFirst(f"readers see snapshot {seen}, and the branch begins at {base}")
 
     def _left_branches(self, metadata: Metadata) -> tuple[str, ...]:
         """What runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""

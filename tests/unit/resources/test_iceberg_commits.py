@@ -111,6 +111,22 @@ def test_a_branch_is_made_and_one_dropped_in_one_version_if_the_table_has_the_sn
     assert not RefChange({}, {"new": snapshot + 1}).is_possible(left)
 
 
+def test_readers_are_shown_another_snapshot_only_if_they_see_the_one_that_it_follows() -> None:
+    found = _metadata(_snapshot(1, None, 1), _snapshot(2, 1, 2))
+    first, second = found.snapshots
+    main = {"snapshot-id": first, "type": "branch", "max-snapshot-age-ms": 7}
+    refs = {"main": main, "own": {"snapshot-id": second, "type": "branch"}}
+    before = Metadata({**found.raw, "refs": refs, "current-snapshot-id": first}, "v1.metadata.json")
+    change = RefChange(branches={"main": second}, dropped=("own",), seen=first)
+    assert change.is_possible(before)
+    after = change.applied(before)
+    assert after["refs"] == {"main": {**main, "snapshot-id": second}}
+    assert (after["current-snapshot-id"], after["snapshot-log"][-1]["snapshot-id"]) == (second, second)
+    shown = Metadata(after, "v2.metadata.json")
+    assert change.is_done(shown)
+    assert not change.is_possible(shown)
+
+
 def test_versions_are_ordered_by_their_number() -> None:
     assert [sequence_of(version) for version in ("9-5", "10-1", "0-a-b")] == [9, 10, 0]
 
