@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from partitions.column.words import text_in_words
@@ -24,7 +25,7 @@ from resources.decisions.draft import (
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
-from resources.decisions.rules import KnowsFiles
+from resources.decisions.rules import KnowsFiles, NeverGoesBack
 from resources.decisions.taken_over import taken_over
 from resources.loop.definition_guard import check_definition, check_form, other_place
 from resources.loop.entries import moved
@@ -75,7 +76,13 @@ def accept(reason: str) -> DraftBuilder:
         last = require_entry(dataflow, last)
         if not is_empty(last.state()):
             check_form(dataflow, last, platform.log)
-            rules_of(platform, dataflow).parse_watermark(last.watermark)
+            rules = rules_of(platform, dataflow)
+            if isinstance(
+                rules, NeverGoesBack
+            ):  # no watermark of Spark's engine can be set, and this one stays
+                rules.migrate_watermark(last.watermark, datetime.now(UTC), last)
+            else:
+                rules.parse_watermark(last.watermark)
         changes: dict[str, Any] = {}
         remarks: tuple[str, ...] = ()
         if moved(dataflow, last):

@@ -26,7 +26,8 @@ class SparkStreamRules:
         name = self._dataflow.name
         raise ConfigurationError(
             f"dataflow {name}: expected no {asked}: what Spark's engine has read and remembers cannot be changed from outside."
-            f" To read the source again: strandline state reset {name} --replace --reason TEXT"
+            " Run `state reset --replace` to read the source again",
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )
 
     def parse_watermark(self, text: str) -> str:  # noqa: ARG002 - part of what all rules have

@@ -14,6 +14,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, answer_of
+from tests.support.steps import Killed, killed_at
 
 _SCHEMA = "ts timestamp, device string, id string"
 
@@ -258,6 +259,35 @@ def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_it
     stream.add("3.ndjson", 59)
     assert stream.run().error is None
     assert stream.counts() == [(10, 5), (15, 1), (25, 1), (40, 1)]
+
+
+def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_accept_and_loaded_once(
+    stream: Stream,
+) -> None:
+    stream.define(operators=[])
+    stream.load()
+    stream.add("2.ndjson", 40)
+    with pytest.raises(Killed):
+        stream.run(killed_at(Step.INTENT_PUT, 1))
+    stream.define(source={"options": {"multiLine": False}})
+    error = stream.run().error
+    assert error is not None
+    assert error.code == "intent_changed"
+    assert error.choices[0] == "strandline state accept flow --reason TEXT"
+    accepted = stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes")
+    assert accepted.code == 0, accepted.out
+    stream.load()
+    assert sorted(row[0] for row in stream.rows("id")) == [
+        "10",
+        "10",
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "25",
+        "40",
+    ]
 
 
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:
