@@ -29,4 +29,6 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
     if not yes:
         click.confirm("Remove it?", abort=True, err=True)
     drop(platform, flow, table, reason, context.now or datetime.now(UTC))
-    context.emit({"dataflow": name, "table": table}, lambda: click.echo(f"{name}: {table} is removed"))
+    context.emit(
+        {"dataflow": name, "table": table}, lambda: click.echo(f"{name}: the replay into {table} is removed")
+    )

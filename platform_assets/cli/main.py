@@ -49,6 +49,8 @@ ALIASES = {"status": "list"}
 
 _INTERRUPTED = 130
 
+_STOPPED = "stopped by the user. What is committed stays, and the same command goes on from there"
+
 _OWN = {"partitions", "resources", "platform_assets", "strandline"}
 """The product's packages: in a checkout, and in the one that is installed."""
 
@@ -132,6 +134,8 @@ def _failure(error: Exception) -> _Failure:
             return _Failure(error.exit_code, error.code, error.message, error.choices)
         case click.ClickException():
             return _Failure(error.exit_code, "usage", error.format_message())
+        case click.Abort(__cause__=KeyboardInterrupt()):
+            return _Failure(_INTERRUPTED, "interrupted", _STOPPED)
         case click.Abort():
             return _Failure(_INTERRUPTED, "interrupted", "stopped by the user")
         case OSError(filename=str(place), strerror=str(why)):

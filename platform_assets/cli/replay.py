@@ -132,7 +132,8 @@ def _print_all(context: Context, documents: Sequence[dict[str, Any]], asked: Ask
         _print(context, document)
         if asked.table is not None and not document["error"]:
             name = document["dataflow"]
-            ends = [f"strandline {word} {name} {asked.table} --reason TEXT" for word in ("promote", "drop")]
+            words = ("promote", "drop") if document["chunks"] else ("drop",)
+            ends = [f"strandline {word} {name} {asked.table} --reason TEXT" for word in words]
             context.offer(ends, 2)
 
 
@@ -140,7 +141,7 @@ def _print(context: Context, document: dict[str, Any]) -> None:
     chunks, error = document["chunks"], document["error"]
     rows = counted(sum(chunk["rows"] for chunk in chunks), "row")
     counts = Counter(chunk["status"] for chunk in chunks)
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    told = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none in this range"
     color = "red" if error else "green"
     click.secho(
         f"{document['dataflow']}: {document['status']}, {rows} into {document['table']}; chunks: {told}",

@@ -112,7 +112,7 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
             options.now or clock(),
             run_is_live=options.run_is_live,
         )
-        context.log.info("table %s is removed", given.table)
+        context.log.info("the replay into %s is removed", given.table)
         return {}
 
     return [

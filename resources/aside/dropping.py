@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
-from resources.aside.removing import remove
+from resources.aside.removing import has_table, remove
 from resources.aside.standing import Aside, find_aside, mark
 from resources.loop.intents import held
 from resources.loop.outcome import Observer
@@ -24,11 +24,12 @@ def preview_drop(platform: Platform, dataflow: Dataflow, table: str) -> tuple[st
         ConfigurationError: there is no such replay.
     """
     aside = find_aside(platform.log, dataflow.name, table)
-    rows = find_table(platform.lake.child(aside.table)).count_rows()
-    return (
-        f"table {table} is removed, with {counted(rows, 'row')}, and so is its log",
-        f"{dataflow.table} and its state stay as they are",
-    )
+    if has_table(platform, aside):
+        rows = find_table(platform.lake.child(aside.table)).count_rows()
+        removed = f"table {table} is removed, with {counted(rows, 'row')}, and so is its log"
+    else:
+        removed = f"the log of the replay is removed; it has no table of its own, so what is at {table} stays"
+    return removed, f"{dataflow.table} and its state stay as they are"
 
 
 def drop(

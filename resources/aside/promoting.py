@@ -25,8 +25,10 @@ from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise
 from partitions.target import DATAFLOW_COLUMN
-from resources.aside.chunks import first_missing
+from resources.aside.chunks import chunks_of, first_missing
+from resources.aside.definition import check_defined_so
 from resources.aside.kinds import Swap, open_aside_kind
+from resources.aside.refusals import without_chunks
 from resources.aside.removing import remove
 from resources.aside.standing import (
     Aside,
@@ -222,13 +224,9 @@ def _checked(
     """
     log = platform.log
     _check_stands(log, aside)
-    if aside.fingerprint != dataflow.fingerprint:
-        raise NeedsDecision(
-            f"dataflow {dataflow.name}: its definition has changed since the replay into {aside.table} began: the rows there are of another one. Drop it,"
-            " and replay again",
-            code="definition_changed",
-            choices=(drop_command(aside), replay_command(aside)),
-        )
+    check_defined_so(dataflow, aside)
+    if not chunks_of(log, aside):
+        raise without_chunks(aside)
     version = check_unchanged(platform, dataflow, aside)
     swap = open_aside_kind(platform, dataflow).swap(aside, entry, _since(log, aside))
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.

@@ -17,6 +17,16 @@ def never_loaded(aside: Aside) -> NeedsDecision:
     )
 
 
+def without_chunks(aside: Aside) -> NeedsDecision:
+    """The error if nothing lay in the range when the replay began."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: expected chunks of {aside.words} in the replay into {aside.table}, found none: the source had nothing in this range when the replay"
+        " began. Drop it, and replay a range that has some",
+        code="nothing_to_promote",
+        choices=(drop_command(aside),),
+    )
+
+
 def again_refused(aside: Aside, what: str) -> NeedsDecision:
     """The error if rows of the range may be newer in the live table."""
     return NeedsDecision(
@@ -34,6 +44,15 @@ def moved_refused(aside: Aside, entry: Entry) -> NeedsDecision:
         f" rows of {aside.words} runs have loaded since. Drop it, and replay again; or end the range where the watermark stood",
         code="range_loaded_again",
         choices=(drop_command(aside), replay_command(aside)),
+    )
+
+
+def stopped(aside: Aside) -> NeedsDecision:
+    """The error of a replay that ends while it is read."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: the replay into {aside.table} was dropped or promoted while it was read. Replay again if its rows are needed",
+        code="replay_dropping",
+        choices=(replay_command(aside),),
     )
 
 

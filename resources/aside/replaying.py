@@ -21,16 +21,19 @@ from resources.aside.chunks import (
     remaining_chunks,
     stored_parts,
 )
+from resources.aside.claim import begin, check_unclaimed
+from resources.aside.definition import check_defined_so, definition_of_rows
 from resources.aside.kinds import Begun, open_aside_kind
 from resources.aside.promoting import promoted_entry
-from resources.aside.refusals import changed_aside
+from resources.aside.refusals import changed_aside, stopped
 from resources.aside.standing import (
+    BESIDE,
     Aside,
-    begin,
     drop_command,
     is_marked,
     mark,
-    replay_command,
+    names_of,
+    stored_aside,
     stored_asides,
 )
 from resources.aside.unchanged import check_unchanged
@@ -44,9 +47,6 @@ from resources.watermarks.entry import new_id, utc_now
 
 _LONGEST = 100
 """Characters of a part of a table's name: files and folders of the table have longer ones."""
-
-_BESIDE = "_bad_records"
-"""After the name of a table: that of records that do not parse."""
 
 
 def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
@@ -98,7 +98,9 @@ def replay_aside(
     """
     known = check_aside(platform, dataflow, asked, now)
     kind, log = open_aside_kind(platform, dataflow), platform.log
-    aside = known or begin(log, _new(platform, dataflow, asked, kind.begun(asked, now)))
+    aside = known or _new(platform, dataflow, asked, kind.begun(asked, now))
+    if not is_marked(log, aside, "complete"):
+        aside = begin(log, aside)
     _check_same(aside, asked)
     if aside.column is None and stored_parts(log, aside) is None:
         put_parts(log, aside, kind.parts(aside, now))
@@ -126,13 +128,8 @@ def replay_aside(
 
 def _asked(platform: Platform, dataflow: Dataflow, aside: Aside, chunk: AsideChunk) -> Request:
     """Return what is asked for of a chunk, if the replay is still there and the table is what the chunks before have made of it."""
-    stored = next((each for each in stored_asides(platform.log, aside.dataflow) if each.id == aside.id), None)
-    if stored is None or is_marked(platform.log, aside, "dropping"):
-        raise NeedsDecision(
-            f"dataflow {aside.dataflow}: the replay into {aside.table} was dropped or promoted while it was read. Replay again if its rows are needed",
-            code="replay_dropping",
-            choices=(replay_command(aside),),
-        )
+    if stored_aside(platform.log, aside) != aside or is_marked(platform.log, aside, "dropping"):
+        raise stopped(aside)
     check_unchanged(platform, dataflow, aside)
     return open_aside_kind(platform, dataflow).request(aside, chunk)
 
@@ -179,6 +176,7 @@ def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
             code="replay_promoted",
             choices=(drop_command(known),),
         )
+    check_defined_so(dataflow, known)
     return known
 
 
@@ -200,22 +198,16 @@ def _check_name(platform: Platform, dataflow: Dataflow, table: str) -> None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, at most {_LONGEST} each, found {table!r}"
         )
-    if {table, table.removesuffix(_BESIDE), f"{table}{_BESIDE}"} & platform.lineage.tables:
+    if {*names_of(table), table.removesuffix(BESIDE)} & platform.lineage.tables:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected a table that no dataflow loads or reads, found {table}"
         )
-    for other in platform.lineage.names:
-        for aside in stored_asides(platform.log, other):
-            is_same = (other, aside.table) == (dataflow.name, table)
-            if not is_same and {table, f"{table}{_BESIDE}"} & {aside.table, f"{aside.table}{_BESIDE}"}:
-                raise ConfigurationError(
-                    f"dataflow {dataflow.name}: --into: expected a table of its own, found {table}, which a replay of {other} holds"
-                )
+    check_unclaimed(platform.log, dataflow, table)
 
 
 def _check_places(platform: Platform, dataflow: Dataflow, table: str) -> None:
     """Raise if anything lies where a replay that begins now puts its rows, and records that do not parse: all of it is removed with the replay."""
-    for name in (table, f"{table}{_BESIDE}"):
+    for name in names_of(table):
         place = platform.lake.child(name)
         if find_format(place) is not None or not is_empty(place):
             raise ConfigurationError(
@@ -247,6 +239,6 @@ def _new(platform: Platform, dataflow: Dataflow, asked: Asked, begun: Begun) -> 
         range=begun.range,
         number=newest.number if newest else 0,
         watermark=newest.watermark if newest else "{}",
-        fingerprint=dataflow.fingerprint,
+        definition=definition_of_rows(dataflow),
         time=utc_now(),
     )

@@ -6,7 +6,7 @@ The object is put before anything else and removed last but for marks, so whatev
 from __future__ import annotations
 
 from shlex import quote
-from typing import Literal
+from typing import Any, Literal
 
 from partitions.column.predicates import shown
 from partitions.dataflow import Dataflow
@@ -23,6 +23,9 @@ MARKS = "marks"
 """The folder of what has become of a replay, beside its own log."""
 
 Mark = Literal["complete", "promoting", "dropping"]
+
+BESIDE = "_bad_records"
+"""After the name of a table: that of records that do not parse."""
 
 _MOST = 1000
 
@@ -43,7 +46,7 @@ class Aside(Record):
         range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text: of the column's type, partition folders, or times.
         number: of the live flow's newest entry when it began; 0 without one.
         watermark: of that entry.
-        fingerprint: of the definition that it is read with.
+        definition: what decides which rows it has.
         time: when it began, ISO in UTC; for people.
     """
 
@@ -57,7 +60,7 @@ class Aside(Record):
     range: str
     number: int
     watermark: str
-    fingerprint: str
+    definition: dict[str, Any]
     time: str
 
     @property
@@ -96,10 +99,22 @@ class Aside(Record):
         return dataflow.model_copy(update={"name": self.log, "target": target})
 
 
-def begin(log: WatermarkLog, aside: Aside) -> Aside:
+def names_of(table: str) -> tuple[str, str]:
+    """Return the tables that a replay into a table makes: that, and one of records that do not parse."""
+    return table, f"{table}{BESIDE}"
+
+
+def put_aside(log: WatermarkLog, aside: Aside) -> Aside:
     """Put a replay, unless one into the same table is there; return the one that is."""
     log.put_object(aside.dataflow, REPLAYS, _name(aside.table), aside.to_bytes())
-    return _read(log, aside.dataflow, aside.table) or aside
+    return stored_aside(log, aside) or aside
+
+
+def stored_aside(log: WatermarkLog, aside: Aside) -> Aside | None:
+    """Return the replay of the same dataflow into the same table that stands now; None if there is none."""
+    data = log.get_object(aside.dataflow, REPLAYS, _name(aside.table))
+    what = f"replay of {aside.dataflow} into {aside.table}"
+    return None if data is None else read_record(Aside, data, what)
 
 
 def find_aside(log: WatermarkLog, dataflow: str, table: str) -> Aside:
@@ -134,9 +149,8 @@ def is_marked(log: WatermarkLog, aside: Aside, word: Mark) -> bool:
     return log.get_object(aside.log, MARKS, word) is not None
 
 
-def forget(log: WatermarkLog, aside: Aside) -> None:
-    """Remove its log, then what tells of it. Whatever dies between, the same again removes the rest."""
-    log.delete_all(aside.log, keep=MARKS)
+def withdraw(log: WatermarkLog, aside: Aside) -> None:
+    """Remove what tells of a replay, and its marks."""
     log.delete(aside.dataflow, REPLAYS, [_name(aside.table)])
     log.delete(aside.log, MARKS, log.names(aside.log, MARKS, _MOST))
 
@@ -150,11 +164,6 @@ def replay_command(aside: Aside) -> str:
 def drop_command(aside: Aside) -> str:
     """Return the command that drops a replay."""
     return f"strandline drop {aside.dataflow} {aside.table} --reason TEXT"
-
-
-def _read(log: WatermarkLog, dataflow: str, table: str) -> Aside | None:
-    data = log.get_object(dataflow, REPLAYS, _name(table))
-    return None if data is None else read_record(Aside, data, f"replay of {dataflow} into {table}")
 
 
 def _name(table: str) -> str:

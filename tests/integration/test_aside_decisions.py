@@ -9,7 +9,9 @@ import pytest
 from partitions.errors import NeedsDecision
 from partitions.sentinels import serialise
 from resources.aside import preview_promote
-from resources.aside.standing import Aside, begin, mark
+from resources.aside.claim import begin
+from resources.aside.definition import definition_of_rows
+from resources.aside.standing import Aside, mark
 from resources.spark import SparkEngine
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.asides import TABLE
@@ -39,7 +41,7 @@ def test_a_watermark_that_was_moved_by_hand_since_tells_nothing_of_rows_above_wh
             range=serialise({"lower": at(1), "upper": at(end)}),
             number=newest.number,
             watermark=newest.watermark,
-            fingerprint=flow.feed.dataflow.fingerprint,
+            definition=definition_of_rows(flow.feed.dataflow),
             time=utc_now(),
         ),
     )

@@ -10,13 +10,14 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
-from resources.aside import drop, preview_promote, replay_aside
+from resources.aside import drop, preview_drop, preview_promote, replay_aside, replaying, stored_asides
+from resources.aside.standing import put_aside
 from resources.loop.outcome import Step
 from resources.replay import Asked, Replayed
 from resources.spark import SparkEngine
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Feed, dies_after
-from tests.support.foreign_acts import Others
+from tests.support.foreign_acts import FOREIGN_ID, Others
 
 pytestmark = pytest.mark.without_jvm
 
@@ -127,7 +128,7 @@ def test_a_replay_does_not_take_the_place_of_records_that_another_sets_aside(
     feed: Feed, held: str, table: str
 ) -> None:
     replayed(feed, held)
-    with pytest.raises(ConfigurationError, match="expected a table of its own"):
+    with pytest.raises(ConfigurationError, match="expected a table that no other replay has"):
         replayed(feed, table)
 
 
@@ -148,3 +149,103 @@ def test_only_the_name_of_a_table_aside_is_promoted_or_dropped(feed: Feed, comma
 def test_a_table_aside_has_a_name_that_is_a_folder_of_the_lake(feed: Feed, table: str) -> None:
     answer = feed.cli("replay", feed.name, "--start", "2026-01-02", "--end", "2026-01-04", "--into", table)
     assert (answer.code, "expected <layer>/<name>" in answer.json["error"]["message"]) == (2, True)
+
+
+def other_dataflow(feed: Feed) -> Feed:
+    """A second dataflow of the project, with files of the same two days."""
+    other = Feed(feed.folder, feed.engine, feed.definition, name="other")
+    other.define(source={"path": "./landing_other"}, target={"table": "bronze/other"})
+    for day in (2, 3):
+        other.put(f"2026-01-0{day}/{day}.ndjson", 10 + day)
+    other.load()
+    return other
+
+
+def test_of_two_dataflows_that_begin_a_replay_into_one_table_at_the_same_moment_one_has_it(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = other_dataflow(feed)
+
+    def checked(*given: Any) -> None:
+        checks(*given)
+        monkeypatch.undo()
+        replayed(other)  # it begins and ends between the first one's check and its claim
+
+    checks = replaying._check_places
+    monkeypatch.setattr(replaying, "_check_places", checked)
+    with pytest.raises(ConfigurationError, match="which the replay of other into aside/rows has"):
+        replayed(feed)
+    assert [flow["replays"] != [] for flow in feed.cli("list").json] == [False, True]
+    assert feed.cli("drop", feed.name, TABLE, "--reason", "r", "--yes").code == 2
+    assert preview_promote(other.platform, other.dataflow, TABLE)
+    drop(other.platform, other.dataflow, TABLE, "r", NOW)
+    assert len(replayed(feed).outcome.committed) == 2
+
+
+def test_a_drop_leaves_the_table_of_a_replay_that_has_the_name_instead(feed: Feed) -> None:
+    other = other_dataflow(feed)
+    replayed(other)
+    (theirs,) = stored_asides(other.platform.log, "other")
+    put_aside(feed.platform.log, theirs.model_copy(update={"id": "f" * 32, "dataflow": feed.name}))
+    assert "so what is at aside/rows stays" in preview_drop(feed.platform, feed.dataflow, TABLE)[0]
+    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    assert preview_promote(other.platform, other.dataflow, TABLE)
+    assert stored_asides(feed.platform.log, feed.name) == []
+
+
+def test_a_drop_leaves_a_table_that_others_have_made_in_the_place_of_the_replays(feed: Feed) -> None:
+    replayed(feed)
+    others(feed, "made again")
+    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    theirs = DeltaTable(str(feed.folder / "lake" / TABLE)).to_pyarrow_table(columns=["id"])
+    assert theirs["id"].to_pylist() == [FOREIGN_ID]
+    assert list((feed.folder / "state").glob("*~*/*/*")) == []
+
+
+def test_a_replay_that_died_before_its_claim_goes_on_and_is_dropped(feed: Feed) -> None:
+    replayed(feed)
+    (aside,) = stored_asides(feed.platform.log, feed.name)
+    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    put_aside(feed.platform.log, aside)
+    assert len(replayed(feed).outcome.committed) == 2
+    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    assert not (feed.folder / "lake" / TABLE).exists()
+
+
+def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
+    answer = feed.cli("replay", feed.name, "--start", "2025-01-01", "--end", "2025-02-01", "--into", TABLE)
+    assert (answer.code, answer.json[0]["chunks"]) == (0, [])
+    refused = feed.cli("promote", feed.name, TABLE, "--reason", "r", "--yes")
+    assert (refused.code, refused.json["error"]["code"]) == (4, "nothing_to_promote")
+    assert "the source had nothing in this range" in refused.json["error"]["message"]
+    (way,) = refused.json["error"]["choices"]
+    assert feed.cli(*way.split()[1:], "--yes").code == 0
+    assert len(replayed(feed).outcome.committed) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"target": {"load": "merge_upsert", "merge_keys": ["id"], "origin_columns": True}},
+            "(load, merge_keys, origin_columns)",
+        ),
+        ({"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "day"}}, "effective_column"),
+        ({"target": {"partition_by": ["id"]}}, None),
+    ],
+)
+def test_a_replay_of_a_definition_whose_rows_have_changed_is_neither_promoted_nor_gone_on_with(
+    feed: Feed, changes: dict[str, Any], named: str | None
+) -> None:
+    replayed(feed)
+    feed.define(**changes)
+    if named is None:
+        assert preview_promote(feed.platform, feed.dataflow, TABLE)
+        return
+    with pytest.raises(NeedsDecision) as refused:
+        preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert refused.value.code == "definition_changed"
+    assert named in refused.value.message
+    with pytest.raises((NeedsDecision, ConfigurationError)):
+        replayed(feed)
+    assert feed.cli("drop", feed.name, TABLE, "--reason", "r", "--yes").code == 0

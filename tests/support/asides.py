@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from partitions.sentinels import serialise
-from resources.aside.standing import Aside, begin, mark
+from resources.aside.claim import begin
+from resources.aside.definition import definition_of_rows
+from resources.aside.standing import Aside, mark
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.feed import Feed
 
@@ -37,7 +39,7 @@ def stand_aside(
             range=serialise({"lower": lower, "upper": upper}),
             number=newest.number if newest else 0,
             watermark=newest.watermark if newest else "{}",
-            fingerprint=flow.fingerprint,
+            definition=definition_of_rows(flow),
             time=utc_now(),
         ),
     )

@@ -169,10 +169,14 @@ def test_a_traceback_is_shown_only_when_asked_for(
     assert "Traceback (most recent call last)" in call("probe", probe=_raise(KeyError("x"))).stderr
 
 
-def test_an_interrupt_is_exit_130(call: Callable[..., Result]) -> None:
-    answer = call("--json", "probe", probe=_raise(KeyboardInterrupt()))
-    assert answer.exit_code == 130
-    assert json.loads(answer.stdout)["error"]["code"] == "interrupted"
+@pytest.mark.parametrize(("stop", "goes_on"), [(KeyboardInterrupt(), True), (click.Abort(), False)])
+def test_an_interrupt_is_exit_130_and_says_that_the_same_command_goes_on(
+    call: Callable[..., Result], stop: BaseException, goes_on: bool
+) -> None:
+    answer = call("--json", "probe", probe=_raise(stop))
+    error = json.loads(answer.stdout)["error"]
+    assert (answer.exit_code, error["code"]) == (130, "interrupted")
+    assert ("the same command goes on" in error["message"]) is goes_on
 
 
 def test_a_command_returns_its_exit_code(call: Callable[..., Result]) -> None:
