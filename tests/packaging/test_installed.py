@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.environment import clean_environment
 
@@ -256,3 +257,31 @@ def test_three_commands_lead_from_nothing_to_rows_in_a_table(installed: Installe
     assert (installed.folder / "own/.strandline/lake/bronze/exports/_delta_log").is_dir()
     code = "import runpy; print(runpy.run_path('own/definitions.py')['defs'].get_repository_def().job_names)"
     assert "load_exports" in installed.call("python", "-c", code)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("way", ["code location", "merged", "component"])
+def test_a_job_of_each_way_into_dagster_loads_what_has_come(
+    installed: Installed, component: Path, tmp_path: Path, way: str
+) -> None:
+    """As Dagster's own command runs it, in a new process with an instance of its own."""
+    folders = {"code location": "alone", "merged": "loads", "component": "dg/src/shop/defs/loads"}
+    folder = folders[way]
+    if way == "code location":
+        installed.json("init", folder)
+    if way != "merged":
+        installed.write(f"{folder}/dataflows/events.yaml", DATAFLOW)
+    installed.write(f"{folder}/landing/{way}.ndjson", '{"id": 7}\n')
+    definitions = {
+        "code location": ("-f", "alone/definitions.py"),
+        "merged": ("-f", "definitions.py"),
+        "component": ("-m", "shop.definitions"),
+    }
+    for home in ("first", "second"):
+        (tmp_path / home).mkdir()
+        named = f"DAGSTER_HOME={tmp_path / home}"
+        command = (str(installed.bin / "python"), "-m", "dagster", "job", "execute", "-j", "load_events")
+        installed.call("env", named, *command, *definitions[way])
+    tables = list((installed.folder / folder).rglob("bronze/events/_delta_log"))
+    rows = DeltaTable(str(tables[0].parent)).to_pyarrow_table()["id"].to_pylist()
+    assert (len(tables), sorted(rows)) == (1, [1, 2, 7] if way == "merged" else [7])
