@@ -17,19 +17,22 @@ def values_in_words(watermark: Mapping[str, Any]) -> str:
     Raises:
         CorruptWatermark: it has values of another form, such as windows.
     """
-    state = ColumnState.of(deserialise(_text(watermark)))
-    parts = [
-        f"{name} {'=' if mark.inclusive else '<'} {shown(mark.value)}" for name, mark in state.marks.items()
-    ]
-    return ", ".join(parts) or "none"
+    return _in_words(ColumnState.of(deserialise(_text(watermark))))
 
 
 def text_in_words(text: str) -> str:
     """Return a stored watermark in words; the beginning of its text if it has values of another form."""
     try:
-        return values_in_words(deserialise(text))
+        return _in_words(ColumnState.of(deserialise(text)))
     except CorruptWatermark:
         return text[:200]
+
+
+def _in_words(state: ColumnState) -> str:
+    parts = [
+        f"{name} {'=' if mark.inclusive else '<'} {shown(mark.value)}" for name, mark in state.marks.items()
+    ]
+    return ", ".join(parts) or "none"
 
 
 def _text(watermark: Mapping[str, Any]) -> str:

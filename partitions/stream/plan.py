@@ -72,10 +72,9 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
         for name, split in known.items()
         if definition.idle == "exclude" and split.idle >= definition.idle_after
     ]
-    skips = [Skip(f"split {name}", "is awaited: it had no row yet") for name in awaited if name not in idle]
+    skips = [Skip(f"split {name}", "awaited, it had no row yet") for name in awaited if name not in idle]
     skips += [
-        Skip(f"split {name}", f"is idle: it had no rows for {counted(known[name].idle, 'epoch')}")
-        for name in idle
+        Skip(f"split {name}", f"idle, no rows for {counted(known[name].idle, 'epoch')}") for name in idle
     ]
     awake = {name: split.watermark for name, split in known.items() if name not in idle}
     if state.buffered and state.value is not None and state.value in awake.values():
@@ -83,7 +82,7 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
         skips.append(
             Skip(
                 f"split {slowest}" if slowest else "newer rows",
-                f"is the slowest: the global watermark stands with it at {_in_words(state.value)}",
+                f"the slowest: rows from {_in_words(state.value)} on wait for it",
             )
         )
     return skips

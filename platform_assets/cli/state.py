@@ -205,9 +205,10 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         profile = PROFILES[entry.kind]
-        aside = f", {entry.quarantined} quarantined" if entry.quarantined else ""
+        aside = f"{entry.quarantined} quarantined" if entry.quarantined else ""
+        amounts = ", ".join(filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), aside)))
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {profile.entry_amount(entry)}{aside}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {amounts}"
             f"  {entry.watermark if full else profile.entry_watermark(entry)}"
         )
 

@@ -181,13 +181,16 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
 
     Raises:
         ConfigurationError: if the text is no watermark of this dataflow.
-        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``definition_changed``.
+        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``no_rewind``: the same of a
+            stream, which has no such decision; ``definition_changed``.
     """
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        watermark = rules_of(platform, dataflow).parse_watermark(text)
+        rules = rules_of(platform, dataflow)
+        watermark = rules.parse_watermark(text)
         check_definition(dataflow, last, platform.log)
-        if last is not None and not platform.kind(dataflow).covers(watermark, last.watermark):
+        rewinds = not isinstance(rules, NeverGoesBack)  # else taken_over says what leads on
+        if rewinds and last is not None and not platform.kind(dataflow).covers(watermark, last.watermark):
             raise NeedsDecision(
                 f"dataflow {dataflow.name}: expected a watermark at or above {text_in_words(last.watermark)}, found {text_in_words(watermark)}: set never lowers a"
                 " value. To read files again, rewind to an older entry",

@@ -284,6 +284,15 @@ def test_an_older_export_cannot_be_imported_over_rows_that_were_loaded_since(mak
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5, 6, 7]}
 
 
+def test_a_watermark_below_what_is_loaded_cannot_be_set_and_only_a_reset_is_offered(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    answer = stream.feed.cli("state", "set", "flow", "{}", "--reason", "again", "--yes")
+    assert (answer.code, answer.error["code"]) == (4, "no_rewind")
+    assert answer.error["choices"] == ["strandline state reset flow --replace --reason TEXT"]
+
+
 def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "a", 100), (3, "a", 30))

@@ -116,9 +116,9 @@ class StreamProfile(KindProfile):
         more = [f"… and {counted(rest, 'more split')} (--json --full shows all)"] if rest > 0 else []
         return [*(line(name, split) for name, split in found[:_LINES]), *more]
 
-    def entry_amount(self, entry: Entry) -> str:
-        """Return how many rows wait after an epoch."""
-        return f"{counted(StreamState.of(entry.state()).buffered, 'row')} buffered"
+    def entry_amount(self, _: Entry) -> str:
+        """Return nothing: the watermark's words say how many rows wait."""
+        return ""
 
     def outcome_amount(self, _: Outcome) -> str:
         """Return nothing: rows and epochs are shown for every kind."""

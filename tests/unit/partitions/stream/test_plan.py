@@ -113,10 +113,10 @@ def test_a_run_that_leaves_epochs_for_the_next_one_makes_no_split_idle() -> None
 def test_awaited_and_idle_splits_are_skips() -> None:
     state = StreamState({"a": Split(10, 0), "b": Split(10, 5), "c": Split(None, 1)}, 10)
     found = planned([], state, splits=["a", "c", "d"])
-    assert [(skip.what, skip.why.split(":")[0]) for skip in found.skips] == [
-        ("split c", "is awaited"),
-        ("split d", "is awaited"),
-        ("split b", "is idle"),
+    assert [(skip.what, skip.why.partition(",")[0]) for skip in found.skips] == [
+        ("split c", "awaited"),
+        ("split d", "awaited"),
+        ("split b", "idle"),
     ]
 
 
@@ -142,7 +142,7 @@ def test_while_rows_wait_the_slowest_split_that_is_awake_is_a_skip() -> None:
     splits = {"a": Split(30), "b": Split(40), "c": Split(10, idle=9)}
     (idle, slowest) = planned([], StreamState(splits, 30, buffer)).skips
     assert (idle.what, slowest.what) == ("split c", "split a")
-    assert slowest.why == "is the slowest: the global watermark stands with it at 30"
+    assert slowest.why == "the slowest: rows from 30 on wait for it"
     # nothing waits, or for no split
     assert [skip.what for skip in planned([], StreamState(splits, 30)).skips] == ["split c"]
     assert [skip.what for skip in planned([], StreamState(splits, 35, buffer)).skips] == ["split c"]
