@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 
+from partitions.column.predicates import shown
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import Bound
 from partitions.replay.chunks import Chunk
@@ -14,6 +15,15 @@ from partitions.unit_values import WORDS, Kind
 
 _EVERY = re.compile(r"\s*(-?\d{1,100})\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
 _STEP = "step"
+
+_ADVICE = {
+    "day": "Take dates, and chunks of whole days",
+    "local": "Take dates, or times without a zone",
+    "instant": "Take dates or times",
+    "whole": "Take whole numbers",
+    "number": "Take whole numbers",
+}
+_OTHERS = "Columns of dates, times and numbers have chunks; cut by another watermark column (--column)"
 
 
 def interval_of(text: str) -> dict[str, int]:
@@ -60,7 +70,7 @@ def _fitted(bound: Bound, kind: Kind | None, chunk: Chunk) -> Bound:
     if found is None:
         held = WORDS[kind] if kind else "nothing that tells its type"
         raise ConfigurationError(
-            f"expected bounds of the type of column {chunk.column}, which holds {held}, found {bound!r}; columns of texts have no chunks"
+            f"expected bounds of the type of column {chunk.column}, which holds {held}, found {shown(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
         )
     return found
 

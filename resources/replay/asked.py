@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
@@ -60,8 +62,19 @@ def asked_chunks(dataflow: Dataflow, asked: Asked) -> tuple[Chunk, ...]:
     Raises:
         ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
     """
-    column = chunk_column(asked.column, dataflow.column.columns)
-    return chunks(column, asked.start, asked.end, asked.interval)
+    with naming(dataflow):
+        column = chunk_column(asked.column, dataflow.column.columns)
+        return chunks(column, asked.start, asked.end, asked.interval)
+
+
+@contextmanager
+def naming(dataflow: Dataflow) -> Iterator[None]:
+    """Have an error of the chunks say which dataflow they are of: several may be asked for at once."""
+    try:
+        yield
+    except ConfigurationError as error:
+        error.args = (f"dataflow {dataflow.name}: {error.message}",)
+        raise
 
 
 def asked_partitions(dataflow: Dataflow, asked: Asked) -> tuple[str, str]:

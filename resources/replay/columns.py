@@ -20,7 +20,7 @@ from partitions.unit_values import kind_of_value
 from partitions.watermark import compare_values
 from resources.loop.loop import Loop
 from resources.platform import Platform
-from resources.replay.asked import Asked, asked_chunks
+from resources.replay.asked import Asked, asked_chunks, naming
 from resources.replay.reading import Piece
 from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import InPlace, begin, entries_of, find
@@ -35,7 +35,8 @@ def typed_range(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
     """
     planned, kind = asked_chunks(dataflow, asked), platform.column_kind(dataflow)
     known = kind.with_kinds(kind.above.observe(dataflow.column.columns, now))
-    fitted = fitted_chunks(planned, known.get(planned[0].column))
+    with naming(dataflow):
+        fitted = fitted_chunks(planned, known.get(planned[0].column))
     return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
 
 
@@ -64,7 +65,8 @@ class ColumnReplay(InPlaceReplay):
         if known is not None:
             planned = self._chunks(known)
         elif stored is not None:
-            planned = fitted_chunks(planned, kind_of_value(stored.value))
+            with naming(dataflow):
+                planned = fitted_chunks(planned, kind_of_value(stored.value))
         left = self._left(known, planned, newest)
         done = planned[: len(planned) - len(left)]
         slices, skips = [], [Skip(chunk.span, "done before") for chunk in done]

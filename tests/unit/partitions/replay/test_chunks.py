@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
+from partitions.replay.bounds import Bound
 from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, remaining, saved_watermark
-from partitions.replay.every import interval_of
+from partitions.replay.every import fitted_chunks, interval_of
+from partitions.unit_values import Kind
 
 _TIMES = st.datetimes(
     min_value=datetime.fromisoformat("2019-01-01"), max_value=datetime.fromisoformat("2021-12-31")
@@ -127,3 +129,18 @@ def test_a_bound_that_is_no_time_in_utc_is_refused(bound: str) -> None:
 def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="expected a whole number, a blank and a unit"):
         interval_of("9" * 5000 + " years")
+
+
+@pytest.mark.parametrize(
+    ("kind", "lower", "told"),
+    [
+        ("day", datetime.fromisoformat("2026-01-01T12:00"), "holds a date, found 2026-01-01 12:00:00. Take dates, and chunks of whole days"),
+        ("local", datetime(2026, 1, 1, tzinfo=UTC), r"without zone, found 2026-01-01 00:00:00\+00:00. Take dates, or times without"),
+        ("text", 1, "holds text, found 1. Columns of dates, times and numbers have chunks"),
+    ],
+)  # fmt: skip
+def test_bounds_of_another_type_than_the_column_are_refused_in_words_with_those_that_fit(
+    kind: Kind, lower: Bound, told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        fitted_chunks([Chunk("at", lower, lower)], kind)
