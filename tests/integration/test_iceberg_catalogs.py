@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scripts.postgres import Postgres
+    from tests.support.feed import Feed
 
 APP = "app"
 
@@ -119,11 +120,8 @@ def test_connections_that_sessions_have_left_idle_are_ended_and_opened_again_whe
     assert _rows(first, place) == [(1, "a"), (2, "c")]
 
 
-@pytest.mark.postgres
-def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next(
-    postgres: Postgres, make_feed: MakeFeed
-) -> None:
-    feed = make_feed(target={"format": "iceberg"})
+def known_to_database(feed: Feed, postgres: Postgres) -> Feed:
+    """The dataflow, whose tables a database knows."""
     connection = {"type": "jdbc", "url": {"env": "URL"}, "user": "postgres", "password": {"env": "PASSWORD"}}
     feed.settings = {
         "iceberg": {"catalog": "jdbc", "connection": "known"},
@@ -132,6 +130,59 @@ def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next
     url = f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}"
     feed.environment = {"URL": url, "PASSWORD": postgres.password}
     feed.__post_init__()
+    return feed
+
+
+def known_to_server(feed: Feed, rest: RestCatalogServer) -> Feed:
+    """The dataflow, whose tables a server knows."""
+    feed.settings = {
+        "iceberg": {"catalog": "rest", "connection": "known"},
+        "connections": {"known": {"type": "iceberg_rest", "uri": rest.uri, "token": {"env": "TOKEN"}}},
+    }
+    feed.environment = {"TOKEN": "any"}
+    feed.__post_init__()
+    return feed
+
+
+def _replay_aside(feed: Feed) -> None:
+    """Promote one replay and drop another: rows are swapped, and the catalog forgets both tables."""
+    for day in (1, 2, 3):
+        feed.put(f"2026-01-0{day}/{day}.ndjson", day)
+    feed.load()
+    feed.put("2026-01-02/2.ndjson", 22)
+    for command in ("promote", "drop"):
+        days = ("--start", "2026-01-02", "--end", "2026-01-03")
+        answer = feed.cli("replay", feed.name, *days, "--into", "aside/day")
+        assert answer.code == 0, answer.out
+        aside = feed.platform.lake.child("aside/day")
+        assert [row["id"] for row in find_table(aside).distinct_rows(["id"])] == [22]
+        ended = feed.cli(command, feed.name, "aside/day", "--reason", "r", "--yes")
+        assert ended.code == 0, ended.out
+        assert not open_table("iceberg", aside).exists()
+        found = find_table(feed.platform.lake.child("bronze/flow"))
+        assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 3, 22]
+        assert found.count_rows() == 3
+
+
+@pytest.mark.postgres
+def test_a_replay_aside_of_a_table_that_a_database_knows_is_promoted_or_dropped(
+    postgres: Postgres, make_feed: MakeFeed
+) -> None:
+    _replay_aside(known_to_database(make_feed(target={"format": "iceberg"}), postgres))
+
+
+@pytest.mark.full
+def test_a_replay_aside_of_a_table_that_a_server_knows_is_promoted_or_dropped(
+    rest: RestCatalogServer, make_feed: MakeFeed
+) -> None:
+    _replay_aside(known_to_server(make_feed(target={"format": "iceberg"}), rest))
+
+
+@pytest.mark.postgres
+def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next(
+    postgres: Postgres, make_feed: MakeFeed
+) -> None:
+    feed = known_to_database(make_feed(target={"format": "iceberg"}), postgres)
     feed.put("1.ndjson", 1)
     feed.load()
     feed.put("2.ndjson", 2, 3)
@@ -168,13 +219,7 @@ def test_a_server_that_does_not_answer_is_named_without_its_secrets(tmp_path: Pa
 def test_a_killed_run_into_a_table_that_a_server_knows_is_finished_by_the_next(
     rest: RestCatalogServer, make_feed: MakeFeed
 ) -> None:
-    feed = make_feed(target={"format": "iceberg"})
-    feed.settings = {
-        "iceberg": {"catalog": "rest", "connection": "known"},
-        "connections": {"known": {"type": "iceberg_rest", "uri": rest.uri, "token": {"env": "TOKEN"}}},
-    }
-    feed.environment = {"TOKEN": "any"}
-    feed.__post_init__()
+    feed = known_to_server(make_feed(target={"format": "iceberg"}), rest)
     feed.put("1.ndjson", 1)
     feed.load()
     feed.put("2.ndjson", 2, 3)
