@@ -17,6 +17,7 @@ from dagster import (
     AssetMaterialization,
     AssetObservation,
     DagsterInstance,
+    DagsterRun,
     Failure,
     InputContext,
     IOManager,
@@ -41,7 +42,7 @@ from resources.replay.reading import Report
 from resources.reporting import DATAFLOW_TAG, tell
 from resources.run_options import RunOptions
 from resources.tables import find_table
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import Entry, Holder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -293,6 +294,13 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
     instance.add_run_tags(
         run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
     )
+
+
+def holder_of(run: DagsterRun) -> Holder | None:
+    """Return the process that works on a run; None before one does. A run again has the tags of the run before, whose process is not its own."""
+    tag = run.tags.get(HOLDER_TAG)
+    holder = Holder.model_validate_json(tag) if tag else None
+    return holder if holder is not None and holder.run_id == run.run_id else None
 
 
 def _number(outcome: Outcome) -> int:

@@ -18,7 +18,7 @@ import click
 from partitions.errors import StrandlineError
 from resources.attempts import Attempt, last_attempt
 from resources.loop import holder
-from resources.watermarks.entry import Entry, Holder
+from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -181,10 +181,10 @@ def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
 
 
 def _process_is_gone(run: DagsterRun) -> bool:
-    from resources.io_managers import HOLDER_TAG
+    from resources.io_managers import holder_of
 
-    tag = run.tags.get(HOLDER_TAG)
-    return tag is not None and holder.process_is_alive(Holder.model_validate_json(tag)) is False
+    found = holder_of(run)
+    return found is not None and holder.process_is_alive(found) is False
 
 
 def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:

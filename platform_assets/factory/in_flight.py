@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
-from resources.io_managers import HOLDER_TAG
+from resources.io_managers import holder_of
 from resources.loop import lease
 from resources.loop.holder import host_name, process_is_alive
 from resources.reporting import DATAFLOW_TAG
-from resources.watermarks.entry import Holder
 from resources.watermarks.log import WatermarkLog
 
 _STATUSES = [
@@ -120,11 +119,12 @@ class _Judged(NamedTuple):
 
 def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, seen: Sign) -> _Judged:
     run = record.dagster_run
-    name, tag = f"run {run.run_id[:8]}", run.tags.get(HOLDER_TAG)
-    holder = Holder.model_validate_json(tag) if tag else None
+    name, holder = f"run {run.run_id[:8]}", holder_of(run)
     alive = process_is_alive(holder) if holder else True
-    if alive is False:
-        return _Judged(None, f"the process of this run is gone (killed?): {tag}")
+    if holder is not None and alive is False:
+        return _Judged(
+            None, f"the process of this run is gone (killed?): process {holder.pid} on {host_name(holder)}"
+        )
     if alive or holder is None:
         return _Judged(Busy(f"{name} is in flight"))
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import SourceError
@@ -20,6 +20,8 @@ from resources.listing import Budget
 from resources.loop.holder import this_process
 from resources.reporting import DATAFLOW_TAG
 from tests.support.ticks import Ticker, asked, flow_of, ticks
+
+RUN = "12345678-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
@@ -78,13 +80,28 @@ def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
     assert ticker.tick() == f"run {run.run_id[:8]} is in flight"
 
 
+def in_flight_with_a_process_that_is_gone(ticker: Ticker, of: str, status: DagsterRunStatus) -> DagsterRun:
+    """A run that has the tag of a run, whose process is gone."""
+    gone = this_process(of).model_copy(update={"started": 1})  # the pid is another process's now
+    tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
+    made: DagsterRun = create_run_for_test(
+        ticker.instance, job_name="load_arrivals", run_id=RUN, status=status, tags=tags
+    )
+    return made
+
+
+def test_a_run_that_is_executed_again_is_not_judged_by_the_process_of_the_run_before(ticker: Ticker) -> None:
+    ticker.put("a.ndjson")
+    run = in_flight_with_a_process_that_is_gone(ticker, "the one before", DagsterRunStatus.STARTING)
+    assert ticker.tick() == f"run {run.run_id[:8]} is in flight"
+    left = ticker.instance.get_run_by_id(run.run_id)
+    assert left is not None
+    assert left.status == DagsterRunStatus.STARTING
+
+
 def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_asked_for(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
-    gone = this_process("x").model_copy(update={"started": 1})  # the pid is another process's now
-    tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
-    run = create_run_for_test(
-        ticker.instance, job_name="load_arrivals", status=DagsterRunStatus.STARTED, tags=tags
-    )
+    run = in_flight_with_a_process_that_is_gone(ticker, RUN, DagsterRunStatus.STARTED)
     asked(ticker.tick())
     left = ticker.instance.get_run_by_id(run.run_id)
     assert left is not None
