@@ -34,6 +34,7 @@ from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
 from tests.support.feed import NOW, Feed
+from tests.support.foreign_acts import Others
 from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import Stream, definition, minutes, moment, plainly
@@ -607,6 +608,26 @@ def test_a_source_with_other_columns_stops_a_stream_and_a_reset_with_replace_loa
     assert stream.places() == {"sorted": [1], "late": [5, 6], "quarantine": [3], "buffer": [2, 4]}
     assert {row["id"]: row["size"] for row in stream.table("__late")} == {5: None, 6: 7}
     assert [row["size"] for name in ("", "__quarantine") for row in stream.table(name)] == [None, None]
+
+
+@pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_a_table_that_was_restored_is_adopted_with_a_buffer_that_others_have_compacted_and_no_row_is_lost_or_there_twice(
+    make_feed: MakeFeed, format_: str
+) -> None:
+    declared = definition(splits=["a", "b"], checkpoint={"interval_files": 1})
+    declared["target"]["format"] = format_
+    stream = _appended(Stream(make_feed(**declared)))
+    stream.feed.load()
+    spark = stream.feed.engine.session() if format_ == "iceberg" else None
+    Others(stream.feed, spark).do("rollback")
+    Others(stream.feed, spark, "silver/readings__buffer").do("compaction")
+    stream.append((12, "a", 410), (13, "b", 420), (14, "a", 50))
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("table_behind", 4)
+    assert stream.feed.cli("state", "adopt", "flow", "--reason", "restored", "--yes").code == 0
+    stream.feed.load()
+    assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
 
 def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: Any) -> None:
