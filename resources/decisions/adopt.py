@@ -6,6 +6,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
+from partitions.stream.structured import StructuredStream
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
@@ -66,13 +67,14 @@ def adopt(reason: str) -> DraftBuilder:
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
+    can_set = not isinstance(dataflow.watermark, StructuredStream)
     column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
     return NeedsDecision(
         f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
-        " loaded; found none. Run `state set` to say it yourself, or `state reset`",
+        f" loaded; found none. Run {'`state set` to say it yourself, or ' if can_set else ''}`state reset`",
         code="nothing_to_adopt",
         choices=(
-            f"strandline state set {dataflow.name} JSON --reason TEXT",
+            *((f"strandline state set {dataflow.name} JSON --reason TEXT",) if can_set else ()),
             f"strandline state reset {dataflow.name} --reason TEXT",
         ),
     )

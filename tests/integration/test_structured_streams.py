@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from resources.kinds.structured import SparkStreamKind
 from resources.loop.outcome import Step
@@ -288,6 +290,19 @@ def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_
         "25",
         "40",
     ]
+
+
+def test_a_table_that_tells_no_state_is_not_answered_with_a_set_which_a_stream_on_spark_s_engine_refuses(
+    stream: Stream,
+) -> None:
+    write_deltalake(str(stream.table), pa.table({"n": [1]}))
+    lost = stream.run().error
+    assert lost is not None
+    assert lost.code == "state_lost"
+    assert "strandline state reset flow --reason TEXT" not in lost.choices
+    adopted = stream.cli("state", "adopt", "flow", "--reason", "mine", "--yes")
+    assert (adopted.code, adopted.error["code"]) == (4, "nothing_to_adopt")
+    assert adopted.error["choices"] == ["strandline state reset flow --reason TEXT"]
 
 
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:
