@@ -108,10 +108,9 @@ def saved_watermark(chunk: Chunk, stored: Mapping[str, Any] | None) -> dict[str,
 
 
 def _only(interval: Mapping[str, Any]) -> tuple[str, int]:
-    known = (_STEP, *_NEXT)
-    if len(interval) != 1 or not interval.keys() <= set(known):
+    if len(interval) != 1 or not interval.keys() <= set(UNITS):
         raise ConfigurationError(
-            f"expected one of {', '.join(known)} as the chunk's interval, found {dict(interval)}"
+            f"expected one of {', '.join(UNITS)} as the chunk's interval, found {dict(interval)}"
         )
     ((unit, amount),) = interval.items()
     if not isinstance(amount, int) or isinstance(amount, bool) or amount <= 0:
@@ -181,3 +180,6 @@ _NEXT: Mapping[str, Callable[[date, int], date]] = {
     "hours": _next_hour,
     "minutes": _next_minute,
 }
+
+UNITS = (_STEP, *_NEXT)
+"""Of a chunk's length."""

@@ -10,12 +10,10 @@ from datetime import UTC, date, datetime, time
 from partitions.column.predicates import shown
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import Bound
-from partitions.replay.chunks import Chunk
+from partitions.replay.chunks import UNITS, Chunk
 from partitions.unit_values import WORDS, Kind
 
 _EVERY = re.compile(r"\s*(-?\d{1,100})\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
-_STEP = "step"
-
 _ADVICE = {
     "day": "Take dates, and chunks of whole days",
     "local": "Take dates, or times without a zone",
@@ -27,7 +25,7 @@ _OTHERS = "Columns of dates, times and numbers have chunks; cut by another water
 
 
 def interval_of(text: str) -> dict[str, int]:
-    """Read ``N UNIT``, such as ``1 month``; :func:`partitions.replay.chunks.chunks` refuses unknown units and amounts below 1.
+    """Read ``N UNIT``, such as ``1 month``; :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
 
     Raises:
         ConfigurationError: for any other text.
@@ -38,7 +36,10 @@ def interval_of(text: str) -> dict[str, int]:
             f"every: expected a whole number, a blank and a unit, such as '1 month', found {text!r}"
         )
     unit = match[2].lower()
-    return {unit if unit == _STEP or unit.endswith("s") else f"{unit}s": int(match[1])}
+    known = next((known for known in UNITS if unit in (known, known.removesuffix("s"))), None)
+    if known is None:
+        raise ConfigurationError(f"every: expected one of {', '.join(UNITS)}, found {match[2]!r}")
+    return {known: int(match[1])}
 
 
 def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:

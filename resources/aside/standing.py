@@ -127,7 +127,9 @@ def find_aside(log: WatermarkLog, dataflow: str, table: str) -> Aside:
     if table not in asides:
         known = ", ".join(asides) or "there is none"
         raise ConfigurationError(
-            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known}), found {table}"
+            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known}), found {table}. One that was promoted or dropped is gone; the history"
+            " shows promotes",
+            choices=(f"strandline state history {dataflow}",),
         )
     return asides[table]
 

@@ -165,7 +165,7 @@ def test_a_dry_run_shows_the_chunks_and_opens_no_source(tmp_path: Path, engine: 
     [
         (("--start", "2026-01-06", "--end", "2026-01-06"), TABLE, "start below the end"),
         (("--start", "x", "--end", "2026-01-06"), TABLE, "found 'x'"),
-        ((*DAYS[:4], "--every", "1 fortnight"), TABLE, "fortnights"),
+        ((*DAYS[:4], "--every", "1 fortnight"), TABLE, "'fortnight'"),
         ((*DAYS[:4], "--every", "0 days"), TABLE, "above 0"),
         ((*DAYS[:4], "--every", "1.5 days"), TABLE, "1.5 days"),
         ((*DAYS[:4], "--every", "1 step"), TABLE, "step"),

@@ -285,7 +285,7 @@ def test_with_save_watermark_the_end_of_each_chunk_with_rows_is_saved_and_what_i
     [
         (("--start", "2026-01-06", "--end", "2026-01-06"), "start below the end"),
         (("--start", "x", "--end", "2026-01-06"), "found 'x'"),
-        ((*DAYS[:4], "--every", "1 fortnight"), "fortnights"),
+        ((*DAYS[:4], "--every", "1 fortnight"), "'fortnight'"),
         ((*DAYS[:4], "--every", "1 step"), "step"),
         (("--start", "1", "--end", "9"), "timestamp with zone"),
         (("--start", "2026-01-01T00:00:00Z", "--end", "2026-01-02"), "zone"),

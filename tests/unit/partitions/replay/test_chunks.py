@@ -144,3 +144,13 @@ def test_bounds_of_another_type_than_the_column_are_refused_in_words_with_those_
 ) -> None:
     with pytest.raises(ConfigurationError, match=told):
         fitted_chunks([Chunk("at", lower, lower)], kind)
+
+
+def test_an_unknown_unit_of_an_interval_is_named_as_it_was_written() -> None:
+    assert [interval_of(text) for text in ("2 Day", "1 months", "5 step")] == [
+        {"days": 2},
+        {"months": 1},
+        {"step": 5},
+    ]
+    with pytest.raises(ConfigurationError, match=r"every: expected one of step, years, .*, found 'dayz'"):
+        interval_of("2 dayz")
