@@ -314,15 +314,20 @@ class Commits:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
                 tip = self._tip_after(tip, branch)
-            shown = RefChange(branches={MAIN: tip}, dropped=(branch,), seen=snapshot.id)
-            if not self.catalog.change_refs(shown):
-                raise _OthersFirst(
-                    f"readers see another snapshot than {snapshot.id}, where the branch begins"
-                )
+            self._show(branch, snapshot.id, tip)
         except BaseException:
             with suppress(Exception):  # the next commit drops it
                 self.catalog.change_refs(RefChange(dropped=(branch,)))
             raise
+
+    def _show(self, branch: str, base: int, tip: int) -> None:
+        """Have readers see the newest snapshot of a branch, which goes.
+
+        Raises:
+            _OthersFirst: they see another one than the branch began at.
+        """
+        if not self.catalog.change_refs(RefChange(branches={MAIN: tip}, dropped=(branch,), seen=base)):
+            raise _OthersFirst(f"readers see another snapshot than {base}, where the branch begins")
 
     def _tip_after(self, tip: int, branch: str) -> int:
         """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
