@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Self
@@ -90,9 +90,11 @@ class ColumnState:
         return all(name in self.marks and self.marks[name].covers(mark) for name, mark in other.marks.items())
 
     def raised(self, marks: Mapping[str, Mark]) -> ColumnState:
-        """Return the state after rows up to these marks were read: each column keeps its highest."""
+        """Return the state after rows up to these marks were read: each column keeps its highest, and its type (docs/replay.md)."""
         higher = {
             name: mark
+            if name not in self.marks
+            else replace(mark, value=_like(mark.value, self.marks[name].value))
             for name, mark in marks.items()
             if name not in self.marks or mark.covers(self.marks[name])
         }
@@ -111,6 +113,15 @@ class ColumnState:
     def only(self, columns: Collection[str]) -> ColumnState:
         """Return the state of these columns."""
         return ColumnState({name: mark for name, mark in self.marks.items() if name in columns})
+
+
+def _like(value: Any, known: Any) -> Any:
+    """Return a whole number as the decimal or float that the column has had: a bound of a replay is written without a point."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or not isinstance(known, Decimal | float):
+        return value
+    typed = type(known)(value)
+    return typed if typed == value else value  # a float does not hold every whole number
 
 
 def is_value(value: Any) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,3 +25,19 @@ def test_a_capped_state_is_the_lower_one_of_each_column_and_says_nothing_of_othe
     assert state.covers(capped)
     for name, mark in capped.marks.items():
         assert mark in (state.marks[name], bounds.marks[name])
+
+
+@pytest.mark.parametrize(
+    ("known", "bound", "saved"),
+    [
+        (Decimal("1.50"), 4, Decimal(4)),
+        (1.5, 4, 4.0),
+        (1.5, 2**53 + 1, 2**53 + 1),
+        (1, 4, 4),
+        (Decimal("1.50"), Decimal("4.25"), Decimal("4.25")),
+    ],
+)
+def test_a_whole_bound_is_saved_as_a_value_of_the_column_s_type(known: Any, bound: Any, saved: Any) -> None:
+    raised = ColumnState({"price": Mark(known)}).raised({"price": Mark(bound, inclusive=False)})
+    value = raised.marks["price"].value
+    assert (value, type(value), raised.marks["price"].inclusive) == (saved, type(saved), False)
