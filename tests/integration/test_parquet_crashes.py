@@ -32,9 +32,8 @@ from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
-from resources.tables.replacement import OUTSIDE
 from resources.tables.table import TableCommit, Tag
-from tests.support.arrow import Rows
+from tests.support.arrow import ArrowReplacement, Rows
 from tests.support.jvmless import Killed
 
 if TYPE_CHECKING:
@@ -49,25 +48,19 @@ class _ArrowCommit(Commit):
     def _fitted(self, rows: Any, begun: Snapshot) -> tuple[Any, str]:
         return rows, begun.columns_json
 
-    def _write_files(
-        self, rows: Any, load: Load, begun: Snapshot | None, part: Any, folder: StagedFolder, layout: Any
-    ) -> int:
-        kept: list[dict[str, Any]] = []
-        if isinstance(load, Replace) and begun is not None:
-            if any(not matches(load.where, row) for row in rows.table.to_pylist()):
-                raise RowsRefused("rows outside", code=OUTSIDE)
-            place = self.log.place.local
-            assert place is not None
-            there = [row for file in part for row in pq.read_table(place / file.path).to_pylist()]
-            kept = [row for row in there if not matches(load.where, row)]
+    def _replacement(self, rows: Any, load: Replace, part: Any) -> Any:
+        place = self.log.place.local
+        assert place is not None
+        return ArrowReplacement.of(rows, load, [place / file.path for file in part])
+
+    def _write_files(self, rows: Any, folder: StagedFolder, layout: Any) -> None:
         target = self.placement.hidden.child(folder.name).local
         assert target is not None
         target.mkdir(parents=True)
-        rows = [*rows.table.to_pylist(), *kept]
-        for index, chunk in enumerate((rows[::2], rows[1::2])):
+        written = rows.table.to_pylist()
+        for index, chunk in enumerate((written[::2], written[1::2])):
             if chunk:
                 pq.write_table(pa.Table.from_pylist(chunk, schema=SCHEMA), target / f"part-{index}.parquet")
-        return len(kept)
 
 
 @dataclass

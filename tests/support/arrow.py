@@ -474,24 +474,30 @@ class HeardCommit(OwnCommit):
 
 class _ArrowCommit(HeardCommit):
     def _replacement(self, rows: Any, load: Replace, removals: Removals) -> Any:
-        files = [_local(self) / unquote(action["path"]) for action in removals.part]
-        there = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
-        kept = [row for row in there if not matches(load.where, row)]
-        outside = sum(not matches(load.where, row) for row in rows.table.to_pylist())
-        return _ArrowReplacement(
-            rows.unionByName(Rows(pa.Table.from_pylist(kept, schema=rows.table.schema))), len(kept), outside
+        return ArrowReplacement.of(
+            rows, load, [_local(self) / unquote(action["path"]) for action in removals.part]
         )
 
 
 @dataclass(frozen=True)
-class _ArrowReplacement:
-    """As :class:`resources.tables.replacement.Replacement`."""
+class ArrowReplacement:
+    """As :class:`resources.tables.replacement.Replacement`, of rows in Arrow."""
 
     rows: Rows
     kept: int
     outside: int
 
+    @classmethod
+    def of(cls, rows: Rows, load: Replace, part: Sequence[Path]) -> ArrowReplacement:
+        """Return the rows with those that stay of files that go in part."""
+        there = [row for file in part for row in pq.read_table(file, partitioning=None).to_pylist()]
+        kept = [row for row in there if not matches(load.where, row)]
+        outside = sum(not matches(load.where, row) for row in rows.table.to_pylist())
+        stay = Rows(pa.Table.from_pylist(kept, schema=rows.table.schema))
+        return cls(rows.unionByName(stay), len(kept), outside)
+
     def copied(self, folder: Place, files: Sequence[DataFile]) -> int:
+        """Return how many rows stay, if no row of the slice is outside of what the load replaces."""
         if self.outside:
             raise RowsRefused(
                 f"{self.outside} rows are not among those that the slice replaces", code=OUTSIDE

@@ -124,7 +124,7 @@ class Commit:
         try:
             replacement = None
             if isinstance(load, Replace) and begun is not None:
-                replacement = Replacement(rows, load, self._kept_rows(rows, load, part))
+                replacement = self._replacement(rows, load, part)
             self._write_files(replacement.rows if replacement else rows, folder, layout)
             written = self._written(folder, spark_schema(columns_json))
             copied_rows = (
@@ -263,11 +263,12 @@ class Commit:
             # Nobody sees a staged file before the list is put, so that Spark's own committer is as good, if slower.
             write_files(rows, staged, layout, copies=True)
 
-    def _kept_rows(self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]) -> DataFrame | None:
-        """The rows that stay of files that go in part; none if no file does."""
-        if not part:
-            return None
-        return read_files(rows, self._place, [file.path for file in part]).where(is_outside(load))
+    def _replacement(self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]) -> Replacement:
+        kept = None
+        if part:
+            paths = [file.path for file in part]
+            kept = read_files(rows, self._place, paths).where(is_outside(load))
+        return Replacement(rows, load, kept)
 
     def _written(self, folder: StagedFolder, schema: StructType) -> list[DataFile]:
         try:
