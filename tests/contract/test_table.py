@@ -28,6 +28,7 @@ from resources.tables.table import (
     TableCommit,
     Tag,
     TaggedCommit,
+    TellsRefusals,
     TellsSpans,
     Version,
     adopted_state,
@@ -259,7 +260,9 @@ def test_a_replace_is_the_same_where_spark_does_not_tell_its_counts(
     load = Replace(Among("unit", ("a", "b")))
     with pytest.raises(Exception, match="not among those") as refused:
         subject.load(2, (4, "a"), (5, "d"), load=load)
-    assert subject.table.refuses_rows_outside(refused.value)
+    table = subject.table
+    assert isinstance(table, TellsRefusals)
+    assert table.refuses_rows_outside(refused.value)
     assert subject.ids == [1, 2, 3]
     subject.load(2, (4, "a"), load=load)
     subject.load(3, load=Replace(Among("unit", ("c",))))
