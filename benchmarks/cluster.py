@@ -96,7 +96,12 @@ class _Load:
         (self._folder / f"dataflows/{name}.yaml").write_text(json.dumps(flow))
         project = load_project(self._folder)
         platform = Platform(
-            project.state, project.lake, engine, project.source_place, lineage=project.lineage
+            project.state,
+            project.lake,
+            engine,
+            project.source_place,
+            folder=self._folder,
+            lineage=project.lineage,
         )
         started = time.monotonic()
         outcome = platform.loop(project.dataflows[name], datetime.now(UTC)).run()
