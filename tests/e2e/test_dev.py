@@ -262,7 +262,10 @@ def test_the_asset_s_page_in_a_browser_says_after_a_failure_what_failed_and_when
 
 
 def page_shows(url: str, *texts: str, image: str | None = None) -> None:
-    """Open a page in a browser and wait until it shows all of the texts, and an image that can be drawn: a page is drawn piece by piece."""
+    """Open a page in a browser until it shows all of the texts, and an image that can be drawn.
+
+    A page is drawn piece by piece, and one of events goes on showing the event that was the newest when it was opened: it is loaded again.
+    """
     chromium = shutil.which("chromium") or pytest.skip("needs Chromium: apt-get install chromium")
     from playwright.sync_api import TimeoutError as NeverShown
     from playwright.sync_api import sync_playwright
@@ -282,7 +285,13 @@ def page_shows(url: str, *texts: str, image: str | None = None) -> None:
         page = browser.new_page(viewport={"width": 1500, "height": 1300})
         page.goto(url, timeout=120_000)
         try:
-            page.wait_for_function(all_there, arg=list(texts), timeout=200_000)
+            for _ in range(5):
+                try:
+                    page.wait_for_function(all_there, arg=list(texts), timeout=40_000)
+                    break
+                except NeverShown:
+                    page.reload(timeout=120_000)
+            page.wait_for_function(all_there, arg=list(texts), timeout=40_000)
             if image is not None:
                 drawn = "name => (document.querySelector(`img[alt=${name}]`)?.naturalWidth ?? 0) > 0"
                 page.wait_for_function(drawn, arg=image, timeout=120_000)
