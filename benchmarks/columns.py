@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DLT = CHECKOUT / ".strandline/cache/dlt"
 ROWS, INCREMENT, SLICE = 5_000_000, 50_000, 1_000_000
-RUNS, WARM_UP, LOADS = 9, 2, 3
+RUNS, WARM_UP, LOADS = 21, 4, 5
 START = datetime(2020, 1, 1, tzinfo=UTC)
 _ROW = "n AS id, timestamptz '2020-01-01 00:00:00+00' + n * interval '1 second' AS at, (n % 9973)::int AS customer, (n % 100000) / 100.0 AS amount, 'order number ' || n AS note"
 _OPTIONS = {

@@ -40,6 +40,9 @@ MEANINGS = {
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
 
+_OF_SPARK = "Spark's checkpoint belongs to the source that it was begun with"
+"""What a change of a source without a line of its own means where the watermark is Spark's."""
+
 _FORMS = ("kind", "scope", "columns", "engine", "event_time", "split", "operators", "policy", "output_mode")
 """Parts by which a watermark has another form, which no other definition can take over."""
 
@@ -54,11 +57,13 @@ class Change(NamedTuple):
         name: of the part, such as ``source.path``.
         before: what it was; None: there was no such part.
         now: what it is.
+        by_spark: whether the watermark is Spark's own, so that a checkpoint goes with it.
     """
 
     name: str
     before: Any
     now: Any
+    by_spark: bool = False
 
     @property
     def part(self) -> str:
@@ -72,17 +77,35 @@ class Change(NamedTuple):
         """Whether the watermark has another form now, so that it cannot be taken over."""
         return self.name in _FORMS
 
+    @property
+    def meaning(self) -> str:
+        """What becomes of the watermark."""
+        return _OF_SPARK if self.by_spark and self.part == "source" else MEANINGS[self.part]
+
     def __str__(self) -> str:
         """What was, what is, and what that means for the state."""
-        return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({MEANINGS[self.part]})"
+        return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({self.meaning})"
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
+        return "; ".join(map(_declared, value))
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(f"{name}: {each}" for name, each in value.items()) or "nothing"
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
         return ", ".join(value) or "nothing"
     return value if isinstance(value, str) else "nothing" if value is None else json.dumps(value)
+
+
+def _declared(part: Mapping[str, Any]) -> str:
+    """Return a part of a list of declarations as a line: its type, and its settings."""
+    settings = {name: value for name, value in part.items() if name != "type"}
+    kind = str(part.get("type", ""))
+    return (
+        f"{kind} ({', '.join(f'{name}: {_words(each)}' for name, each in settings.items())})"
+        if settings
+        else kind
+    )
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
@@ -92,10 +115,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
         before: the identity that a state was made with; it may hold more.
         now: the identity of the definition.
     """
-    then, current = _flat(before), _flat(now)
+    then, current, by_spark = _flat(before), _flat(now), now.get("engine") == "structured_streaming"
     named = [*current, *(name for name in then if name not in current and _is_known(name))]
     return [
-        Change(name, then.get(name), current.get(name))
+        Change(name, then.get(name), current.get(name), by_spark)
         for name in named
         if then.get(name) != current.get(name)
     ]

@@ -290,6 +290,20 @@ class PageWalk:
             self.is_promised = self._paging.promises(page)
         self.position = following
 
+    def leads_to(self, page: PageSeen) -> Position | None:
+        """Return where a page leads by its cursor or its link, before its records are known; None if that is nowhere, or not to be asked for.
+
+        :meth:`advance` decides: it may find that the page behind is another, or that there is none.
+        """
+        position = self.position
+        if position is None or not isinstance(self._paging, Cursor | NextLink) or self.number >= self._most:
+            return None
+        try:
+            following = self._paging.after(position, page)
+        except PagingError:
+            return None
+        return following if following is not None and following.identity not in self._asked else None
+
     def _compare(self, page: PageSeen) -> None:
         """Raise PagingError if another page had the same records. One record alone may be like another, unless its page is told by a number."""
         if not page.count or not page.digest:

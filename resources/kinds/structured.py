@@ -176,29 +176,23 @@ class SparkStreamKind:
         query, newest, batch = folder.query(), folder.newest(), _batch(state)
         known = state.position.get("query")
         if known is not None and query != known:
-            found = f"that of another query ({query})" if query else "none"
+            expected = f"the checkpoint of Spark's query {known}"
+            if query is None:
+                raise self._guarded(folder, expected, "none", code="checkpoint_lost")
             raise self._guarded(
-                "checkpoint_lost" if query is None else "checkpoint_foreign",
-                folder,
-                f"the checkpoint of Spark's query {known}",
-                found,
+                folder, expected, f"that of another query ({query})", code="checkpoint_foreign"
             )
         if newest < batch:
             raise self._guarded(
-                "checkpoint_behind",
                 folder,
                 f"a checkpoint up to batch {batch}, which is in the table",
                 f"one up to {newest}",
+                code="checkpoint_behind",
             )
         written = folder.batches(batch)
         gone = sorted(set(range(batch + 1, newest + 1)) - {each.number for each in written})
         if gone:
-            raise self._guarded(
-                "checkpoint_foreign",
-                folder,
-                f"rows of batch {gone[0]}, which its checkpoint says has ended",
-                "none in the outbox",
-            )
+            raise self._outbox_lost(folder, f"{gone[0]}, which its checkpoint says has ended")
         slices: list[BatchSlice] = []
         waiting: list[int] = []
         for each in written:
@@ -224,7 +218,10 @@ class SparkStreamKind:
         }
         return StreamState(value=value, epoch=number + 1, position=position)
 
-    def _guarded(self, code: str, folder: StreamFolder, expected: str, found: str) -> NeedsDecision:
+    def _outbox_lost(self, folder: StreamFolder, batch: str) -> NeedsDecision:
+        return self._guarded(folder, f"rows of batch {batch}", "none in the outbox", code="outbox_lost")
+
+    def _guarded(self, folder: StreamFolder, expected: str, found: str, *, code: str) -> NeedsDecision:
         name = self._dataflow.name
         return NeedsDecision(
             f"dataflow {name}: expected {expected}, found {found}, in {folder.place}. What Spark has read and remembers is not what the"
@@ -325,7 +322,7 @@ class SparkStreamKind:
         found = {number: folder.rows_of(number) for number in slice_.batches}
         gone = next((number for number, place in found.items() if place is None), None)
         if gone is not None:
-            raise self._guarded("checkpoint_foreign", folder, f"rows of batch {gone}", "none in the outbox")
+            raise self._outbox_lost(folder, str(gone))
         return spark.read.schema(schema).parquet(*(place.spark_url for place in found.values() if place))
 
     def _folder_of(self, slice_: BatchSlice) -> StreamFolder:

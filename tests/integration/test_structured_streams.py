@@ -137,6 +137,23 @@ def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loa
     assert stream.counts() == [(10, 5)]
 
 
+def test_an_outbox_that_is_lost_before_its_rows_are_in_the_table_stops_with_exit_code_4(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SparkStreamKind, "_after", killed)
+    with pytest.raises(KeyboardInterrupt):
+        stream.run()
+    monkeypatch.undo()
+    shutil.rmtree(stream.streams / "first" / "outbox")
+    error = stream.run().error
+    assert error is not None
+    assert (error.exit_code, error.code) == (4, "outbox_lost")
+    assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
+
+
 @pytest.mark.parametrize(
     ("damage", "code"),
     [("deleted", "checkpoint_lost"), ("foreign", "checkpoint_foreign"), ("old", "checkpoint_behind")],

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -70,6 +71,7 @@ class Api(Server):
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
         packed: whether answers are packed by gzip.
         time: the field of a record's time.
+        most_at_once: requests that were under way together at most.
     """
 
     def __init__(self) -> None:
@@ -83,11 +85,25 @@ class Api(Server):
         self.size = SIZE
         self.packed = False
         self.time = "at"
+        self.most_at_once = self._at_once = 0
+        self._counting = Lock()
 
     @property
     def url(self) -> str:
         """Where it is."""
         return f"http://127.0.0.1:{self.port}/v1"
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a request as long as it is under way."""
+        with self._counting:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._at_once -= 1
 
     def connection(self, **more: Any) -> ApiConnection:
         """How to reach it."""
@@ -152,9 +168,10 @@ class _Handler(QuietHandler):
         asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))
         self.server.log.append(asked)
         fault = self.server.faults.popleft() if self.server.faults else None
-        if fault is not None:
-            fault(self)
-        else:
+        with self.server.counted():
+            if fault is not None:
+                fault(self)
+                return
             document = self.server.answer_to(asked)
             link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
             following = document.get("next")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin
 
-from partitions.api.document import Document, parsed, parsed_lines
-from partitions.api.paging import NextLink, PageSeen, PageWalk, PagingError, Position
+from partitions.api.document import Document, DocumentError, Outline, parsed, parsed_lines
+from partitions.api.paging import Cursor, NextLink, PageSeen, PageWalk, Paging, PagingError, Position
 from partitions.api.requests import Request
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
 from resources.background import in_background
 from resources.sources.api.client import Answer, ApiClient
+
+T = TypeVar("T")
 
 
 class Page(NamedTuple):
@@ -32,8 +34,17 @@ class Page(NamedTuple):
 
 
 class _Read(NamedTuple):
+    """A page whose records are known."""
+
     document: Document
     seen: PageSeen
+
+
+class _Received(NamedTuple):
+    """A page that has come whole, of which it is known where it seems to lead."""
+
+    answer: Answer
+    seems: PageSeen
 
 
 def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool = False) -> Iterator[Page]:
@@ -43,7 +54,8 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
         client: of the API.
         source: what is asked.
         request: without its pages.
-        ahead: whether the next page is asked for while one is in use, for who reads all of them; at most two are in memory.
+        ahead: whether the next page is asked for while one is in use, for who reads all of them; at most two are in memory, and one request is
+            under way. By a cursor or a link it is asked for before the records of the page that has come are read: these take longer.
 
     Raises:
         SourceError: the API refuses, answers with something else than expected, or its pages do not end.
@@ -52,16 +64,38 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
     walk = PageWalk(source.paging, source.max_pages)
     in_body = source.paging is not None and source.paging.location == "body"
 
-    def ask(position: Position) -> _Read:
+    def ask(position: Position, number: int, read: Callable[[Answer], T], *, is_promised: bool) -> T:
         asked = request.at(position, in_body=in_body)
-        ignored = () if walk.is_promised else source.ignore_http_codes
-        return client.ask(
-            asked, position, f"page {walk.number}", lambda answer: _read(source, answer), ignored=ignored
-        )
+        ignored = () if is_promised else source.ignore_http_codes
+        return client.ask(asked, position, f"page {number}", read, ignored=ignored)
 
-    coming: Future[_Read] | None = None
+    def whole(answer: Answer) -> _Read:
+        return _read(source, answer)
+
+    def received(answer: Answer) -> _Read | _Received:
+        return _received(source, answer) or _read(source, answer)
+
+    coming: Future[_Read | _Received] | None = None
     while (position := walk.position) is not None:
-        number, read = walk.number, coming.result() if coming else ask(position)
+        number, is_promised = walk.number, walk.is_promised
+        found = (
+            coming.result()
+            if coming is not None
+            else ask(position, number, received if ahead else whole, is_promised=is_promised)
+        )
+        coming, likely = None, None
+        if isinstance(found, _Received):
+            likely = walk.leads_to(found.seems)
+            if likely is not None:
+                next_page = partial(ask, likely, number + 1, received, is_promised=True)
+                coming = in_background(next_page, "next page of an API")
+            try:
+                read = whole(found.answer)
+            except DocumentError:
+                _let_end(coming)
+                read = ask(position, number, whole, is_promised=is_promised)
+        else:
+            read = found
         try:
             walk.advance(read.seen)
         except PagingError as error:
@@ -70,8 +104,27 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
                 code="source_paging",
             ) from None
         following = walk.position if ahead else None
-        coming = in_background(partial(ask, following), "next page of an API") if following else None
+        if coming is not None and following != likely:
+            _let_end(coming)
+            coming = None
+        if coming is None and following is not None:
+            next_page = partial(ask, following, walk.number, received, is_promised=walk.is_promised)
+            coming = in_background(next_page, "next page of an API")
         yield Page(number, read.document)
+
+
+def _let_end(coming: Future[_Read | _Received] | None) -> None:
+    """Wait for a request whose answer is not wanted, so that no two are under way."""
+    if coming is not None:
+        wait([coming])
+
+
+def _received(source: ApiSource, answer: Answer) -> _Received | None:
+    """The page, and where it seems to lead; None if its records must be read to know that it is whole, or where it leads."""
+    if answer.is_empty or answer.is_lines or not isinstance(source.paging, Cursor | NextLink):
+        return None
+    outline = Outline.of(answer.text)
+    return _Received(answer, _seen(source.paging, answer, outline.at, PageSeen(0))) if outline else None
 
 
 def _document(source: ApiSource, answer: Answer) -> Document:
@@ -82,19 +135,29 @@ def _document(source: ApiSource, answer: Answer) -> Document:
 
 def _read(source: ApiSource, answer: Answer) -> _Read:
     document = _document(source, answer)
-    paging = source.paging
     seen = PageSeen(len(document.records))
-    if paging is None:
+    if source.paging is None:
         return _Read(document, seen)
     digest = hashlib.blake2b(digest_size=16)
     for record in document.records:
         digest.update(record.text.encode())
-    seen = replace(seen, digest=digest.digest())
+    return _Read(document, _seen(source.paging, answer, document.at, replace(seen, digest=digest.digest())))
+
+
+def _seen(paging: Paging, answer: Answer, at: Callable[[str], Any], seen: PageSeen) -> PageSeen:
+    """What an answer says of the pages behind it, beside its records.
+
+    Args:
+        paging: of the source.
+        answer: of the API.
+        at: the value at a dotted path of the answer.
+        seen: what is known of its records.
+    """
     if isinstance(paging, NextLink):
-        link = document.at(paging.next) if paging.next is not None else answer.next_link
+        link = at(paging.next) if paging.next is not None else answer.next_link
         following = urljoin(answer.url, link) if isinstance(link, str) and link else link
-        return _Read(document, replace(seen, next=following))
+        return replace(seen, next=following)
     if paging.type == "cursor":
-        cursor = answer.headers.get(paging.header) if paging.header else document.at(paging.next or "")
+        cursor = answer.headers.get(paging.header) if paging.header else at(paging.next or "")
         seen = replace(seen, next=cursor)
-    return _Read(document, replace(seen, more=document.at(paging.more)) if paging.more is not None else seen)
+    return replace(seen, more=at(paging.more)) if paging.more is not None else seen

@@ -51,6 +51,23 @@ def test_a_change_is_a_line_for_people() -> None:
     )
 
 
+def test_operators_are_a_line_for_people() -> None:
+    was = [
+        {"type": "deduplicate", "keys": ["id"]},
+        {"type": "window", "size": "PT1M", "aggregates": {"n": "count(*)"}},
+    ]
+    assert str(Change("operators", was, [])).startswith(
+        "operators was deduplicate (keys: id); window (size: PT1M, aggregates: n: count(*)), is nothing (what the operators remember"
+    )
+
+
+def test_of_a_stream_on_spark_s_engine_the_source_belongs_to_the_checkpoint() -> None:
+    then, now = ({"engine": "structured_streaming", "source": {"path": path}} for path in ("./a", "./b"))
+    assert [str(change) for change in changes(then, now)] == [
+        "source.path was ./a, is ./b (Spark's checkpoint belongs to the source that it was begun with)"
+    ]
+
+
 def test_what_was_stored_beside_the_identity_is_no_change() -> None:
     assert changes({**_flow().identity(), "load": "append"}, _flow().identity()) == []
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import stamina
 
+from partitions.api.document import Document, Outline, parsed
 from partitions.api.requests import sample_request
 from partitions.errors import SourceError, SourceUnreachable
 from partitions.sources import ApiSource
@@ -33,6 +34,7 @@ from tests.support.api import (
     reset,
     status,
 )
+from tests.support.gates import until
 
 OFFSETS = {"type": "offset", "param": "offset", "size_param": "limit", "size": 3}
 CURSOR = {"type": "cursor", "param": "cursor", "next": "next"}
@@ -248,6 +250,68 @@ def test_a_page_that_was_promised_must_be_there_whatever_status_means_no_rows(
     server.faults.extend([None, status(404)])
     with pytest.raises(SourceError, match=r"page 2: expected something there, found HTTP 404"):
         read(server, paging=paging, ignore_http_codes=[404])
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [CURSOR, CURSOR | {"next": None, "header": "X-Next"}, {"type": "link", "next": "link"}, {"type": "link"}],
+)
+def test_a_page_that_a_cursor_or_a_link_leads_to_is_asked_for_before_the_records_of_the_last_one_are_read(
+    server: Api, paging: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+
+    def parsed_later(text: str, path: str | None) -> Document:
+        if len(asked) < 2:  # the last page leads nowhere
+            until(lambda: len(server.log) > len(asked) + 1)
+        asked.append(len(server.log))
+        return parsed(text, path)
+
+    monkeypatch.setattr("resources.sources.api.pages.parsed", parsed_later)
+    assert read(server, paging=paging, params={"paged": "1"}) == ALL
+    assert asked == [2, 3, 3]
+
+
+def test_a_page_that_the_last_one_does_not_lead_to_is_not_read_although_it_was_asked_for(
+    server: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guesses = iter([2, 99, 6, None])  # the second is of the page that is not wanted
+    monkeypatch.setattr(Outline, "at", lambda _self, _path: next(guesses))
+    assert read(server, paging=CURSOR, params={"paged": "1"}) == ALL
+    assert server.asked("cursor") == [(None,), ("2",), ("3",), ("6",)]
+    assert server.most_at_once == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{"data": {"items": [{"id": 1}, 2]}, "next": 3}',
+            "expected objects as records at data.items, found a number as record 2",
+        ),
+        ('{"data": [1], "next": 3}', "expected records at data.items, found at data an array"),
+    ],
+)
+def test_a_page_with_a_cursor_and_no_records_is_a_clear_error(server: Api, text: str, expected: str) -> None:
+    server.faults.extend([page({"id": 1}, next=1), content(text), None, content(text)])
+    with pytest.raises(SourceError, match=f"page 2: {expected}") as error:
+        read(server, paging=CURSOR)
+    assert error.value.code == "source_answer"
+    assert server.asked("cursor") == [(None,), ("1",), ("3",), ("1",)]
+
+
+@pytest.mark.parametrize("fault", [status(500), cut_off, content('{"data": {"items": [{"id"'), content("")])
+def test_behind_a_cursor_what_may_pass_is_asked_again_too(server: Api, fault: Fault) -> None:
+    server.faults.extend([page({"id": 1}, {"id": 2}, {"id": 3}, next=3), fault, fault])
+    assert read(server, paging=CURSOR) == ALL
+    assert server.asked("cursor") == [(None,), ("3",), ("3",), ("3",), ("6",)]
+
+
+def test_numbers_that_json_itself_does_not_know_are_read_behind_a_cursor(server: Api) -> None:
+    server.faults.extend(
+        [page({"id": 1}, next=6), content('{"data": {"items": [{"id": 2, "x": NaN}]}, "next": null}')]
+    )
+    assert read(server, paging=CURSOR) == [1, 2]
 
 
 def test_no_page_is_asked_for_before_it_is_wanted_unless_all_are_read(server: Api) -> None:
