@@ -1,4 +1,4 @@
-"""Any schedule of arrivals, corrections, live runs, replays in place and aside, promotes, drops and deaths: each key once, and in the end the source's rows."""
+"""Any schedule of arrivals, corrections, live runs, replays in place and aside, promotes, drops, care of the table and deaths: each key once, and in the end the source's rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import NeedsDecision
+from partitions.errors import Conflict, NeedsDecision
+from partitions.maintenance import OPTIMIZE, VACUUM
 from resources.aside import drop, promote
 from resources.aside.standing import stored_asides
 from resources.loop.outcome import Step
+from resources.maintenance import maintain
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.asides import stand_aside
@@ -97,9 +99,26 @@ class Schedule:
         with suppress(NeedsDecision, KeyboardInterrupt):
             end(feed.platform, feed.dataflow, table, "r", NOW, **how)
 
+    def care(self) -> None:
+        """Small files are joined and old ones removed, unless a run has to end something first."""
+        with suppress(Conflict):
+            maintain(self.flow.feed.platform, self.flow.feed.dataflow, (VACUUM, OPTIMIZE))
+
     def go(self) -> None:
         """Something happens."""
-        words = ("arrive", "arrive", "correct", "live", "live", "again", "again", "replay", "end", "end")
+        words = (
+            "arrive",
+            "arrive",
+            "correct",
+            "live",
+            "live",
+            "again",
+            "again",
+            "replay",
+            "end",
+            "end",
+            "care",
+        )
         word = self.random.choice(words)
         self.told.append(word)
         getattr(self, word)()

@@ -1,4 +1,4 @@
-"""Any schedule of arrivals, corrections, live runs, replays of files or windows in place and aside, promotes, drops and deaths: each row once, and in the end the source's."""
+"""Any schedule of arrivals, corrections, live runs, replays of files or windows in place and aside, promotes, drops, care of the table and deaths: each row once, and in the end the source's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import NeedsDecision
+from partitions.errors import Conflict, NeedsDecision
+from partitions.maintenance import OPTIMIZE, VACUUM
 from resources.aside import drop, promote, replay_aside
 from resources.aside.standing import stored_asides
 from resources.loop.outcome import Step
+from resources.maintenance import maintain
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.feed import NOW, Feed, dies_after
@@ -22,7 +24,7 @@ from tests.support.window_feed import event, instant, on_lake, watermark
 
 STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED, None)
 TABLES = ("aside/one", "aside/two")
-WORDS = ("arrive", "arrive", "correct", "correct", "live", "in_place", "aside", "aside", "end", "end")
+WORDS = ("arrive", "arrive", "correct", "correct", "live", "in_place", "aside", "aside", "end", "end", "care")
 LENGTH = 12
 DAYS = 9
 
@@ -98,6 +100,11 @@ class Schedule(ABC):
     def act(self, act: Any, table: str, how: dict[str, Any]) -> None:
         with suppress(NeedsDecision, KeyboardInterrupt):
             act(self.feed.platform, self.feed.dataflow, table, "r", self.now, **how)
+
+    def care(self) -> None:
+        """Small files are joined and old ones removed, unless a run has to end something first."""
+        with suppress(Conflict):
+            maintain(self.feed.platform, self.feed.dataflow, (VACUUM, OPTIMIZE))
 
     def go(self) -> None:
         """Something happens."""
