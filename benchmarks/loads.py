@@ -365,6 +365,7 @@ def _landed(
         "watermark": {"type": "path"},
         "target": target,
         "unknown_fields": "ignore",
+        "late_files": "alert",  # an older file that came late would replace rows, which is refused of one load
     }
     ours = Ours(folder, engine, flow)
     return Landing(folder / "landing", spark), ours
