@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,6 +27,8 @@ _SECRET = re.compile(
 _PORTS = {"http": 80, "https": 443}
 _SHORTEST_HIDDEN = 4
 _HIDDEN = "***"
+_EARLIER_TOKENS = 3
+"""That are hidden, too."""
 
 Origin = tuple[str, str, int]
 ClientAuth = Literal["basic", "body"]
@@ -39,11 +42,19 @@ class GivenToken:
         text: None: there is none.
         ends: when another one is asked for, by ``time.monotonic``.
         is_accepted: whether the API has let it in.
+        earlier: those before it, which answers may still quote, and errors must not show.
     """
 
     text: str | None = None
     ends: float = 0.0
     is_accepted: bool = False
+    earlier: deque[str] = field(default_factory=lambda: deque(maxlen=_EARLIER_TOKENS))
+
+    def replace(self, text: str, ends: float) -> None:
+        """Take a new one."""
+        if self.text is not None:
+            self.earlier.append(self.text)
+        self.text, self.ends, self.is_accepted = text, ends, False
 
 
 def is_secret_parameter(name: str) -> bool:
@@ -198,7 +209,7 @@ class ApiConnection:
         # Of "Bearer x" the word tells nothing, and an answer may quote x alone.
         values += [part for value in values for part in value.split()]
         values += [value for name, value in self.token_params.items() if self._hides(name)]
-        secrets = (self.password, self.token, self.client_secret, self.given.text)
+        secrets = (self.password, self.token, self.client_secret, self.given.text, *self.given.earlier)
         values += [value for value in secrets if value is not None]
         if self.user is not None:
             values.append(self._basic)

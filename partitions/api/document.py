@@ -74,16 +74,17 @@ class Outline:
     It may tell something else than the :class:`Document`, which decides: of a name that an object has twice, for example.
     """
 
-    _whole: str
+    _whole: bytes
 
     @classmethod
     def of(cls, text: str) -> Outline | None:
         """Return the outline of a JSON document; None if it is none, or one with more than the standard allows."""
         try:
-            msgspec.json.decode(text, type=msgspec.Raw)
-        except (msgspec.MsgspecError, RecursionError):
+            whole = text.encode()  # of a text msgspec would keep such a copy as long as the text lives
+            msgspec.json.decode(whole, type=msgspec.Raw)
+        except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError):
             return None
-        return cls(text)
+        return cls(whole)
 
     def at(self, path: str) -> Any:
         """Return the value at a dotted path; None if there is none."""

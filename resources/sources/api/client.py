@@ -9,9 +9,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from partitions.api.document import DocumentError
@@ -19,6 +22,7 @@ from partitions.api.paging import Position
 from partitions.api.requests import Request
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.api import ApiConnection
+from resources.background import in_background
 from resources.retries import attempts_while
 from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
 
@@ -56,6 +60,22 @@ class Answer(NamedTuple):
     is_empty: bool = False
 
 
+class Asked(NamedTuple):
+    """A page that is asked for.
+
+    Attributes:
+        request: which it belongs to.
+        position: of the page; its parameters are in the request.
+        number: of the page, from 1, for errors.
+        ignored: statuses that mean that there is nothing.
+    """
+
+    request: Request
+    position: Position
+    number: int
+    ignored: Collection[int] = ()
+
+
 class _Passing(Exception):
     """What may be gone the next time. Its text shows no secret.
 
@@ -68,8 +88,23 @@ class _Passing(Exception):
         self.pause = pause
 
 
+@dataclass(frozen=True)
+class Begun(Generic[T]):
+    """A page that was asked for once, in the background.
+
+    Attributes:
+        page: which one.
+        read: what is made of its answer.
+        answer: of that.
+    """
+
+    page: Asked
+    read: Callable[[Answer], T]
+    answer: Future[T]
+
+
 class ApiClient:
-    """Asks one API, over connections that are kept. Use it as a context."""
+    """Asks one API, over connections that are kept, one request at a time. Use it as a context."""
 
     def __init__(
         self,
@@ -98,40 +133,66 @@ class ApiClient:
         self._session.headers.update(connection.sent_headers)
         # Else a .netrc of the machine would replace what the connection says.
         self._session.auth = lambda request: request
+        self._under_way: Future[Any] | None = None
 
     def __enter__(self) -> Self:
         """Open nothing yet."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close its connections."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for the request that is under way, unless the process is to end, and close the connections."""
+        if kind is None or issubclass(kind, Exception):
+            self._let_end()
         self._session.close()
 
-    def ask(
-        self,
-        request: Request,
-        position: Position,
-        page: str,
-        read: Callable[[Answer], T],
-        *,
-        ignored: Collection[int] = (),
-    ) -> T:
+    def ask(self, page: Asked, read: Callable[[Answer], T]) -> T:
         """Return what ``read`` makes of a page.
 
         Args:
-            request: which the page belongs to.
-            position: of the page; its parameters are in the request.
-            page: the page in words, for errors.
+            page: which one.
             read: raises DocumentError if the answer does not hold what was expected; if it is broken, it is asked for again.
-            ignored: statuses that mean that there is nothing.
 
         Raises:
             SourceError: the API refuses, or answers with something else than expected.
             SourceUnreachable: it does not answer, or not with a whole page, however often it is asked.
         """
-        url = position.link or self._connection.url(request.path)
-        shown = self._connection.shown(self._prepared(request, position, url).url or url)
-        where = f"API {request.method} {shown}, {page}"
+        self._let_end()
+        return self._patiently(page, read)
+
+    def begin(self, page: Asked, read: Callable[[Answer], T]) -> Begun[T]:
+        """Ask for a page once, in the background; :meth:`end` returns what ``read`` makes of it. No two requests are under way at the same time."""
+        self._let_end()
+        answer = in_background(partial(self._once, page, read), "next page of an API")
+        self._under_way = answer
+        return Begun(page, read, answer)
+
+    def end(self, begun: Begun[T]) -> T:
+        """Return what became of a page that was begun. If it failed in passing, that was the first of the attempts at it.
+
+        Raises:
+            SourceError, SourceUnreachable: as :meth:`ask`.
+        """
+        try:
+            return begun.answer.result()
+        except _Passing as failure:
+            return self._patiently(begun.page, begun.read, failure)
+
+    def refusal(self, page: Asked, error: DocumentError) -> SourceError:
+        """The error of a page that came whole, and does not hold what was expected."""
+        return self._misread(self._address(page)[1], error)
+
+    def _let_end(self) -> None:
+        if self._under_way is not None:
+            wait([self._under_way])
+            self._under_way = None
+
+    def _address(self, page: Asked) -> tuple[str, str]:
+        """Where a page is, and what it is in words, for errors."""
+        url = page.position.link or self._connection.url(page.request.path)
+        shown = self._connection.shown(self._prepared(page.request, page.position, url).url or url)
+        return url, f"API {page.request.method} {shown}, page {page.number}"
+
+    def _patiently(self, page: Asked, read: Callable[[Answer], T], failure: _Passing | None = None) -> T:
         tries = attempts_while(
             self._pause,
             attempts=self._attempts,
@@ -143,7 +204,10 @@ class ApiClient:
         try:
             for attempt in tries:
                 with attempt:
-                    return self._once(request, position, url, where, read, ignored)
+                    if failure is not None:
+                        first, failure = failure, None
+                        raise first
+                    return self._once(page, read)
         except _Passing as error:
             asked = "" if self._attempts else f"; it was asked for {self._retry_for.total_seconds():g} s"
             raise SourceUnreachable(
@@ -159,21 +223,14 @@ class ApiClient:
             return True
         return error.pause if error.pause <= self._retry_for.total_seconds() else False
 
-    def _once(
-        self,
-        request: Request,
-        position: Position,
-        url: str,
-        where: str,
-        read: Callable[[Answer], T],
-        ignored: Collection[int],
-    ) -> T:
+    def _once(self, page: Asked, read: Callable[[Answer], T]) -> T:
         import requests
         from urllib3.exceptions import HTTPError
 
+        url, where = self._address(page)
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            answer = self._answer(request, position, url, where, deadline, ignored)
+            answer = self._answer(page.request, page.position, url, where, deadline, page.ignored)
         except PassingRefusal as refusal:
             raise _Passing(str(refusal)) from None
         except requests.exceptions.SSLError:
@@ -190,10 +247,13 @@ class ApiClient:
         except DocumentError as error:
             if error.broken:
                 raise _Passing(f"{where}: {self._connection.hide(str(error))}") from None
-            raise SourceError(
-                f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
-                code="source_answer",
-            ) from None
+            raise self._misread(where, error) from None
+
+    def _misread(self, where: str, error: DocumentError) -> SourceError:
+        return SourceError(
+            f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
+            code="source_answer",
+        )
 
     def _answer(
         self,

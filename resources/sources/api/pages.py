@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from partitions.api.document import Document, DocumentError, Outline, parsed, parsed_lines
@@ -15,10 +13,7 @@ from partitions.api.paging import Cursor, NextLink, PageSeen, PageWalk, Paging, 
 from partitions.api.requests import Request
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
-from resources.background import in_background
-from resources.sources.api.client import Answer, ApiClient
-
-T = TypeVar("T")
+from resources.sources.api.client import Answer, ApiClient, Asked, Begun
 
 
 class Page(NamedTuple):
@@ -64,36 +59,27 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
     walk = PageWalk(source.paging, source.max_pages)
     in_body = source.paging is not None and source.paging.location == "body"
 
-    def ask(position: Position, number: int, read: Callable[[Answer], T], *, is_promised: bool) -> T:
-        asked = request.at(position, in_body=in_body)
+    def asked(position: Position, number: int, *, is_promised: bool) -> Asked:
         ignored = () if is_promised else source.ignore_http_codes
-        return client.ask(asked, position, f"page {number}", read, ignored=ignored)
-
-    def whole(answer: Answer) -> _Read:
-        return _read(source, answer)
+        return Asked(request.at(position, in_body=in_body), position, number, ignored)
 
     def received(answer: Answer) -> _Read | _Received:
-        return _received(source, answer) or _read(source, answer)
+        return (_received(source, answer) if ahead else None) or _read(source, answer)
 
-    coming: Future[_Read | _Received] | None = None
+    coming: Begun[_Read | _Received] | None = None
     while (position := walk.position) is not None:
-        number, is_promised = walk.number, walk.is_promised
-        found = (
-            coming.result()
-            if coming is not None
-            else ask(position, number, received if ahead else whole, is_promised=is_promised)
-        )
-        coming, likely = None, None
+        number = walk.number
+        page = asked(position, number, is_promised=walk.is_promised)
+        found = client.end(coming) if coming is not None else client.ask(page, received)
+        coming = likely = None
         if isinstance(found, _Received):
             likely = walk.leads_to(found.seems)
             if likely is not None:
-                next_page = partial(ask, likely, number + 1, received, is_promised=True)
-                coming = in_background(next_page, "next page of an API")
+                coming = client.begin(asked(likely, number + 1, is_promised=True), received)
             try:
-                read = whole(found.answer)
-            except DocumentError:
-                _let_end(coming)
-                read = ask(position, number, whole, is_promised=is_promised)
+                read = _read(source, found.answer)
+            except DocumentError as error:
+                raise client.refusal(page, error) from None
         else:
             read = found
         try:
@@ -104,19 +90,14 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
                 code="source_paging",
             ) from None
         following = walk.position if ahead else None
-        if coming is not None and following != likely:
-            _let_end(coming)
+        if following != likely:
             coming = None
         if coming is None and following is not None:
-            next_page = partial(ask, following, walk.number, received, is_promised=walk.is_promised)
-            coming = in_background(next_page, "next page of an API")
-        yield Page(number, read.document)
-
-
-def _let_end(coming: Future[_Read | _Received] | None) -> None:
-    """Wait for a request whose answer is not wanted, so that no two are under way."""
-    if coming is not None:
-        wait([coming])
+            coming = client.begin(asked(following, walk.number, is_promised=walk.is_promised), received)
+        document = read.document
+        del found, read, page  # two pages are in memory, not three
+        yield Page(number, document)
+        del document
 
 
 def _received(source: ApiSource, answer: Answer) -> _Received | None:

@@ -425,6 +425,7 @@ class ApiRows:
                 count += 1
                 has_any = has_any or not named.isdisjoint(record.value)
                 yield record
+            del page  # else three are in memory when the next one is parsed
         if count and named and not has_any:
             raise SourceError(
                 f"API {self._connection}: expected a field {' or '.join(sorted(named))} in the records of {self._source.path}, found none in"

@@ -37,8 +37,7 @@ def bearer_token(connection: ApiConnection, session: requests.Session) -> str:
     given = connection.given
     if given.text is None or time.monotonic() >= given.ends:
         text, seconds = _asked_for(connection, session)
-        given.text, given.is_accepted = text, False
-        given.ends = time.monotonic() + seconds - min(_SECONDS, seconds / 2)
+        given.replace(text, time.monotonic() + seconds - min(_SECONDS, seconds / 2))
         return text
     return given.text
 

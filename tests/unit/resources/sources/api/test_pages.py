@@ -7,7 +7,9 @@ import traceback
 from base64 import b64decode
 from collections.abc import Iterator
 from datetime import timedelta
+from threading import Event
 from typing import Any
+from weakref import ref
 
 import pytest
 import stamina
@@ -293,11 +295,55 @@ def test_a_page_that_the_last_one_does_not_lead_to_is_not_read_although_it_was_a
     ],
 )
 def test_a_page_with_a_cursor_and_no_records_is_a_clear_error(server: Api, text: str, expected: str) -> None:
-    server.faults.extend([page({"id": 1}, next=1), content(text), None, content(text)])
+    server.faults.extend([page({"id": 1}, next=1), content(text), None, None])
     with pytest.raises(SourceError, match=f"page 2: {expected}") as error:
         read(server, paging=CURSOR)
-    assert error.value.code == "source_answer"
-    assert server.asked("cursor") == [(None,), ("1",), ("3",), ("1",)]
+    assert (error.value.code, error.value.transient) == ("source_answer", False)
+    assert server.asked("cursor") == [(None,), ("1",), ("3",)], "it is asked for once"
+    assert server.most_at_once == 1
+
+
+def test_after_an_error_no_request_is_under_way(server: Api) -> None:
+    answered = Event()
+
+    def slow(handler: Any) -> None:
+        answered.wait(0.3)
+        answered.set()
+        page({"id": 9})(handler)
+
+    same = {"id": 1}, {"id": 2}
+    server.faults.extend([page(*same, next="a"), page(*same, next="b"), slow])
+    with pytest.raises(SourceError, match="the same: the API seems to ignore"):
+        read(server, paging=CURSOR)
+    assert answered.is_set()
+    assert server.asked("cursor") == [(None,), ("a",), ("b",)]
+
+
+def test_a_page_that_was_asked_for_early_has_no_more_attempts_than_any_other(server: Api) -> None:
+    server.faults.extend([page({"id": 1}, next=3), *[status(503)] * 20])
+    with pytest.raises(SourceUnreachable, match="page 2: expected a page, found HTTP 503"):
+        read(server, paging=CURSOR)
+    assert len(server.log) == 1 + ATTEMPTS
+
+
+def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, alive = list[ref[Document]](), list[int]()
+
+    def counted(text: str, path: str | None) -> Document:
+        document = parsed(text, path)
+        alive.append(sum(each() is not None for each in seen))
+        seen.append(ref(document))
+        return document
+
+    monkeypatch.setattr("resources.sources.api.pages.parsed", counted)
+    definition = ApiSource.model_validate(
+        {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, "paging": CURSOR}
+    )
+    with ApiClient(server.connection(), 10_000) as client:
+        server.faults.extend(page({"id": number}, next=number) for number in range(1, 6))
+        for each in pages(client, definition, sample_request(definition), ahead=True):
+            del each
+    assert alive == [0] * 6, "none but the one that is read; the next one is on its way"
 
 
 @pytest.mark.parametrize("fault", [status(500), cut_off, content('{"data": {"items": [{"id"'), content("")])
@@ -483,6 +529,13 @@ def test_a_token_that_was_never_let_in_is_refused_at_once(server: Api) -> None:
         read(server, client_of(server))
     assert (len(server.forms), len(server.log)) == (1, 1)
     assert "t0ken" not in str(error.value)
+
+
+def test_a_token_is_shown_in_no_error_after_it_was_replaced(server: Api) -> None:
+    connection = client_of(server)
+    for token in ("t0ken-1", "t0ken-2"):
+        connection.given.replace(token, 0.0)
+    assert connection.hide("t0ken-1, t0ken-2") == "***, ***"
 
 
 @pytest.mark.parametrize("trouble", [status(503), status(429), reset])
