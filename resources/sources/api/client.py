@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
@@ -33,6 +34,8 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
 _CHUNK = 1 << 16
+_SENDING_SECONDS = 0.001
+"""That a request which is prepared takes to be sent."""
 _REDIRECTS = 5
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOVED = frozenset({301, 302, 303, 307, 308})
@@ -160,10 +163,18 @@ class ApiClient:
         return self._patiently(page, read)
 
     def begin(self, page: Asked, read: Callable[[Answer], T]) -> Begun[T]:
-        """Ask for a page once, in the background; :meth:`end` returns what ``read`` makes of it. No two requests are under way at the same time."""
+        """Ask for a page once, in the background; :meth:`end` returns what ``read`` makes of it. No two requests are under way at the same time.
+
+        It returns once the request is on its way, as a rule: what the caller does next would keep Python from sending it, since threads wait
+        5 ms for each other, and sending takes several turns.
+        """
         self._let_end()
-        answer = in_background(partial(self._once, page, read), "next page of an API")
+        is_prepared = Event()
+        answer = in_background(partial(self._once, page, read, is_prepared.set), "next page of an API")
         self._under_way = answer
+        answer.add_done_callback(lambda _: is_prepared.set())
+        is_prepared.wait()
+        wait([answer], _SENDING_SECONDS)
         return Begun(page, read, answer)
 
     def end(self, begun: Begun[T]) -> T:
@@ -223,14 +234,18 @@ class ApiClient:
             return True
         return error.pause if error.pause <= self._retry_for.total_seconds() else False
 
-    def _once(self, page: Asked, read: Callable[[Answer], T]) -> T:
+    def _once(
+        self, page: Asked, read: Callable[[Answer], T], before_sending: Callable[[], None] = lambda: None
+    ) -> T:
         import requests
         from urllib3.exceptions import HTTPError
 
         url, where = self._address(page)
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            answer = self._answer(page.request, page.position, url, where, deadline, page.ignored)
+            answer = self._answer(
+                page.request, page.position, url, where, deadline, page.ignored, before_sending
+            )
         except PassingRefusal as refusal:
             raise _Passing(str(refusal)) from None
         except requests.exceptions.SSLError:
@@ -263,6 +278,7 @@ class ApiClient:
         where: str,
         deadline: float,
         ignored: Collection[int],
+        before_sending: Callable[[], None],
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
             prepared = self._prepared(request, position, url)
@@ -270,6 +286,7 @@ class ApiClient:
                 prepared.headers["Authorization"] = f"Bearer {bearer_token(self._connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
             left = max(0.001, deadline - time.monotonic())
+            before_sending()
             with self._session.send(
                 prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
             ) as response:
