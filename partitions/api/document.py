@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs; the same function that json itself uses
 from typing import Any, NamedTuple
 
-import msgspec
-
 from partitions.json_types import json_type
 
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -65,36 +63,6 @@ class Document:
         for part in path.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What stands beside the records of an answer, found in a tenth of the time that :func:`parsed` takes, since records are passed over.
-
-    It may tell something else than the :class:`Document`, which decides: of a name that an object has twice, for example.
-    """
-
-    _whole: bytes
-
-    @classmethod
-    def of(cls, text: str) -> Outline | None:
-        """Return the outline of a JSON document; None if it is none, or one with more than the standard allows."""
-        try:
-            whole = text.encode()  # of a text msgspec would keep such a copy as long as the text lives
-            msgspec.json.decode(whole, type=msgspec.Raw)
-        except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError):
-            return None
-        return cls(whole)
-
-    def at(self, path: str) -> Any:
-        """Return the value at a dotted path; None if there is none."""
-        inner: Any = self._whole
-        try:
-            for part in path.split("."):
-                inner = msgspec.json.decode(inner, type=dict[str, msgspec.Raw]).get(part, b"null")
-            return msgspec.json.decode(inner)
-        except (msgspec.MsgspecError, RecursionError):
-            return None
 
 
 def parsed(text: str, path: str | None) -> Document:

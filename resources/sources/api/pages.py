@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from partitions.api.document import Document, DocumentError, Outline, parsed, parsed_lines
+from partitions.api.document import Document, DocumentError, parsed, parsed_lines
 from partitions.api.paging import Cursor, NextLink, PageSeen, PageWalk, Paging, PagingError, Position
 from partitions.api.requests import Request
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
 from resources.sources.api.client import Answer, ApiClient, Asked, Begun
+from resources.sources.api.outline import Outline
 
 
 class Page(NamedTuple):

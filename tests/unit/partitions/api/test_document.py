@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.document import DocumentError, Outline, parsed, parsed_lines
+from partitions.api.document import DocumentError, parsed, parsed_lines
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -95,22 +95,3 @@ def test_lines_are_a_document_each() -> None:
 def test_no_text_is_more_than_an_error(text: str) -> None:
     with suppress(DocumentError):
         parsed(text, "a.b")
-
-
-@given(
-    RECORDS, VALUES, st.sampled_from(["next", "data.x", "data.y", "data.items", "data.none.x", "before.a"])
-)
-def test_an_outline_tells_what_stands_beside_the_records_as_the_document_does(
-    records: list[Any], beside: Any, path: str
-) -> None:
-    text = json.dumps({"before": beside, "data": {"x": beside, "items": records, "y": 1}, "next": beside})
-    outline = Outline.of(text)
-    assert outline is not None
-    assert outline.at(path) == (parsed(text, "data.items").at(path) if path != "data.items" else records)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", '{"a": 1,}', '{"a": 1} {}', '{"a": NaN}', '{"a": "\n"}', "[" * 9000]
-)
-def test_what_is_not_one_whole_document_has_no_outline(text: str) -> None:
-    assert Outline.of(text) is None

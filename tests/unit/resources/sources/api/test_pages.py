@@ -14,12 +14,13 @@ from weakref import ref
 import pytest
 import stamina
 
-from partitions.api.document import Document, Outline, parsed
+from partitions.api.document import Document, parsed
 from partitions.api.requests import sample_request
 from partitions.errors import SourceError, SourceUnreachable
 from partitions.sources import ApiSource
 from resources.api import ApiConnection
 from resources.sources.api.client import ApiClient
+from resources.sources.api.outline import Outline
 from resources.sources.api.pages import pages
 from tests.support.api import (
     ITEMS,
