@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun, RunRecord
 
 
+_IN_FLIGHT = ("running", "queued")
 _OVERLAP, _HOLDS = timedelta(minutes=5), timedelta(hours=1)
 """How far clocks of machines with runs may be apart, and how long it holds what one question has told, in case that they are further apart."""
 
@@ -87,12 +88,20 @@ class Attempts:
             entry: its newest.
         """
         noted = last_attempt(self._log, dataflow)
-        known = [noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted)]
-        return max(
-            (attempt for attempt in known if attempt is not None),
-            key=lambda attempt: _instant(attempt.time),
-            default=None,
-        )
+        return _newest(noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted))
+
+    def last_ended(self, dataflow: str, entry: Entry | None) -> Attempt | None:
+        """Return the newest attempt that is over: one that is in flight tells neither that a dataflow is well again, nor that it fails.
+
+        Args:
+            dataflow: its name.
+            entry: its newest.
+        """
+        attempt = self.last(dataflow, entry)
+        if attempt is None or attempt.status not in _IN_FLIGHT:
+            return attempt
+        noted = last_attempt(self._log, dataflow)
+        return _newest(noted, self._kept(dataflow, noted, ended=True))
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
         """Return the attempt of a slice that was begun after the last complete run and is not finished, or None."""
@@ -107,17 +116,26 @@ class Attempts:
         run = self._dagster.get_run_by_id(run_id) if self._dagster else None
         return None if run is None else not run.is_finished
 
-    def _kept(self, dataflow: str, noted: Attempt | None) -> Attempt | None:
-        """Return the attempt of Dagster's newest run if it has not succeeded, or not yet; None if it has a note, which says more."""
+    def _kept(self, dataflow: str, noted: Attempt | None, *, ended: bool = False) -> Attempt | None:
+        """Return the attempt of Dagster's newest run if it has not succeeded, or not yet; None if it has a note, which says more.
+
+        Args:
+            dataflow: its name.
+            noted: the attempt that its note tells of.
+            ended: whether only runs count that are over.
+        """
         if self._dagster is None or dataflow in self._well:
             return None
-        from dagster import RunsFilter
+        from dagster import DagsterRunStatus, RunsFilter
 
         from resources.reporting import DATAFLOW_TAG
 
-        records = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
+        over = (DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
+        runs = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=over if ended else ())
+        records = self._dagster.get_run_records(runs, limit=1)
         if not records or records[0].dagster_run.is_success:
-            self._well.add(dataflow)
+            if not ended:
+                self._well.add(dataflow)
             return None
         if noted and records[0].dagster_run.run_id == noted.run_id:
             return None
@@ -193,6 +211,11 @@ def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: s
     )
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(begun, "died", error, (noted.failing_since if noted else None) or begun, run_id)
+
+
+def _newest(*known: Attempt | None) -> Attempt | None:
+    there = [attempt for attempt in known if attempt is not None]
+    return max(there, key=lambda attempt: _instant(attempt.time), default=None)
 
 
 def _instant(text: str) -> datetime:

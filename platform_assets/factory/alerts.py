@@ -101,7 +101,7 @@ class Look:
         ]
 
     def _failed(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        attempt = Attempts(self.platform.log, self.instance, self.well).last(dataflow.name, entry)
+        attempt = Attempts(self.platform.log, self.instance, self.well).last_ended(dataflow.name, entry)
         if attempt is None or attempt.status not in _BAD:
             return None
         error = attempt.error or {}
@@ -252,7 +252,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
             posting, why = _post(project, news, now, posting)
             told = not why
         known = news.known if told or not news.any else news.untold
-        said = [_said(news, looked_at - len(left))]
+        said = [_said(news, known, looked_at - len(left))]
         if news.any and not told:
             said.append(f"{why}; the next message may be posted in {posting.rest(seconds):.0f} s")
             context.log.warning(said[-1])
@@ -320,6 +320,6 @@ def _for_slack(line: str) -> str:
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _said(news: News, judged: int) -> str:
-    told = sum(1 for state in news.known.values() if state == TOLD)
+def _said(news: News, known: Mapping[str, str], judged: int) -> str:
+    told = sum(1 for state in known.values() if state == TOLD)
     return f"{counted(judged, 'dataflow')} looked at: {len(news.began)} began, {len(news.ended)} ended, {told} told and not over"

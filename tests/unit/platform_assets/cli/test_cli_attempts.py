@@ -101,3 +101,25 @@ def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
     attempt = Attempts(log, dagster).last(FLOW, None)
     assert attempt is not None
     assert (attempt.status, attempt.error is None) == (status, status != "died")
+
+
+@pytest.mark.parametrize("status", [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED])
+@pytest.mark.parametrize(
+    "before", ["a failed run without a note", "a note of a failure", "a note of success", None]
+)
+def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
+    log: WatermarkLog, dagster: DagsterInstance, before: str | None, status: DagsterRunStatus
+) -> None:
+    if before == "a failed run without a note":
+        failing.execute_in_process(
+            instance=dagster, tags={DATAFLOW_TAG: FLOW}, raise_on_error=False, run_config=QUIET
+        )
+    elif before is not None:
+        error = SourceError("away") if before == "a note of a failure" else None
+        note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=error))
+    dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=status)
+    attempts = Attempts(log, dagster)
+    assert (attempts.last(FLOW, None) or pytest.fail("none")).status in ("queued", "running")
+    ended = attempts.last_ended(FLOW, None)
+    expected = {"a note of success": "nothing", None: None}.get(before, "failed")
+    assert (ended.status if ended else None) == expected

@@ -143,6 +143,29 @@ def test_a_failing_dataflow_is_told_once_with_what_to_do_and_once_more_when_it_i
     assert [each["ended"] for each in receiver.taken[1:]] == [[{"dataflow": "orders", "condition": "failed"}]]
 
 
+def test_a_run_in_flight_tells_neither_that_a_dataflow_is_well_again_nor_hides_that_it_failed(
+    watch: Watch, receiver: Receiver
+) -> None:
+    def in_flight() -> None:
+        tags = {DATAFLOW_TAG: "orders"}
+        create_run_for_test(watch.dagster, "load_orders", tags=tags, status=DagsterRunStatus.STARTED)
+
+    watch.run(StrandlineError("the source is away"))
+    in_flight()
+    watch.tick()
+    (told,) = receiver.taken
+    assert [alert["condition"] for alert in told["began"]] == ["failed"]
+    in_flight()
+    assert "0 began, 0 ended, 1 told and not over" in watch.tick()
+    assert len(receiver.taken) == 1
+
+
+def test_what_was_not_told_is_not_counted_as_told(watch: Watch, receiver: Receiver) -> None:
+    receiver.status = 503
+    watch.run(StrandlineError("the source is away"))
+    assert "1 began, 0 ended, 0 told and not over" in watch.tick()
+
+
 def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_stale(
     watch: Watch, receiver: Receiver
 ) -> None:
