@@ -28,7 +28,12 @@ class Webhook:
         Raises:
             ConfigurationError: which does not repeat the text.
         """
-        if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
+        try:
+            parts = urlsplit(self.url)
+            fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # of a port that is none
+            fits = False
+        if not fits:
             raise ConfigurationError("alerts.webhook: expected http://… or https://…, found another form")
 
     @property

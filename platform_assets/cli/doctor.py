@@ -114,6 +114,12 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
                 partial(look_at_source, project, reading),
                 "check `watermark.secondary_input` and its connection",
             )
+    if project.settings.alerts is not None and project.valid_settings:
+        yield _tried(
+            "alerts",
+            lambda: f"go to {project.webhook().host}",
+            "set the variable that alerts.webhook names in platform.yaml; Dagster's daemon needs it, too",
+        )
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if no_spark:
         return

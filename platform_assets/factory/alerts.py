@@ -24,8 +24,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, dataflow_of
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, in_one_line
+from partitions.instants import as_datetime
 from partitions.plan import counted
 from partitions.window.ledger import GROWS
+from partitions.window.work_unit import words
 from platform_assets.cli.attempts import Attempts, RunsThatWentWell
 from platform_assets.factory.sensors import Clock
 from platform_assets.kinds import profile_of
@@ -121,15 +123,14 @@ class Look:
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
             return None
-        gaps = [
-            gap
-            for unit in self.platform.ledger(dataflow, self.now).units
-            for gap in unit.gaps
-            if gap.why != GROWS
-        ]
+        ledger = self.platform.ledger(dataflow, self.now)
+        gaps = [(unit.unit, gap) for unit in ledger.units for gap in unit.gaps if gap.why != GROWS]
         if not gaps:
             return None
-        return f"{counted(len(gaps), 'gap')} in its ledger, the first: {gaps[0].why}\n  strandline ledger {dataflow.name}"
+        unit, first = gaps[0]
+        start, end = (as_datetime(ms, ledger.zone).isoformat() for ms in (first.start, first.end))
+        of_unit = f"{words(unit)}, " if words(unit) else ""
+        return f"{counted(len(gaps), 'gap')} in its ledger, the first: {of_unit}{start} to {end}: {first.why}\n  strandline ledger {dataflow.name}"
 
     def _stale(self, dataflow: Dataflow, _: Entry | None) -> str | None:
         """By the dataflow's ``freshness``: how long ago something was loaded, whether or not there was anything to load."""
@@ -279,7 +280,7 @@ def message(news: News, host: str, project: Project, now: datetime) -> dict[str,
     """Return what is posted: Slack's form to Slack, else plain JSON (docs/alerts.md)."""
     began = [(alert, project.hide(alert.text)) for alert in news.began]
     if host == "hooks.slack.com":
-        return {"text": "\n".join(map(_for_slack, _lines(began, news.ended)))}
+        return {"text": "\n".join(map(_for_slack, _lines(project.folder.name, began, news.ended)))}
     ended = [dict(zip(("dataflow", "condition"), key.split(":"), strict=True)) for key in news.ended]
     return {
         "project": project.folder.name,
@@ -292,18 +293,21 @@ def message(news: News, host: str, project: Project, now: datetime) -> dict[str,
     }
 
 
-def _lines(began: Sequence[tuple[Alert, str]], ended: Sequence[str]) -> Iterator[str]:
+def _lines(project: str, began: Sequence[tuple[Alert, str]], ended: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a message for people, in Slack's form: it takes 40,000 characters."""
     for number, (alert, text) in enumerate(began[:_TEXTS]):
-        yield f":red_circle: *{alert.dataflow}* {alert.condition}: {_cut(text, number)}"
+        yield f":red_circle: *{alert.dataflow}* ({project}) {alert.condition}: {_cut(text, number)}"
     more = [f"{alert.dataflow} {alert.condition}" for alert, _ in began[_TEXTS:]]
     if more:
-        yield f":red_circle: and {len(more)} more: {_some(more)}"
+        yield f":red_circle: and {len(more)} more ({project}): {_some(more)}"
     if len(ended) <= _TEXTS:
-        yield from (f":large_green_circle: *{key.replace(':', '* ')}: well again" for key in ended)
+        parted = (key.split(":") for key in ended)
+        yield from (
+            f":large_green_circle: *{name}* ({project}) {condition}: well again" for name, condition in parted
+        )
     else:
         well = _some([key.replace(":", " ") for key in ended])
-        yield f":large_green_circle: {len(ended)} are well again: {well}"
+        yield f":large_green_circle: {len(ended)} are well again ({project}): {well}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -127,3 +127,25 @@ def test_a_dagster_whose_pools_have_no_limit_is_told_of(
     checks = json.loads(CliRunner().invoke(main.strandline, arguments).stdout)["checks"]
     (found,) = [each["found"] for each in checks if each["check"] == "dagster"]
     assert ("default_limit: 1" in found) is warned
+
+
+@pytest.mark.parametrize(
+    ("address", "ok", "says"),
+    [
+        ("https://hooks.slack.com/services/T0/secretpath", True, "go to hooks.slack.com"),
+        (None, False, "expected the environment variable HOOK to be set"),
+        ("hooks.slack.com/secretpath", False, "found another form"),
+        ("https://hooks.slack.com:99999/secretpath", False, "found another form"),
+    ],
+)
+def test_the_address_of_alerts_is_looked_at_and_not_shown(
+    project: Path, monkeypatch: pytest.MonkeyPatch, address: str | None, ok: bool, says: str
+) -> None:
+    (project / "platform.yaml").write_text("state: ./state\nlake: ./lake\nalerts: {webhook: {env: HOOK}}\n")
+    monkeypatch.delenv("HOOK", raising=False)
+    if address is not None:
+        monkeypatch.setenv("HOOK", address)
+    check = checks(project)["alerts"]
+    assert check["ok"] is ok
+    assert says in str(check)
+    assert "secretpath" not in str(check)

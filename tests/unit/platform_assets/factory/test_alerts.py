@@ -299,8 +299,8 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
     ended = tuple(f"flow_{number:04d}:late" for number in range(1000))
     said = message(News(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))["text"]
     assert len(said) < 40_000
-    assert "and 980 more: flow_0020 failed, flow_0021 failed" in said
-    assert "1000 are well again: flow_0000 late, flow_0001 late" in said
+    assert "and 980 more (shop): flow_0020 failed, flow_0021 failed" in said
+    assert "1000 are well again (shop): flow_0000 late, flow_0001 late" in said
     told = message(News(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
@@ -312,14 +312,14 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
 def test_slack_takes_an_error_as_plain_text(watch: Watch) -> None:
     news = News((Alert("orders", "failed", "<!channel> a & b"),), (), {})
     said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
-    assert said == {"text": ":red_circle: *orders* failed: &lt;!channel&gt; a &amp; b"}
+    assert said == {"text": ":red_circle: *orders* (shop) failed: &lt;!channel&gt; a &amp; b"}
 
 
 def test_slack_gets_slack_s_form(watch: Watch) -> None:
     news = News((Alert("orders", "failed", "why"),), ("visits:late",), {})
     said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {
-        "text": ":red_circle: *orders* failed: why\n:large_green_circle: *visits* late: well again"
+        "text": ":red_circle: *orders* (shop) failed: why\n:large_green_circle: *visits* (shop) late: well again"
     }
 
 
