@@ -97,11 +97,11 @@ class Attempts:
             dataflow: its name.
             entry: its newest.
         """
-        attempt = self.last(dataflow, entry)
-        if attempt is None or attempt.status not in _IN_FLIGHT:
-            return attempt
         noted = last_attempt(self._log, dataflow)
-        return _newest(noted, self._kept(dataflow, noted, ended=True))
+        begun, kept = self._begun(dataflow, entry, noted), self._kept(dataflow, noted)
+        if kept is not None and kept.status in _IN_FLIGHT:
+            kept = self._kept(dataflow, noted, ended=True)
+        return _newest(noted, kept, None if begun is not None and begun.status in _IN_FLIGHT else begun)
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
         """Return the attempt of a slice that was begun after the last complete run and is not finished, or None."""

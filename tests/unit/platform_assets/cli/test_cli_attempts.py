@@ -17,6 +17,7 @@ from resources.loop.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
+from tests.unit.platform_assets.cli.test_cli_list import intent
 
 FLOW = "flow"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -105,7 +106,8 @@ def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
 
 @pytest.mark.parametrize("status", [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED])
 @pytest.mark.parametrize(
-    "before", ["a failed run without a note", "a note of a failure", "a note of success", None]
+    "before",
+    ["a failed run without a note", "a note of a failure", "a slice that died", "a note of success", None],
 )
 def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
     log: WatermarkLog, dagster: DagsterInstance, before: str | None, status: DagsterRunStatus
@@ -114,6 +116,9 @@ def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
         failing.execute_in_process(
             instance=dagster, tags={DATAFLOW_TAG: FLOW}, raise_on_error=False, run_config=QUIET
         )
+    elif before == "a slice that died":
+        gone = this_process(None).model_copy(update={"pid": 2**22 + 1})
+        log.put_intent(intent(1, gone, "2026-05-31T00:00:00.000+00:00").model_copy(update={"dataflow": FLOW}))
     elif before is not None:
         error = SourceError("away") if before == "a note of a failure" else None
         note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=error))
@@ -121,5 +126,5 @@ def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
     attempts = Attempts(log, dagster)
     assert (attempts.last(FLOW, None) or pytest.fail("none")).status in ("queued", "running")
     ended = attempts.last_ended(FLOW, None)
-    expected = {"a note of success": "nothing", None: None}.get(before, "failed")
+    expected = {"a slice that died": "died", "a note of success": "nothing", None: None}.get(before, "failed")
     assert (ended.status if ended else None) == expected
