@@ -88,6 +88,11 @@ class Ledger:
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 
     @property
+    def missing(self) -> list[tuple[UnitLedger, Gap]]:
+        """The gaps of all units, but for windows that go on."""
+        return [(unit, gap) for unit in self.units for gap in unit.gaps if gap.why != GROWS]
+
+    @property
     def gaps(self) -> int:
         """How many, over all units."""
         return sum(len(unit.gaps) for unit in self.units)

@@ -26,7 +26,6 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, in_one_line
 from partitions.instants import as_datetime
 from partitions.plan import counted
-from partitions.window.ledger import GROWS
 from partitions.window.work_unit import words
 from platform_assets.cli.attempts import Attempts, RunsThatWentWell
 from platform_assets.factory.sensors import Clock
@@ -124,12 +123,12 @@ class Look:
         if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
             return None
         ledger = self.platform.ledger(dataflow, self.now)
-        gaps = [(unit.unit, gap) for unit in ledger.units for gap in unit.gaps if gap.why != GROWS]
+        gaps = ledger.missing
         if not gaps:
             return None
         unit, first = gaps[0]
         start, end = (as_datetime(ms, ledger.zone).isoformat() for ms in (first.start, first.end))
-        of_unit = f"{words(unit)}, " if words(unit) else ""
+        of_unit = f"{words(unit.unit)}, " if words(unit.unit) else ""
         return f"{counted(len(gaps), 'gap')} in its ledger, the first: {of_unit}{start} to {end}: {first.why}\n  strandline ledger {dataflow.name}"
 
     def _stale(self, dataflow: Dataflow, _: Entry | None) -> str | None:

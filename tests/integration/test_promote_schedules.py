@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import Conflict, NeedsDecision
-from partitions.maintenance import OPTIMIZE, VACUUM
+from partitions.errors import NeedsDecision
 from resources.aside import drop, promote
 from resources.aside.standing import stored_asides
 from resources.loop.outcome import Step
-from resources.maintenance import maintain
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
-from tests.support.asides import stand_aside
+from tests.support.asides import care_for, stand_aside
 from tests.support.columns import Columns, at, on_lake
 from tests.support.feed import dies_after
 from tests.support.window_feed import LakeTable, instant
@@ -100,9 +98,8 @@ class Schedule:
             end(feed.platform, feed.dataflow, table, "r", NOW, **how)
 
     def care(self) -> None:
-        """Small files are joined and old ones removed, unless a run has to end something first."""
-        with suppress(Conflict):
-            maintain(self.flow.feed.platform, self.flow.feed.dataflow, (VACUUM, OPTIMIZE))
+        """The table is cared for."""
+        care_for(self.flow.feed)
 
     def go(self) -> None:
         """Something happens."""

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import Conflict, NeedsDecision
-from partitions.maintenance import OPTIMIZE, VACUUM
+from partitions.errors import NeedsDecision
 from resources.aside import drop, promote, replay_aside
 from resources.aside.standing import stored_asides
 from resources.loop.outcome import Step
-from resources.maintenance import maintain
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
+from tests.support.asides import care_for
 from tests.support.feed import NOW, Feed, dies_after
 from tests.support.window_feed import event, instant, on_lake, watermark
 
@@ -102,9 +101,8 @@ class Schedule(ABC):
             act(self.feed.platform, self.feed.dataflow, table, "r", self.now, **how)
 
     def care(self) -> None:
-        """Small files are joined and old ones removed, unless a run has to end something first."""
-        with suppress(Conflict):
-            maintain(self.feed.platform, self.feed.dataflow, (VACUUM, OPTIMIZE))
+        """The table is cared for."""
+        care_for(self.feed)
 
     def go(self) -> None:
         """Something happens."""

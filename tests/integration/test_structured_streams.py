@@ -119,9 +119,9 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
-def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loaded_once(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def die_behind_spark(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run until Spark's batches are in the outbox, and no further."""
+
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -129,6 +129,12 @@ def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loa
     with pytest.raises(KeyboardInterrupt):
         stream.run()
     monkeypatch.undo()
+
+
+def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loaded_once(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    die_behind_spark(stream, monkeypatch)
     commits = stream.streams / "first" / "checkpoint" / "commits"
     for file in commits.iterdir():
         file.unlink()  # as a kill between the sink and the checkpoint leaves it
@@ -140,13 +146,7 @@ def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loa
 def test_an_outbox_that_is_lost_before_its_rows_are_in_the_table_stops_with_exit_code_4(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SparkStreamKind, "_after", killed)
-    with pytest.raises(KeyboardInterrupt):
-        stream.run()
-    monkeypatch.undo()
+    die_behind_spark(stream, monkeypatch)
     shutil.rmtree(stream.streams / "first" / "outbox")
     error = stream.run().error
     assert error is not None

@@ -1,13 +1,17 @@
-"""Replays that stand aside, as tests make them: all that a source has, in a table aside, of which a range is to be promoted."""
+"""Replays that stand aside, as tests make them: all that a source has, in a table aside, of which a range is to be promoted; and what is done beside them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
+from partitions.errors import Conflict
+from partitions.maintenance import OPTIMIZE, VACUUM
 from partitions.sentinels import serialise
 from resources.aside.claim import begin
 from resources.aside.definition import definition_of_rows
 from resources.aside.standing import Aside, mark
+from resources.maintenance import maintain
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.feed import Feed
 
@@ -49,3 +53,9 @@ def stand_aside(
     if complete:
         mark(platform.log, aside, "complete")
     return aside
+
+
+def care_for(feed: Feed) -> None:
+    """Small files of the live table are joined and old ones removed, unless a run has to end something first."""
+    with suppress(Conflict):
+        maintain(feed.platform, feed.dataflow, (VACUUM, OPTIMIZE))

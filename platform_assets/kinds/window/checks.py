@@ -5,7 +5,6 @@ from __future__ import annotations
 from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity, asset_check
 
 from partitions.dataflow import Dataflow
-from partitions.window.ledger import GROWS
 from platform_assets.factory.keys import table_key
 from platform_assets.kinds.window.pictures import ledger_metadata
 from resources.loop.loop import clock
@@ -24,9 +23,8 @@ def ledger_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinitio
     )
     def complete() -> AssetCheckResult:
         ledger = platform.ledger(dataflow, clock())
-        missing = [gap for unit in ledger.units for gap in unit.gaps if gap.why != GROWS]
         return AssetCheckResult(
-            passed=not missing, severity=AssetCheckSeverity.WARN, metadata=ledger_metadata(ledger)
+            passed=not ledger.missing, severity=AssetCheckSeverity.WARN, metadata=ledger_metadata(ledger)
         )
 
     return complete

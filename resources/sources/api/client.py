@@ -190,7 +190,11 @@ class ApiClient:
 
     def refusal(self, page: Asked, error: DocumentError) -> SourceError:
         """The error of a page that came whole, and does not hold what was expected."""
-        return self._misread(self._address(page)[1], error)
+        _, where = self._address(page)
+        return SourceError(
+            f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
+            code="source_answer",
+        )
 
     def _let_end(self) -> None:
         if self._under_way is not None:
@@ -243,9 +247,7 @@ class ApiClient:
         url, where = self._address(page)
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            answer = self._answer(
-                page.request, page.position, url, where, deadline, page.ignored, before_sending
-            )
+            answer = self._answer(page, url, where, deadline, before_sending)
         except PassingRefusal as refusal:
             raise _Passing(str(refusal)) from None
         except requests.exceptions.SSLError:
@@ -262,26 +264,13 @@ class ApiClient:
         except DocumentError as error:
             if error.broken:
                 raise _Passing(f"{where}: {self._connection.hide(str(error))}") from None
-            raise self._misread(where, error) from None
-
-    def _misread(self, where: str, error: DocumentError) -> SourceError:
-        return SourceError(
-            f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
-            code="source_answer",
-        )
+            raise self.refusal(page, error) from None
 
     def _answer(
-        self,
-        request: Request,
-        position: Position,
-        url: str,
-        where: str,
-        deadline: float,
-        ignored: Collection[int],
-        before_sending: Callable[[], None],
+        self, page: Asked, url: str, where: str, deadline: float, before_sending: Callable[[], None]
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
-            prepared = self._prepared(request, position, url)
+            prepared = self._prepared(page.request, page.position, url)
             if self._connection.token_url is not None:
                 prepared.headers["Authorization"] = f"Bearer {bearer_token(self._connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
@@ -291,11 +280,11 @@ class ApiClient:
                 prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
             ) as response:
                 if response.status_code not in _MOVED:
-                    return self._read(response, where, deadline, ignored)
+                    return self._read(response, where, deadline, page.ignored)
                 url = self._target(response, prepared.url or url, where)
-                position = Position({}, url)
+                page = page._replace(position=Position({}, url))
                 if response.status_code == 303:
-                    request = Request("GET", request.path)
+                    page = page._replace(request=Request("GET", page.request.path))
         raise SourceError(
             f"{where}: expected an answer, found more than {_REDIRECTS} redirects", code="source_answer"
         )

@@ -91,9 +91,9 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
                 code="source_paging",
             ) from None
         following = walk.position if ahead else None
-        if following != likely:
+        if following is None:
             coming = None
-        if coming is None and following is not None:
+        elif following != likely:
             coming = client.begin(asked(following, walk.number, is_promised=walk.is_promised), received)
         document = read.document
         del found, read, page  # two pages are in memory, not three
