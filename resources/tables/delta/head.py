@@ -57,7 +57,7 @@ def tip_of(log: DeltaLog, app_id: str | None) -> TableHead:
     table = log.table()
     if table is None:
         return TableHead(None)
-    newest = log.read(log.versions(None)[-1])
+    newest = log.read(table.version())
     tag = (table.transaction_version(app_id) if app_id else None) or 0
     return TableHead(
         replace(newest.recorded, number=tag),

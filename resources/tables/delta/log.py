@@ -7,8 +7,10 @@ cleaned up already, deltalake reads the checkpoint.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
@@ -19,7 +21,7 @@ from resources.tables.delta.commit import Commit, file_name
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_COMMIT = re.compile(r"(?:^|/)(\d{20})\.json$")
+_COMMIT = re.compile(r"(\d{20})\.json")
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _OF_THE_STORE = re.compile(r"Error performing|HTTP error|lacked the necessary privileges|[Cc]redential")
 
@@ -39,15 +41,25 @@ class DeltaLog:
         """
         return [self.read(version) for version in self.versions(since)]
 
+    def exists(self) -> bool:
+        """Whether there is a commit; asks for no more of the log than its first page.
+
+        Raises:
+            TargetError: if the log cannot be listed.
+        """
+        return any(_version(name) is not None for name in self._names())
+
     def versions(self, since: int | None) -> list[int]:
-        """The versions after one, ascending, from one listing."""
-        if self.place.local is not None and not (self.place.local / "_delta_log").is_dir():
-            return []
-        offset = None if since is None else f"_delta_log/{since:020d}.json"
+        """The versions after one, ascending, from one listing.
+
+        Raises:
+            TargetError: if the log cannot be listed.
+        """
+        least = -1 if since is None else since
         return sorted(
             version
-            for path in self._list(offset)
-            if (version := _version(path)) is not None and version > (-1 if since is None else since)
+            for name in self._names(since)
+            if (version := _version(name)) is not None and version > least
         )
 
     def table(self, version: int | None = None) -> DeltaTable | None:
@@ -59,7 +71,7 @@ class DeltaLog:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        if not self.versions(None):
+        if not self.exists():
             return None
         try:
             return DeltaTable(
@@ -78,15 +90,19 @@ class DeltaLog:
         paths: Any = table.get_add_actions().column("path").to_pylist() if table else []
         return {file_name(str(path)) for path in paths}
 
-    def _list(self, offset: str | None) -> list[str]:
+    def _names(self, since: int | None = None) -> Iterator[str]:
+        """The names in the log's folder, in any order; of a store, those that sort behind a version's."""
         from obstore.exceptions import BaseError
 
         try:
-            return [
-                meta["path"]
-                for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000)
-                for meta in page
-            ]
+            if self.place.local is not None:
+                # A store of local files looks at each file; a table that is written every minute has thousands.
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    yield from os.listdir(self.place.local / "_delta_log")
+                return
+            offset = None if since is None else f"_delta_log/{since:020d}.json"
+            for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000):
+                yield from (meta["path"].rpartition("/")[2] for meta in page)
         except (BaseError, OSError) as error:
             raise self._failed("list", error) from None
 
@@ -130,6 +146,6 @@ class DeltaLog:
         return TargetError(f"table {self.place}: cannot {verb} its Delta log: {said}")
 
 
-def _version(path: str) -> int | None:
-    match = _COMMIT.search(path)
+def _version(name: str) -> int | None:
+    match = _COMMIT.fullmatch(name)
     return int(match[1]) if match else None

@@ -121,7 +121,7 @@ class DeltaLakeTable:
 
     def exists(self) -> bool:
         """Return whether there is a Delta log."""
-        return bool(self._log.versions(None))
+        return self._log.exists()
 
     def has_data(self) -> bool:
         """Return whether the table holds rows or remembers a tag. A file without statistics counts as rows."""
