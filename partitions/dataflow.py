@@ -61,6 +61,17 @@ AnyStream = Annotated[
 """A stream watermark, by its engine."""
 
 
+LatePolicy = Literal["ingest", "quarantine", "alert", "ignore"]
+
+LATE_POLICIES: Mapping[LatePolicy, str] = {
+    "ingest": "the next run loads them",
+    "quarantine": "the next step sets them aside until they are released",
+    "alert": "they wait for your decision; late_files: ingest loads them, quarantine sets them aside",
+    "ignore": "they are skipped",
+}
+"""What becomes of late files, for people."""
+
+
 class Freshness(Model):
     """When the table counts as stale: no successful load for this long."""
 
@@ -100,7 +111,7 @@ class Dataflow(Model):
     ]
     operators: tuple[Operator, ...] = ()
     target: Target = Target()
-    late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
+    late_files: LatePolicy = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: bool = False

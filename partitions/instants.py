@@ -130,6 +130,12 @@ def as_datetime(instant: int, zone: tzinfo = UTC) -> datetime:
     return (_EPOCH + timedelta(milliseconds=instant)).astimezone(zone)
 
 
+def time_in_words(time: datetime | str) -> str:
+    """An aware time, or its ISO text, as people read it: ``2026-01-28 06:00:03 UTC``."""
+    aware = datetime.fromisoformat(time) if isinstance(time, str) else time
+    return f"{aware.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def floor_minute(now: datetime) -> int:
     """Epoch milliseconds of the minute that holds an aware now."""
     return milliseconds(now) // MINUTE * MINUTE

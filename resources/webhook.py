@@ -11,6 +11,15 @@ from partitions.errors import ConfigurationError, StrandlineError
 _CONNECT, _ANSWER = 5.0, 10.0
 """Seconds until an address must have taken the connection, and have answered."""
 
+_FAILURES = {
+    "ConnectTimeout": f"it did not take the connection within {_CONNECT:.0f} s",
+    "ReadTimeout": f"it took the message and did not answer within {_ANSWER:.0f} s",
+    "NameResolutionError": "no host has this name",
+    "NewConnectionError": "nothing takes connections there",
+    "SSLError": "its certificate is not accepted",
+}
+"""By the name of the error, or of its cause: what it means."""
+
 
 @dataclass(frozen=True)
 class Webhook:
@@ -60,10 +69,19 @@ class Webhook:
                 status = answer.status_code
         except requests.RequestException as error:
             raise StrandlineError(
-                f"alerts.webhook: {self.host} did not take the message: {type(error).__name__}", code="alerts"
+                f"alerts.webhook: {self.host} did not take the message: {_why(error)}", code="alerts"
             ) from None  # its text holds the address
         if not 200 <= status < 300:
             raise StrandlineError(
                 f"alerts.webhook: {self.host} refused the message with status {status}",
                 code="alerts",
             )
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, in words that do not hold the address; of another failure, its kind."""
+    cause: Any = getattr(error.args[0], "reason", None) if error.args else None
+    for kind, words in _FAILURES.items():
+        if kind in (type(error).__name__, type(cause).__name__):
+            return words
+    return type(error).__name__

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.errors import StrandlineError
+from partitions.instants import time_in_words
 from resources.attempts import Attempt, last_attempt
 from resources.loop import holder
 from resources.watermarks.entry import Entry
@@ -206,9 +207,7 @@ def _process_is_gone(run: DagsterRun) -> bool:
 
 
 def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:
-    message = (
-        f"the process that began {what} at {begun} is gone (killed?); the next run finishes what it left"
-    )
+    message = f"the process that began {what} at {time_in_words(begun)} is gone (killed?); the next run finishes what it left"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(begun, "died", error, (noted.failing_since if noted else None) or begun, run_id)
 

@@ -10,6 +10,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.instants import time_in_words
 from partitions.plan import counted, lasting
 from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
@@ -206,7 +207,9 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
     if "watermark" not in document:
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
-        since = f", failing since {attempt['failing_since']}" if attempt["failing_since"] else ""
+        since = (
+            f", failing since {time_in_words(attempt['failing_since'])}" if attempt["failing_since"] else ""
+        )
         _problem(
             context,
             f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{since}: {attempt['error']['message']}",

@@ -22,10 +22,10 @@ from dagster import (
 from pydantic import Field, TypeAdapter, ValidationError
 
 from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, dataflow_of
-from partitions.dataflow import Dataflow
+from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.errors import StrandlineError, in_one_line
-from partitions.instants import as_datetime
-from partitions.plan import counted
+from partitions.instants import as_datetime, time_in_words
+from partitions.plan import counted, lasting
 from partitions.window.work_unit import words
 from platform_assets.cli.attempts import Attempts, RunsThatWentWell
 from platform_assets.factory.sensors import Clock
@@ -106,9 +106,11 @@ class Look:
         if attempt is None or attempt.status not in _BAD:
             return None
         error = attempt.error or {}
-        choices = "".join(f"\n  {choice}" for choice in error.get("choices", ()))
-        since = attempt.failing_since or attempt.time
-        return f"{attempt.status} since {since}: {error.get('message', 'see its run')}{choices}"
+        ways_on = error.get("choices") or [f"strandline run {dataflow.name}"]
+        choices = "".join(f"\n  {choice}" for choice in ways_on)
+        since = time_in_words(attempt.failing_since or attempt.time)
+        how = "" if attempt.status == "failed" else f"{attempt.status} "
+        return f"{how}since {since}: {error.get('message', 'see its run')}{choices}"
 
     def _late(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         profile = profile_of(dataflow)
@@ -117,7 +119,8 @@ class Look:
         late = profile.late_files(self.platform.log, dataflow, entry, self.now)
         if not late.count:
             return None
-        return f"{counted(late.count, 'late file')}, such as {', '.join(late.first(3))} (late_files: {dataflow.late_files})"
+        names = ", ".join(late.first(3))
+        return f"{counted(late.count, 'late file')}, such as {names}: {LATE_POLICIES[dataflow.late_files]}\n  strandline late {dataflow.name}"
 
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
@@ -137,9 +140,13 @@ class Look:
             return None
         history = self.platform.log.history(dataflow.name, _FAR)
         loaded = next((entry for entry in history if entry.why in LOADS), None)
-        if loaded is None or self.now - datetime.fromisoformat(loaded.time) <= dataflow.freshness.fail:
+        limit = dataflow.freshness.fail
+        if loaded is None or self.now - datetime.fromisoformat(loaded.time) <= limit:
             return None
-        return f"nothing was loaded since {loaded.time}\n  strandline plan {dataflow.name}"
+        return (
+            f"nothing was loaded since {time_in_words(loaded.time)}, for longer than {lasting(limit.total_seconds())} (freshness: fail)"
+            f"\n  strandline plan {dataflow.name}"
+        )
 
 
 class Judge:
@@ -237,7 +244,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         look = Look(platform, on, context.instance, now, well)
         found, judged = look.broken(project), [*project.broken]
         left = [flow for flow in flows if flow.name >= cursor.resume]
-        looked_at = len(left)
+        looked_at = len(left) + len(project.broken)
         while left and time.monotonic() - begun < _BUDGET:
             flow = left.pop(0)
             if (
@@ -249,12 +256,12 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         news = compare(cursor.known, found, {*judged, *gone})
         posting, told, why = cursor.posting, False, "not told yet"
         if news.any and not posting.rest(seconds):
-            posting, why = _post(project, news, now, posting)
+            posting, why = _post(project, news, seconds, posting)
             told = not why
         known = news.known if told or not news.any else news.untold
         said = [_said(news, known, looked_at - len(left))]
         if news.any and not told:
-            said.append(f"{why}; the next message may be posted in {posting.rest(seconds):.0f} s")
+            said.append(f"{why}; the next message may be posted in {lasting(posting.rest(seconds))}")
             context.log.warning(said[-1])
         after = Cursor(known, left[0].name if left else "", posting)
         return SensorResult(skip_reason=SkipReason("; ".join(said)), cursor=after.write())
@@ -262,17 +269,17 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     return tick
 
 
-def _post(project: Project, news: News, now: datetime, before: Posting) -> tuple[Posting, str]:
-    """Post a message; return how that went, and why it was not taken, or "".
+def _post(project: Project, news: News, now: float, before: Posting) -> tuple[Posting, str]:
+    """Post a message at a time, epoch seconds; return how that went, and why it was not taken, or "".
 
     An address that is down, or takes messages too slowly to say so, must not get the same one each minute.
     """
     try:
         webhook = project.webhook()
-        webhook.post(message(news, webhook.host, project, now))
+        webhook.post(message(news, webhook.host, project, datetime.fromtimestamp(now, UTC)))
     except StrandlineError as error:
-        return Posting(now.timestamp(), before.refused + 1), in_one_line(error.message)
-    return Posting(now.timestamp()), ""
+        return Posting(now, before.refused + 1), in_one_line(error.message)
+    return Posting(now), ""
 
 
 def message(news: News, host: str, project: Project, now: datetime) -> dict[str, Any]:

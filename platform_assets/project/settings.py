@@ -311,6 +311,12 @@ class AlertSettings(Model):
     on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
 
 
+def _something(given: Any) -> Any:
+    if given is None:
+        raise ConfigurationError("expected webhook and maybe on, or no alerts at all, found nothing")
+    return given
+
+
 class SensorSettings(Model):
     """How often sensors look.
 
@@ -342,7 +348,7 @@ class Settings(Model):
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
     sensors: SensorSettings = SensorSettings()
-    alerts: AlertSettings | None = None
+    alerts: Annotated[AlertSettings | None, BeforeValidator(_something)] = None
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
     def place(self, which: Literal["state", "lake"]) -> PlaceSettings:

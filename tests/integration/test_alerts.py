@@ -80,7 +80,10 @@ def test_a_late_file_that_the_sweep_has_found_is_told_once_and_once_more_when_it
     assert told.look(feed) == []  # no sweep has seen it yet
     assert feed.cli("late", NAME).json["late"] == ["1.ndjson"]
     assert [told.look(feed) for _ in range(3)] == [[], [("began", "late")], []]
-    assert "1 late file, such as 1.ndjson" in told.posts[0]["began"][0]["text"]
+    assert told.posts[0]["began"][0]["text"] == (
+        "1 late file, such as 1.ndjson: they wait for your decision; late_files: ingest loads them, quarantine sets them aside"
+        f"\n  strandline late {NAME}"
+    )
     feed.define(late_files="ingest")
     assert feed.cli("late", NAME).json["ingested"] == 1
     assert feed.ids == [1, 2]

@@ -15,7 +15,7 @@ from dagster import (
     asset_check,
 )
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.path.layout import naming
 from partitions.path.slices import PathSlice
 from platform_assets.factory.checks import RunCheck
@@ -30,14 +30,6 @@ LATE_FILES = "late_files"
 QUARANTINED_FILES = "quarantined_files"
 
 _SHOWN = 50
-
-_POLICIES = {
-    "ingest": "the next run loads them",
-    "quarantine": "the next step sets them aside until they are released",
-    "alert": "they wait for your decision; late_files: ingest loads them, quarantine sets them aside",
-    "ignore": "they are skipped",
-}
-"""The effect of each policy on late files."""
 
 
 def naming_check(dataflow: Dataflow) -> RunCheck:
@@ -123,7 +115,7 @@ def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tupl
     late = unhandled(platform.log, dataflow, entry, now)
     metadata: dict[str, Any] = {
         "late_files": late.count,
-        "policy": f"{dataflow.late_files}: {_POLICIES[dataflow.late_files]}",
+        "policy": f"{dataflow.late_files}: {LATE_POLICIES[dataflow.late_files]}",
         "paths": ", ".join(late.first(_SHOWN)) or "none",
         **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }

@@ -98,7 +98,7 @@ class DeltaLog:
             if self.place.local is not None:
                 # A store of local files looks at each file; a table that is written every minute has thousands.
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    yield from os.listdir(self.place.local / "_delta_log")
+                    yield from os.listdir(self.place.local / "_delta_log")  # noqa: PTH208 - names, not paths
                 return
             offset = None if since is None else f"_delta_log/{since:020d}.json"
             for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,11 +84,13 @@ class Watch:
         (folder / "dataflows/orders.yaml").write_text(FLOW)
         self.dagster = DagsterInstance.ephemeral()
         self.folder, self.now, self.cursor = folder, 1_700_000_000.0, ""
-        self.reload(receiver)
+        self.url = receiver.url
+        self.reload()
 
-    def reload(self, receiver: Receiver) -> None:
-        """Take the project's files as they are."""
-        self.project = load_project(self.folder, environment={"HOOK": receiver.url})
+    def reload(self, url: str | None = None) -> None:
+        """Take the project's files as they are, and another address for alerts."""
+        self.url = url or self.url
+        self.project = load_project(self.folder, environment={"HOOK": self.url})
         self.platform = build_platform(self.project)
         sensor = alerts_sensor(self.project, self.platform, lambda: self.now)
         assert sensor is not None
@@ -136,7 +140,9 @@ def test_a_failing_dataflow_is_told_once_with_what_to_do_and_once_more_when_it_i
     assert (told["project"], told["ended"]) == ("shop", [])
     (alert,) = told["began"]
     assert (alert["dataflow"], alert["condition"]) == ("orders", "failed")
-    assert "the source is away\n  strandline doctor" in alert["text"]
+    assert re.fullmatch(
+        r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: the source is away\n  strandline doctor", alert["text"]
+    )
     watch.run()
     watch.tick()
     watch.tick()
@@ -174,7 +180,11 @@ def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_sta
     assert receiver.taken == []
     watch.now += 2 * 3600 + 1
     watch.tick()
-    assert [alert["condition"] for alert in receiver.taken[0]["began"]] == ["stale"]
+    (alert,) = receiver.taken[0]["began"]
+    assert (alert["condition"], alert["text"]) == (
+        "stale",
+        "nothing was loaded since 2023-11-14 22:13:20 UTC, for longer than 2 h (freshness: fail)\n  strandline plan orders",
+    )
     watch.load(watch.now)
     watch.tick()
     assert receiver.taken[1]["ended"] == [{"dataflow": "orders", "condition": "stale"}]
@@ -194,7 +204,7 @@ def test_a_message_that_was_not_taken_is_posted_again_after_growing_pauses_and_n
     receiver.status = 500
     said = [watch.tick(60) for _ in range(20)]
     assert receiver.asked == 5  # after 0, 1, 3, 7 and 15 minutes
-    assert "refused the message with status 500; the next message may be posted in 60 s" in said[0]
+    assert "refused the message with status 500; the next message may be posted in 1 min" in said[0]
     assert not any("secretpath" in text for text in said)
     receiver.status = 200
     for _ in range(20):
@@ -209,9 +219,35 @@ def test_an_address_that_takes_a_message_and_never_says_so_does_not_get_it_each_
     watch.run(StrandlineError("the source is away"))
     receiver.holds_back.clear()
     said = [watch.tick(60) for _ in range(10)]
-    assert "did not take the message: ReadTimeout" in said[0]
+    assert "did not take the message: it took the message and did not answer within" in said[0]
     assert receiver.asked == 4  # after 0, 1, 3 and 7 minutes
     receiver.holds_back.set()
+
+
+def test_why_an_address_did_not_take_a_message_is_said_in_words(watch: Watch) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        closed = f"http://127.0.0.1:{held.getsockname()[1]}/secretpath"
+        watch.run(StrandlineError("the source is away"))
+        said = []
+        for url in (closed, "http://nobody.invalid/secretpath"):
+            watch.reload(url)
+            said.append(watch.tick(3600))
+    assert "127.0.0.1 did not take the message: nothing takes connections there" in said[0]
+    assert "nobody.invalid did not take the message: no host has this name" in said[1]
+    assert not any("secretpath" in text for text in said)
+
+
+def test_a_failure_that_names_no_way_on_is_told_with_the_run_to_try(watch: Watch, receiver: Receiver) -> None:
+    watch.run(StrandlineError("the source is away"))
+    watch.tick()
+    assert receiver.taken[0]["began"][0]["text"].endswith(": the source is away\n  strandline run orders")
+
+
+def test_empty_alerts_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "platform.yaml").write_text("alerts:\n")
+    (error,) = load_project(tmp_path, environment={}).errors
+    assert "alerts: found nothing, expected webhook and maybe on, or no alerts at all" in str(error)
 
 
 def test_what_begins_and_ends_within_minutes_is_told_together_or_not_at_all(
@@ -231,7 +267,7 @@ def test_dagster_is_asked_once_a_look_for_all_dataflows_that_were_well_and_a_lat
     watch = Watch(tmp_path / "shop", receiver)
     for name in ("customers", "visits"):
         (watch.folder / f"dataflows/{name}.yaml").write_text(FLOW)
-    watch.reload(receiver)
+    watch.reload()
     questions: list[Any] = []
     ask = watch.dagster.get_run_records
 
@@ -265,7 +301,7 @@ def test_a_broken_file_is_told_as_a_failure(tmp_path: Path, receiver: Receiver) 
     (folder / "dataflows").mkdir(parents=True)
     (folder / "dataflows/broken.yaml").write_text("source: 7\n")
     watch = Watch(folder, receiver, on="[failed]")
-    watch.tick()
+    assert watch.tick().startswith("2 dataflows looked at: 1 began")
     watch.tick()
     ((alert,),) = [post["began"] for post in receiver.taken]
     assert (alert["dataflow"], alert["condition"]) == ("broken", "failed")
@@ -278,7 +314,7 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
     (watch.folder / "dataflows/hangs.yaml").write_text(FLOW)
     (watch.folder / "dataflows/zebra.yaml").write_text(FLOW)
     again = Event()
-    watch.reload(receiver)
+    watch.reload()
     answer = Look.found
 
     def found(look: Look, dataflow: Any) -> Any:
