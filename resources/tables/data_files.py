@@ -1,6 +1,7 @@
 """Parquet files that Spark writes for a commit: into a folder of their own, found there with what their footers say of rows and columns.
 
-Belongs here: what the Delta protocol wants of a file that is added. Which files are added is the commit's to say.
+Belongs here: what the Delta protocol wants of a file that is added; what Iceberg wants is read from the footers by pyiceberg. Which files are added is
+the commit's to say.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from decimal import Decimal
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from partitions.errors import StrandlineError
@@ -54,6 +55,22 @@ _LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
 """In the footer of a file whose days and times Spark counts in another calendar than the footer's own bounds."""
 
 
+class Written(NamedTuple):
+    """A file that Spark has written.
+
+    Attributes:
+        path: relative to the place of its folder.
+        size: in bytes.
+        modified: milliseconds since the epoch.
+        footer: what the file says of itself.
+    """
+
+    path: str
+    size: int
+    modified: int
+    footer: FileMetaData
+
+
 @dataclass(frozen=True)
 class DataFile:
     """A file with rows.
@@ -75,7 +92,14 @@ class DataFile:
     statistics: str = field(repr=False)
 
 
-def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str], *, copies: bool = False) -> None:
+def write_files(
+    rows: DataFrame,
+    folder: Place,
+    partition_by: Sequence[str],
+    *,
+    copies: bool = False,
+    compression: str | None = None,
+) -> None:
     """Write rows as Parquet files into a folder that is not there yet, all or none of them.
 
     Args:
@@ -83,8 +107,11 @@ def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str], *, 
         folder: for the files.
         partition_by: columns that folders stand for.
         copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
+        compression: of the files; None: the session's.
     """
     writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
+    if compression is not None:
+        writer = writer.option("compression", compression)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     if folder.local is not None or copies:
@@ -124,9 +151,23 @@ def written_files(table: Place, folder: str, schema: StructType) -> list[DataFil
         ValueError: a partition column has a value that Python has no word for, as a time after the year 9999.
     """
     with store_failures(table):
-        found = _local(table.local, folder) if table.local is not None else _remote(table, folder)
-        files = [_data_file(*each, schema) for each in sorted(found, key=itemgetter(0))]
+        files = [_data_file(*each, schema) for each in found_files(table, folder)]
     return [file for file in files if file.rows]
+
+
+def found_files(table: Place, folder: str) -> list[Written]:
+    """Return the files below a folder of a place, in order of their paths.
+
+    Args:
+        table: for example the table's place.
+        folder: relative to it.
+
+    Raises:
+        SourceError: the folder cannot be listed, or a file not be read.
+    """
+    with store_failures(table):
+        found = _local(table.local, folder) if table.local is not None else _remote(table, folder)
+        return sorted(found, key=itemgetter(0))
 
 
 def remove_files(table: Place, folder: str) -> None:
@@ -135,11 +176,12 @@ def remove_files(table: Place, folder: str) -> None:
         remove_folder(table.child(folder))
 
 
-_Found = tuple[str, int, int, "FileMetaData"]
-"""Path relative to the table, size, time, footer."""
+def is_of_another_calendar(footer: FileMetaData) -> bool:
+    """Return whether the days and times of a file are counted in another calendar than readers count in."""
+    return _LEGACY_CALENDAR in (footer.metadata or {})
 
 
-def _local(table: Path, folder: str) -> Iterator[_Found]:
+def _local(table: Path, folder: str) -> Iterator[Written]:
     import pyarrow.parquet as pq
 
     for path in (Path(parent, name) for parent, _, names in os.walk(table / folder) for name in names):
@@ -148,16 +190,17 @@ def _local(table: Path, folder: str) -> Iterator[_Found]:
             status = path.stat()
             with path.open("rb") as file:
                 footer = pq.read_metadata(file)
-            yield relative, status.st_size, status.st_mtime_ns // 1_000_000, footer
+            yield Written(relative, status.st_size, status.st_mtime_ns // 1_000_000, footer)
 
 
-def _remote(table: Place, folder: str) -> Iterator[_Found]:
+def _remote(table: Place, folder: str) -> Iterator[Written]:
     for page in table.store.list(f"{folder}/"):
         for meta in page:
             # Some stores list folders, too, which are empty.
             if meta["size"] and _is_of_the_job(meta["path"]):
                 footer = _footer(table, meta["path"], meta["size"])
-                yield meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), footer
+                modified = int(meta["last_modified"].timestamp() * 1000)
+                yield Written(meta["path"], meta["size"], modified, footer)
 
 
 def _is_of_the_job(path: str) -> bool:
@@ -203,7 +246,7 @@ def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:
 def _statistics(footer: FileMetaData, columns: Sequence[Any]) -> str:
     """The JSON text: rows, and bounds and NULLs of each column that the footer tells of."""
     leaves = islice(_leaves([(field.name, field.dataType) for field in columns]), _INDEXED)
-    bounded = _LEGACY_CALENDAR not in (footer.metadata or {})
+    bounded = not is_of_another_calendar(footer)
     lower: dict[str, Any] = {}
     upper: dict[str, Any] = {}
     nulls: dict[str, Any] = {}

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 APP = "app"
+BY_SPARK = "append by Spark"
 LOADS: dict[str, Load] = {
     "append": Append(),
+    BY_SPARK: Append(),
     "upsert": Upsert(("id",), ()),
     "replace keys": ReplaceKeys(("id",)),
     "replace": Replace(Among("unit", ("a", "b", "zombie"))),
@@ -101,6 +103,10 @@ class Lake:
     @property
     def table(self) -> IcebergTable:
         return IcebergTable(Place(str(self.folder)), self.partition_by)
+
+    def lay_out_for(self, load: str) -> None:
+        """Make a table next in which this load is written as its name says: appends to partitions are Spark's."""
+        self.partition_by = ("unit",) if load == BY_SPARK else ()
 
     def load(
         self,
@@ -212,6 +218,7 @@ def test_a_load_by_keys_that_clears_rows_leaves_files_without_any_of_them_as_the
     "name",
     [
         "append",
+        BY_SPARK,
         "upsert",
         pytest.param("replace keys", marks=pytest.mark.full),
         "replace",
@@ -219,6 +226,7 @@ def test_a_load_by_keys_that_clears_rows_leaves_files_without_any_of_them_as_the
     ],
 )
 def test_a_writer_that_found_its_number_free_lands_nothing_if_another_took_it(lake: Lake, name: str) -> None:
+    lake.lay_out_for(name)
     lake.load(1, (1, "a"))
     zombie = lake.asleep()
     lake.load(2, (2, "b"), load=LOADS[name])
@@ -229,8 +237,9 @@ def test_a_writer_that_found_its_number_free_lands_nothing_if_another_took_it(la
     assert [commit.owner for commit in lake.table.head(None, APP).tagged] == ["app 1", "app 2", "app 3"]
 
 
-@pytest.mark.parametrize("name", ["append", "upsert"])
+@pytest.mark.parametrize("name", ["append", BY_SPARK, "upsert"])
 def test_a_fence_keeps_a_writer_out_that_found_its_number_free(lake: Lake, name: str) -> None:
+    lake.lay_out_for(name)
     lake.load(1, (1, "a"))
     zombie = lake.asleep()
     lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
@@ -238,7 +247,9 @@ def test_a_fence_keeps_a_writer_out_that_found_its_number_free(lake: Lake, name:
     assert (lake.rows, lake.recorded(2).id) == ([(1, "a")], "fence")
 
 
-def test_a_slice_without_rows_keeps_a_writer_out_that_found_its_number_free(lake: Lake) -> None:
+@pytest.mark.parametrize("name", ["append", BY_SPARK])
+def test_a_slice_without_rows_keeps_a_writer_out_that_found_its_number_free(lake: Lake, name: str) -> None:
+    lake.lay_out_for(name)
     lake.load(1, (1, "a"))
     before = lake.table.tip(APP).version
     zombie = lake.asleep()
@@ -258,8 +269,9 @@ def test_no_reader_ever_sees_the_row_of_a_fence(lake: Lake) -> None:
     assert [metadata.snapshots[snapshot].count("total-records") for snapshot in shown] == [1, 1]
 
 
-@pytest.mark.parametrize("name", ["append", "upsert"])
+@pytest.mark.parametrize("name", ["append", BY_SPARK, "upsert"])
 def test_rows_that_others_commit_meanwhile_stay_and_the_number_lands_once(lake: Lake, name: str) -> None:
+    lake.lay_out_for(name)
     lake.load(1, (1, "a"))
     slow = lake.asleep()
     lake.sql("INSERT INTO {t} VALUES (77, 'foreign', NULL)")

@@ -114,7 +114,7 @@ def test_connections_that_sessions_have_left_idle_are_ended_and_opened_again_whe
     left = backends() - others
     assert left
     monkeypatch.setattr(jdbc_catalog, "IDLE_SECONDS", 0)
-    _load(engine.session(), place, 2, (2, "b"))
+    _load(engine.session(), place, 2, (2, "b"), load=Upsert(("id",), ()))
     until(lambda: not left & backends())
     _load(first, place, 3, (2, "c"), load=Upsert(("id",), ()))
     assert _rows(first, place) == [(1, "a"), (2, "c")]

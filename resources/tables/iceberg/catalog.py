@@ -17,7 +17,7 @@ from partitions.errors import TargetError, in_one_line
 from resources.places import Place
 from resources.spark import set_all
 from resources.sql import quoted
-from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
 from resources.tables.iceberg.refs import RefChange, put_refs
 
 if TYPE_CHECKING:
@@ -55,6 +55,18 @@ class Catalog(Protocol):
 
         Raises:
             TargetError: it cannot be changed.
+        """
+        ...
+
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        """Add a snapshot, which readers see, to the table as it was; return whether it was still like that.
+
+        Args:
+            before: the newest metadata.
+            snapshot: as the JSON of the metadata has it, on the one that readers see.
+
+        Raises:
+            TargetError: it cannot be added. It may be there nevertheless: an answer may be lost.
         """
         ...
 
@@ -149,6 +161,10 @@ class FolderCatalog(NamesInSql):
         """Put the next version of the metadata."""
         return put_refs(change, self.newest, self._put_next)
 
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        """Put the next version of the metadata, if it is not there."""
+        return self._put_next(before, with_snapshot(before, snapshot))
+
     @property
     def _settings(self) -> Mapping[str, str]:
         return {"type": "hadoop", "warehouse": self._warehouse, "cache-enabled": "false", **LOCAL_FILES}
@@ -195,11 +211,14 @@ class FolderCatalog(NamesInSql):
         except FileExistsError:
             return False
         except OSError as error:
-            raise self._failed("change branches and tags of", error) from None
+            raise self._failed("write", error) from None
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
         self._put_hint(before.version + 1)
+        for old in dropped_versions(before, raw):
+            with suppress(OSError):
+                os.unlink(f"{self._folder}/{old.rpartition('/')[2]}")  # noqa: PTH108
         return True
 
     def _put_hint(self, version: int) -> None:

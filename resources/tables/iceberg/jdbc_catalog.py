@@ -14,7 +14,7 @@ from partitions.errors import SourceError, TargetError, in_one_line
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
-from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
 from resources.tables.iceberg.refs import RefChange, put_refs
 
 if TYPE_CHECKING:
@@ -57,7 +57,13 @@ class JdbcCatalog(NamesInSql):
         """Put metadata with the change, which the row names if it still names the metadata before."""
         return put_refs(change, self.newest, self._put_next)
 
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        """Put metadata with the snapshot, which the row names if it still names the metadata before."""
+        return self._put_next(before, with_snapshot(before, snapshot))
+
     def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
+        from obstore.exceptions import BaseError
+
         folder, _, file = before.location.rpartition("/")
         match = _NUMBER.match(file)
         location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
@@ -69,8 +75,9 @@ class JdbcCatalog(NamesInSql):
                 (location, before.location, *self._row, before.location),
             )
             moved = done.rowcount == 1
-        if not moved:
-            self._place.store.delete(self._key(location))
+        for file in dropped_versions(before, raw) if moved else [location]:
+            with suppress(BaseError, OSError, TargetError):
+                self._place.store.delete(self._key(file))
         return moved
 
     def namespace(self, session: SparkSession) -> str:

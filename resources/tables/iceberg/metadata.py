@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,9 @@ MAIN = "main"
 
 _GZIP = b"\x1f\x8b"
 """What a packed file begins with."""
+
+_MOST_VERSIONS = 100
+"""Older files of metadata that a table names, by Iceberg's default."""
 
 _SPARK_TYPES = {
     "int": "integer",
@@ -110,7 +114,12 @@ class Metadata:
     @property
     def version_id(self) -> str:
         """What the contract calls the newest version."""
-        return self.current.version if self.current else f"0-{self.raw.get('table-uuid')}"
+        return self.current.version if self.current else f"0-{self.uuid}"
+
+    @property
+    def uuid(self) -> str:
+        """What tells the table from one that was made again in its place."""
+        return str(self.raw.get("table-uuid"))
 
     @property
     def table_location(self) -> str:
@@ -174,6 +183,11 @@ class Metadata:
         return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether new files are laid out by anything, also by what partitions no more."""
+        return bool(self._layout)
+
+    @property
     def partition_fields(self) -> tuple[str, ...]:
         """The names of the fields that partition the table, by the values of columns or by something else."""
         return tuple(field["name"] for field in self._partition_fields)
@@ -189,10 +203,52 @@ class Metadata:
 
     @property
     def _partition_fields(self) -> list[Any]:
+        return [field for field in self._layout if field["transform"] != "void"]
+
+    @property
+    def _layout(self) -> list[Any]:
         specs = self.raw.get("partition-specs") or []
         wanted = self.raw.get("default-spec-id", 0)
-        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
-        return [field for field in fields if field["transform"] != "void"]
+        return next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
+
+
+def next_version(before: Metadata, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of the version after one: with what has changed, when it was made, and the versions that it follows, as many as the table keeps."""
+    raw = before.raw
+    made_before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": before.location}
+    log = [*(raw.get("metadata-log") or []), made_before]
+    most = int(before.properties.get("write.metadata.previous-versions-max", _MOST_VERSIONS))
+    return {**raw, "last-updated-ms": now_after(before), "metadata-log": log[-max(1, most) :], **changed}
+
+
+def with_snapshot(before: Metadata, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of the version after one, with one more snapshot, which readers see."""
+    raw, id_ = before.raw, snapshot["snapshot-id"]
+    changed = {
+        "snapshots": [*(raw.get("snapshots") or []), snapshot],
+        "last-sequence-number": snapshot["sequence-number"],
+        "current-snapshot-id": id_,
+        "refs": {**before.refs, MAIN: {**before.refs.get(MAIN, {}), "snapshot-id": id_, "type": "branch"}},
+        "snapshot-log": [
+            *(raw.get("snapshot-log") or []),
+            {"timestamp-ms": snapshot["timestamp-ms"], "snapshot-id": id_},
+        ],
+    }
+    return next_version(before, changed)
+
+
+def dropped_versions(before: Metadata, raw: Mapping[str, Any]) -> list[str]:
+    """Return the files of metadata that the next version does not name any more; none if the table keeps them all."""
+    if before.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
+        return []
+    kept = {version["metadata-file"] for version in raw["metadata-log"]}
+    named = (version["metadata-file"] for version in before.raw.get("metadata-log") or ())
+    return [file for file in named if file not in kept]
+
+
+def now_after(before: Metadata) -> int:
+    """Return the time in epoch milliseconds; never before the last change."""
+    return max(int(time.time() * 1000), int(before.raw["last-updated-ms"]))
 
 
 def columns_within(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:

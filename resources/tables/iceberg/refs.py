@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.tables.iceberg.metadata import MAIN, Metadata
+from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after
 
 TRIES = 20
 """Versions of the metadata that other writers may put first, one after another, before a change is left undone."""
@@ -45,8 +44,7 @@ class RefChange:
         )
 
     def applied(self, metadata: Metadata) -> dict[str, Any]:
-        """Return the next version of the metadata, with the change. The next commit deletes old versions, as the table says."""
-        raw = metadata.raw
+        """Return the next version of the metadata, with the change."""
         kept = {name: ref for name, ref in metadata.refs.items() if name not in self.dropped}
         made = [("tag", *item) for item in self.tags.items()]
         made += [("branch", *item) for item in self.branches.items()]
@@ -55,15 +53,9 @@ class RefChange:
             name: {**kept.get(name, {}), "snapshot-id": snapshot, "type": kind}
             for kind, name, snapshot in made
         }
-        before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": metadata.location}
-        now = max(int(time.time() * 1000), raw["last-updated-ms"])
-        return {
-            **raw,
-            **self._seen_from(now, raw),
-            "refs": {**kept, **new},
-            "last-updated-ms": now,
-            "metadata-log": [*(raw.get("metadata-log") or []), before],
-        }
+        return next_version(
+            metadata, {**self._seen_from(now_after(metadata), metadata.raw), "refs": {**kept, **new}}
+        )
 
     def _seen_from(self, now: int, raw: Mapping[str, Any]) -> dict[str, Any]:
         """What a table says beside its branches of the snapshot that readers see, if they get another one."""

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from partitions.errors import TargetError, in_one_line
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
-from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import TRIES, RefChange
 
 if TYPE_CHECKING:
@@ -76,6 +77,43 @@ class RestCatalog(NamesInSql):
                 raise self._failed("change its branches and tags", error) from None
             return True
         return False
+
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        """Have the server add it, if readers still see the snapshot that it is on."""
+        from pyiceberg.exceptions import CommitFailedException, RESTError
+        from pyiceberg.table.refs import SnapshotRefType
+        from pyiceberg.table.snapshots import Snapshot
+        from pyiceberg.table.update import (
+            AddSnapshotUpdate,
+            AssertRefSnapshotId,
+            AssertTableUUID,
+            SetSnapshotRefUpdate,
+        )
+
+        table = self._loaded()
+        if table is None or self._metadata(table).raw["last-sequence-number"] >= snapshot["sequence-number"]:
+            return False
+        made = Snapshot.model_validate(snapshot)
+        kept = table.metadata.refs.get(MAIN)
+        seen = SetSnapshotRefUpdate(
+            ref_name=MAIN,
+            type=SnapshotRefType.BRANCH,
+            snapshot_id=made.snapshot_id,
+            max_ref_age_ms=kept.max_ref_age_ms if kept else None,
+            max_snapshot_age_ms=kept.max_snapshot_age_ms if kept else None,
+            min_snapshots_to_keep=kept.min_snapshots_to_keep if kept else None,
+        )
+        still = (
+            AssertTableUUID(uuid=UUID(before.uuid)),
+            AssertRefSnapshotId(ref=MAIN, snapshot_id=made.parent_snapshot_id),
+        )
+        try:
+            table.catalog.commit_table(table, still, (AddSnapshotUpdate(snapshot=made), seen))
+        except CommitFailedException:
+            return False
+        except (RESTError, OSError, ValueError) as error:
+            raise self._failed("take a snapshot", error) from None
+        return True
 
     @property
     def new_table(self) -> Mapping[str, str]:

@@ -306,7 +306,7 @@ class IcebergTable:
 
     def _commits(self, tag: Tag, state: str) -> Commits:
         text = commit_text(self._place, tag, state, self._dataflow)
-        return Commits(self._catalog, str(self._place), self._partition_by, tag, text, self._schema_mode)
+        return Commits(self._catalog, self._place, self._partition_by, tag, text, self._schema_mode)
 
     def _readable(self) -> Metadata:
         try:

@@ -21,6 +21,7 @@ from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import changed_versions, first_versions
+from resources.places import Place
 from resources.spark import read_once, settings_for_a_while
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
@@ -42,6 +43,7 @@ from resources.tables.iceberg.evolution import TakenColumns
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
+from resources.tables.iceberg.own_append import OwnAppend, gone
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
@@ -101,7 +103,7 @@ class Commits:
 
     Attributes:
         catalog: of the table.
-        shown: the table's name, for people.
+        place: of the table.
         partition_by: the columns that a new table is partitioned by.
         tag: of the commit.
         text: what it says of itself.
@@ -109,11 +111,16 @@ class Commits:
     """
 
     catalog: Catalog
-    shown: str
+    place: Place
     partition_by: tuple[str, ...]
     tag: Tag
     text: str
     schema_mode: SchemaMode = "strict"
+
+    @property
+    def shown(self) -> str:
+        """The table's name, for people."""
+        return str(self.place)
 
     @property
     def value(self) -> str:
@@ -126,17 +133,21 @@ class Commits:
         if not first and self._takes_columns(load):
             self._take_columns(rows, load)
         last: Exception | None = None
+        begun: str | None = None
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
                 return
-            if metadata is None and not first:
-                raise self._gone()
+            if (metadata is None and not first) or begun not in (None, metadata and metadata.uuid):
+                raise self._gone(metadata)
+            begun = metadata.uuid if metadata else None
             try:
                 if metadata is not None and isinstance(load, ReplaceAll):
                     metadata = self._own(rows, metadata)
                 if metadata is None or first:
                     self._create(rows, load)
+                elif isinstance(load, Append) and self._own_append(rows, metadata):
+                    return
                 elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
                     self._append(self._fitted(rows, load, metadata), metadata)
                 else:
@@ -163,7 +174,7 @@ class Commits:
         for _ in range(_TRIES):
             metadata = self.catalog.newest()
             if metadata is None:
-                raise self._gone()
+                raise self._gone(None)
             if self._is_taken(metadata):
                 return
             try:
@@ -246,11 +257,20 @@ class Commits:
         session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({given})").collect()
         owned = self.catalog.newest()
         if owned is None:
-            raise self._gone()
+            raise self._gone(None)
         return owned
 
     def _make_namespace(self, session: SparkSession) -> None:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}")
+
+    def _own_append(self, rows: DataFrame, metadata: Metadata) -> bool:
+        """Append without Spark's commit, and return whether that was done; whether the number was taken meanwhile or not, there is nothing more to do then."""
+        table = self._columns(metadata)
+        fitted = self._fitted(rows, Append(), metadata)
+        check_types(fitted, table, self.shown)
+        summary = self._summary(Append(), None)
+        own = OwnAppend(self.place, self.catalog, summary, self._is_taken)
+        return own.lands(in_order_of(fitted, table, commit_of(self.value)), metadata)
 
     def _append(self, rows: DataFrame, metadata: Metadata) -> None:
         """Append in one commit, in which files of the same number since the snapshot are a conflict. One without files is no commit of it yet."""
@@ -431,10 +451,8 @@ class Commits:
             writer = writer.option(f"snapshot-property.{key}", value)
         return writer
 
-    def _gone(self) -> TargetError:
-        return TargetError(
-            f"table {self.shown}: expected the table that number {self.tag.number} was planned on, found none: it was dropped meanwhile"
-        )
+    def _gone(self, now: Metadata | None) -> TargetError:
+        return gone(self.shown, f"that number {self.tag.number} was planned on", now)
 
     def _gave_way(self, last: Exception | None) -> TargetError:
         said = f", the last time as {in_one_line(str(last))[:_SHOWN]}" if last else ""

@@ -1,0 +1,291 @@
+"""Appends to Iceberg tables that Strandline commits itself: what they look like to readers, and beside other writers (docs/iceberg.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from partitions.errors import TargetError
+from partitions.load import Append
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.iceberg import own_append
+from resources.tables.iceberg.catalog import FolderCatalog
+from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.own_append import OwnAppend
+from resources.tables.iceberg.table import IcebergTable
+from resources.tables.table import Tag
+from tests.support.iceberg import foreign_table, iceberg_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+APP = "app"
+COLUMNS = (
+    "yes boolean, tiny byte, whole int, long long, single float, double double, small decimal(9,2), large decimal(18,0), huge decimal(38,10),"
+    " day date, at timestamp, local timestamp_ntz, text string, bytes binary, nested struct<a: int, b: struct<c: string, d: decimal(5,1)>>"
+)
+local = datetime.fromisoformat
+ROWS: list[tuple[Any, ...]] = [
+    (True, -128, -(2**31), -(2**63), 1.5, 2.5, Decimal("-9999999.99"), Decimal(10**17), Decimal("1e-10"),
+     date(1582, 10, 4), local("1969-12-31 23:59:59.999999"), local("1900-01-01"), "ä\U0001f600" * 20, b"\xff" * 40,
+     {"a": 1, "b": {"c": "x", "d": Decimal("0.1")}}),
+    (False, 127, 2**31 - 1, 2**63 - 1, float("nan"), float("inf"), Decimal("0.01"), Decimal(-1), Decimal("9" * 28 + ".5"),
+     date(9999, 12, 31), local("2026-01-01 12:00"), local("2026-01-01 12:00:00.000001"), "", b"", {"a": None, "b": None}),
+    (None,) * 15,
+]  # fmt: skip
+
+
+@dataclass
+class Lake:
+    """One table, and whether its appends were Strandline's own."""
+
+    spark: SparkSession
+    folder: Path
+    own: list[bool]
+
+    def append(
+        self, number: int, *rows: Any, columns: str = "id long", table: IcebergTable | None = None
+    ) -> None:
+        used = table or self.table()
+        frame = self.spark.createDataFrame(list(rows), columns).coalesce(1)
+        used.write(
+            frame,
+            Append(),
+            Tag(APP, number, f"owner {number}"),
+            str(number),
+            base=self.table().tip(APP).version,
+        )
+
+    def table(self, *partition_by: str) -> IcebergTable:
+        return IcebergTable(Place(str(self.folder)), partition_by)
+
+    def sql(self, text: str) -> Any:
+        """Another engine's statement; ``{t}`` is the table."""
+        return self.spark.sql(text.format(t=foreign_table(self.spark, self.folder))).collect()
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids of all rows, which Spark and pyiceberg read alike."""
+        by_spark = self.sql("SELECT id FROM {t}")
+        assert len(by_spark) == len(iceberg_rows(self.folder, ["id"]))
+        return sorted(row["id"] for row in by_spark)
+
+    @property
+    def metadata(self) -> Metadata:
+        found = FolderCatalog(Place(str(self.folder))).newest()
+        assert found is not None
+        return found
+
+    @property
+    def strays(self) -> set[str]:
+        """Data files that the table does not know."""
+        known = {Path(row["file_path"]).name for row in self.sql("SELECT file_path FROM {t}.all_data_files")}
+        return {path.name for path in (self.folder / "data").rglob("*.parquet")} - known
+
+
+@pytest.fixture
+def lake(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    own: list[bool] = []
+    lands = OwnAppend.lands
+
+    def told(self: OwnAppend, *arguments: Any) -> bool:
+        own.append(lands(self, *arguments))
+        return own[-1]
+
+    monkeypatch.setattr(OwnAppend, "lands", told)
+    return Lake(engine.session(), tmp_path / "lake/bronze/t", own)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Have somebody act once the files of an append are written, before it is committed."""
+
+    def arranged(act: Callable[[], Any]) -> None:
+        write = own_append.write_files
+
+        def written(*arguments: Any, **more: Any) -> None:
+            write(*arguments, **more)
+            monkeypatch.setattr(own_append, "write_files", write)
+            act()
+
+        monkeypatch.setattr(own_append, "write_files", written)
+
+    return arranged
+
+
+def test_values_of_every_type_are_read_back_and_found_by_their_bounds(lake: Lake) -> None:
+    lake.append(1, columns=COLUMNS)
+    lake.append(2, *ROWS, columns=COLUMNS)
+    assert lake.own == [True]
+    read = lake.table().read(lake.spark, lake.table().newest_version())
+    assert sorted(map(str, read.collect())) == sorted(
+        map(str, lake.spark.createDataFrame(ROWS, COLUMNS).collect())
+    )
+    by_pyiceberg = iceberg_rows(lake.folder, ["whole", "huge", "at", "nested", "_commit"])
+    zoned = ROWS[0][10].replace(tzinfo=UTC)
+    assert (ROWS[0][2], ROWS[0][8], zoned, ROWS[0][14], f"{APP}:0000000002") in [
+        tuple(row.values()) for row in by_pyiceberg
+    ]
+    for name in read.columns:
+        found = lake.sql(f"SELECT count(*) n FROM {{t}} WHERE {name} = (SELECT max({name}) FROM {{t}})")
+        assert found[0]["n"] == 1, name
+        lowest = lake.sql(f"SELECT count(*) n FROM {{t}} WHERE {name} = (SELECT min({name}) FROM {{t}})")
+        assert lowest[0]["n"] == 1, name
+
+
+def test_the_bounds_of_an_append_are_those_that_spark_s_own_commit_has(lake: Lake, tmp_path: Path) -> None:
+    lake.append(1, columns=COLUMNS)
+    lake.append(2, *ROWS, columns=COLUMNS)
+    other = Lake(lake.spark, tmp_path / "lake/bronze/other", [])
+    other.append(1, *ROWS, columns=COLUMNS)  # makes the table, which is Spark's to do
+    bounds = "SELECT lower_bounds, upper_bounds, null_value_counts, record_count FROM {t}.files"
+    (mine,), (theirs,) = lake.sql(bounds), other.sql(bounds)
+    commit = max(mine["lower_bounds"])
+    for column in theirs["null_value_counts"]:
+        assert mine["null_value_counts"][column] == theirs["null_value_counts"][column], column
+    for side in ("lower_bounds", "upper_bounds"):
+        for column, bound in mine[side].items():
+            assert column == commit or bound == theirs[side].get(column, bound), (side, column)
+    assert mine["record_count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "change"),
+    [
+        ("id long, many array<int>", ""),
+        ("id long, pairs map<string, int>", ""),
+        ("id long", "ALTER TABLE {t} WRITE ORDERED BY id"),
+        ("id long", "ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)"),
+        (
+            "id long",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('write.parquet.bloom-filter-enabled.column.id' = 'true')",
+        ),
+        ("id long", "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')"),
+    ],
+    ids=["list", "map", "sorted", "partitioned", "property", "version 3"],
+)
+def test_what_asks_more_of_a_writer_is_left_to_spark_and_lands_once(
+    lake: Lake, columns: str, change: str
+) -> None:
+    more = (None,) * columns.count(",", 0, columns.find("<") if "<" in columns else None)
+    lake.append(1, (1, *more), columns=columns)
+    if change:
+        lake.sql(change)
+    lake.append(2, (2, *more), columns=columns)
+    assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
+
+
+def test_times_that_a_session_writes_for_other_readers_are_left_to_spark(lake: Lake) -> None:
+    columns, rows = "id long, at timestamp", [(1, local("2026-01-01")), (2, local("1500-01-01"))]
+    lake.append(1, rows[0], columns=columns)
+    lake.spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    try:
+        lake.append(2, rows[1], columns=columns)
+    finally:
+        lake.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
+    assert iceberg_rows(lake.folder, ["at"])[0]["at"].year in (1500, 2026)
+
+
+def test_an_append_is_put_on_what_others_have_committed_meanwhile(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    lake.append(1, (1,))
+    meanwhile(lambda: lake.sql("INSERT INTO {t} VALUES (77, NULL)"))
+    lake.append(2, (2,))
+    assert (lake.own, lake.ids) == ([True], [1, 2, 77])
+    assert [snapshot.count("total-records") for snapshot in lake.metadata.lineage()] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("act", ["fenced", "written"])
+def test_an_append_whose_number_was_taken_meanwhile_leaves_nothing(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None], act: str
+) -> None:
+    lake.append(1, (1,))
+    taken = {
+        "fenced": lambda: lake.table().give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None),
+        "written": lambda: lake.append(2, (2,)),
+    }
+    meanwhile(taken[act])
+    lake.append(2, (3,))
+    assert (lake.ids, lake.strays) == ([1] if act == "fenced" else [1, 2], set())
+
+
+def test_columns_that_others_have_changed_meanwhile_are_filled_by_spark(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    lake.append(1, (1,))
+    meanwhile(lambda: lake.sql("ALTER TABLE {t} ADD COLUMN more int"))
+    lake.append(2, (2,))
+    assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
+
+
+def test_a_table_that_was_made_again_meanwhile_takes_nothing_of_an_append_that_was_begun_before(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    lake.append(1, (1,))
+
+    def make_again() -> None:
+        lake.table().remove(lambda: lake.spark)
+        lake.append(1, (7,))
+
+    meanwhile(make_again)
+    with pytest.raises(TargetError, match="found another one: it was dropped and made again meanwhile"):
+        lake.append(2, (2,))
+    assert lake.ids == [7]
+
+
+class LosesAnswers(FolderCatalog):
+    """A catalog whose answer to a snapshot is lost, after or before it was put."""
+
+    lands: bool
+
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        if self.lands:
+            assert super().add_snapshot(before, snapshot)
+        raise TargetError("the connection was lost")
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["after it landed", "before"])
+def test_a_lost_answer_is_looked_up_and_the_next_attempt_lands_the_number_once(
+    lake: Lake, lands: bool
+) -> None:
+    lake.append(1, (1,))
+    table = lake.table()
+    catalog = LosesAnswers(Place(str(lake.folder)))
+    catalog.lands, table._catalog = lands, catalog
+    if lands:
+        lake.append(2, (2,), table=table)
+    else:
+        with pytest.raises(TargetError, match="connection was lost"):
+            lake.append(2, (2,), table=table)
+    lake.append(2, (2,))
+    assert lake.ids == [1, 2]
+
+
+def test_spark_joins_manifests_when_there_are_as_many_as_the_table_wants(lake: Lake) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('commit.manifest.min-count-to-merge' = '4')")
+    for number in (2, 3, 4, 5):
+        lake.append(number, (number,))
+    assert lake.own == [True, True, False, True]
+    assert len(lake.sql("SELECT path FROM {t}.manifests")) == 2
+    assert lake.ids == [1, 2, 3, 4, 5]
+
+
+def test_no_more_files_of_metadata_stay_than_the_table_keeps(lake: Lake) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
+    for number in range(2, 7):
+        lake.append(number, (number,))
+    assert len(list((lake.folder / "metadata").glob("v*.metadata.json"))) == 3
+    assert len(lake.metadata.raw["metadata-log"]) == 2
+    lake.sql("INSERT INTO {t} VALUES (77, NULL)")  # Spark goes on from there
+    assert lake.ids == [1, 2, 3, 4, 5, 6, 77]
