@@ -111,3 +111,8 @@ def compare(known: Mapping[str, str], found: Collection[Alert], looked_at: Colle
 def dataflow_of(key: str) -> str:
     """Return the dataflow that an alert's key is of."""
     return key.partition(":")[0]
+
+
+def condition_of(key: str) -> str:
+    """Return the kind of trouble that an alert's key is of."""
+    return key.partition(":")[2]

@@ -96,6 +96,19 @@ class Platform:
         """The watermark log."""
         return WatermarkLog(open_blobs(self.state))
 
+    def waits_for_upstream(self, dataflow: Dataflow) -> str:
+        """Return that other dataflows have yet to make a table that this one reads, for people; "" if none has."""
+        tables = self.lineage.upstream_tables(dataflow).items()
+        unmade = {
+            maker
+            for table, makers in tables
+            if makers
+            and not any(self.log.newest(maker) for maker in makers)
+            and find_format(self.lake.child(table)) is None
+            for maker in makers
+        }
+        return f"nothing is loaded yet by {', '.join(sorted(unmade))}, whose table it reads" if unmade else ""
+
     def rehearsal(self) -> Platform:
         """The same resources over a log of which nothing is kept: for what would follow if an entry was appended."""
         made = replace(self)

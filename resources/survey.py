@@ -54,7 +54,7 @@ class Surveyed:
         skipped: files of other endings, by ending.
         options: of the format.
         columns: names and types of the first file's rows, as far as its beginning tells them; none if the files tell them themselves.
-        codes: the columns of text that only look like numbers, as `007` does.
+        codes: the columns of text that only looks like numbers, as `007` does.
         partitions: names of hive folders.
         dated: those of them whose values are dates.
         unsorted: why names do not sort by time; none if nothing speaks against it.
@@ -109,13 +109,11 @@ def _dataset(
     at = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
     head = _head(place, at[chosen[0]].path) if FORMATS[form].is_text else b""
     text = head.decode("utf-8-sig", "replace")
-    form = json_form(text) if form == "ndjson" and own == [".json"] else form
+    if form == "ndjson" and {ending.lower() for ending in own} <= set(FORMATS["json"].all_endings):
+        form = json_form(text)
     options = _options(form, text, chosen[0])
     names, separator = partition_columns(chosen), str(options.get("sep", ","))
-    columns, codes = _columns(form, head, separator), []
-    if form == "csv" and columns:
-        codes = _codes(head, separator)
-        columns = [(name, "string" if name in codes else kind) for name, kind in columns]
+    columns, codes = _columns(form, head, separator)
     return Surveyed(
         folder,
         form,
@@ -150,48 +148,47 @@ def _options(form: str, head: str, path: str) -> dict[str, Option]:
     return {}
 
 
-def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
-    """The columns of text, as Arrow reads its whole lines; none if they do not read, or their names do not tell them apart."""
+def _columns(form: str, head: bytes, separator: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """The columns of text, as Arrow reads its whole lines, and which of them are codes; none if they do not read, or their names do not tell them apart."""
     import pyarrow as pa
-    from pyarrow import csv
     from pyarrow import json as arrow_json
 
-    lines = _whole_lines(head)
-    with suppress(pa.ArrowException, ValueError, TypeError):
+    lines, codes = _whole_lines(head), list[str]()
+    with suppress(pa.ArrowException, ValueError, TypeError, KeyError):
         if form == "csv":
-            table = csv.read_csv(BytesIO(lines), parse_options=csv.ParseOptions(delimiter=separator))
+            table, codes = _csv(lines, separator)
         elif form == "ndjson":
             table = arrow_json.read_json(BytesIO(lines))
         elif form == "json" and len(head) < _HEAD:
             document = json.loads(head)
             table = pa.Table.from_pylist(document if isinstance(document, list) else [document])
         else:
-            return []
+            return [], []
         names = table.schema.names
         if all(name and name.isprintable() for name in names) and len(
             {name.lower() for name in names}
         ) == len(names):
-            return [(column.name, _type(column.type)) for column in table.schema]
-    return []
+            return [(column.name, _type(column.type)) for column in table.schema], codes
+    return [], []
 
 
-def _codes(head: bytes, separator: str) -> list[str]:
-    """The columns of a CSV with values that a number would shorten."""
+def _csv(lines: bytes, separator: str) -> tuple[pa.Table, list[str]]:
+    """The rows of a CSV, and the columns with values that a number would change; numbers are only what Spark reads as one."""
     import pyarrow as pa
     from pyarrow import csv
 
-    lines, parse = _whole_lines(head), csv.ParseOptions(delimiter=separator)
-    with suppress(pa.ArrowException, ValueError, TypeError):
-        guessed = csv.read_csv(BytesIO(lines), parse_options=parse)
-        numbers = [
-            name
-            for name, kind in zip(guessed.column_names, guessed.schema.types, strict=True)
-            if _is_number(kind)
-        ]
-        texts = csv.ConvertOptions(include_columns=numbers, column_types=dict.fromkeys(numbers, pa.string()))
-        read = csv.read_csv(BytesIO(lines), parse_options=parse, convert_options=texts)
-        return [name for name in numbers if any(map(is_code, read.column(name).to_pylist()))]
-    return []
+    def read(texts: Sequence[str]) -> pa.Table:
+        convert = csv.ConvertOptions(null_values=[""], column_types=dict.fromkeys(texts, pa.string()))
+        return csv.read_csv(
+            BytesIO(lines), parse_options=csv.ParseOptions(delimiter=separator), convert_options=convert
+        )
+
+    guessed = read([])
+    numbers = [column.name for column in guessed.schema if _is_number(column.type)]
+    values = {name: read(numbers).column(name).to_pylist() for name in numbers}
+    codes = [name for name, texts in values.items() if any(map(is_code, texts))]
+    padded = [name for name, texts in values.items() if any(text and text != text.strip() for text in texts)]
+    return read([*codes, *padded]), codes
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -18,7 +18,9 @@ SECONDS = 20.0
 _CHUNK, _WAITING = 500, 4
 _LOOK_AROUND = 0.2
 
-_asking: dict[str, Thread] = {}
+_asking: dict[str, tuple[Thread, float]] = {}
+"""By source: the thread that reads it, and until when that may take."""
+
 _lock = Lock()
 
 
@@ -27,7 +29,8 @@ def rows_in_time(
 ) -> Iterator[Row]:
     """Yield rows that a thread reads, so that a source that hangs holds nothing up.
 
-    While the thread of an earlier call still waits for the same source, no second one is started.
+    While the thread of an earlier call still reads the same source, no second one is started: whoever comes meanwhile, another sensor or a run say,
+    waits for its end, and for none that has not ended in its time.
 
     Args:
         what: the source in words, for errors; no two of a process are named alike.
@@ -51,7 +54,7 @@ def rows_in_time(
 
 
 def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> Iterator[Row]:
-    until, over = time.monotonic() + seconds, Event()
+    over = Event()
     given: Queue[list[Row] | Exception | None] = Queue(_WAITING)
 
     def give(item: list[Row] | Exception | None) -> None:
@@ -77,7 +80,7 @@ def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> 
         except Exception as error:  # noqa: BLE001 - raised where the rows are wanted
             give(error)
 
-    _start(what, Thread(target=read, name=f"units of {what}", daemon=True))
+    until = _start(what, Thread(target=read, name=f"units of {what}", daemon=True), seconds)
     try:
         while True:
             try:
@@ -95,14 +98,20 @@ def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> 
         over.set()
 
 
-def _start(what: str, thread: Thread) -> None:
-    with _lock:
-        earlier = _asking.get(what)
-        if earlier is not None and earlier.is_alive():
-            earlier.join(_LOOK_AROUND * 2)  # one that was left between two rows is about to end
-        if earlier is not None and earlier.is_alive():
+def _start(what: str, thread: Thread, seconds: float) -> float:
+    """Start a thread once an earlier one has ended, and return until when it may read."""
+    patience = time.monotonic() + seconds
+    while True:
+        with _lock:
+            earlier, ends = _asking.get(what, (None, 0.0))
+            if earlier is None or not earlier.is_alive():
+                until = time.monotonic() + seconds
+                _asking[what] = thread, until
+                thread.start()
+                return until
+        # One that was left between two rows is about to end, too.
+        earlier.join(max(min(ends, patience) - time.monotonic(), _LOOK_AROUND * 2))
+        if earlier.is_alive():
             raise SourceUnreachable(
                 f"{what}: an earlier look still waits for its answer. Nothing is planned; the next look asks again"
             )
-        _asking[what] = thread
-        thread.start()

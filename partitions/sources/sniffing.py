@@ -14,6 +14,7 @@ _PACKED = (".gz", ".bz2", ".zst")
 _SEPARATORS = (",", ";", "\t", "|")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_LARGEST = 2**63 - 1
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -86,5 +87,8 @@ def looks_like_a_date(values: Iterable[Any]) -> bool:
 
 
 def is_code(value: str | None) -> bool:
-    """Return whether a text is made of digits and would be another one as a number: ``007``, but neither ``0`` nor ``0.5``."""
-    return value is not None and re.fullmatch(r"\s*0\d+\s*", value) is not None
+    """Return whether a text is made of digits and would be another one as a number: ``007`` or ``12345678901234567890``, but neither ``0`` nor ``0.5``."""
+    digits = (value or "").strip()
+    return re.fullmatch(r"[0-9]+", digits) is not None and (
+        (digits[0] == "0" and digits != "0") or int(digits) > _LARGEST
+    )

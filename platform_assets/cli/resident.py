@@ -12,10 +12,11 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from partitions.errors import Held
 from platform_assets.cli.context import Context
@@ -27,6 +28,9 @@ _LONGEST = 103
 
 _PATIENCE = 2.0
 """Seconds for the other side to say what it wants."""
+
+_UNHEARD = 10.0
+"""Seconds after which a resident process that has not taken a call is not waited for: it is stopped, or hangs."""
 
 SAME = ("DAGSTER_HOME", "STRANDLINE_SPARK_REMOTE")
 """Variables that say where a run happens and is told: a resident process with another value than the asking one's does not run for it."""
@@ -49,13 +53,14 @@ def ask(context: Context, names: Sequence[str]) -> int | None:
         names: of dataflows; none are all.
 
     Returns:
-        the exit code; None if there is no such process, or it works elsewhere.
+        the exit code; None if there is no such process, it does not answer, or it works elsewhere.
     """
     folder = context.folder or Path(os.environ.get("STRANDLINE_PROJECT") or default_project())
     path = address(folder.expanduser())
     if path is None or not path.exists():
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as there, suppress(OSError):
+        there.settimeout(_UNHEARD)
         there.connect(str(path))
         question = {
             "names": list(names),
@@ -65,16 +70,27 @@ def ask(context: Context, names: Sequence[str]) -> int | None:
             "environment": _environment(),
         }
         there.sendall(json.dumps(question).encode() + b"\n")
-        return _shown(there.makefile("r", encoding="utf-8"), context.results or sys.stdout)
+        said = there.makefile("r", encoding="utf-8")
+        try:
+            heard = said.readline()
+        except TimeoutError:
+            sys.stderr.write(
+                f"strandline: `strandline watch` has not answered within {_UNHEARD:.0f} s: this run goes on without it\n"
+            )
+            return None
+        there.settimeout(None)
+        return _shown(chain([heard], said), context.results or sys.stdout) if heard else None
     return None
 
 
-def _shown(said: IO[str], results: TextIO) -> int | None:
+def _shown(said: Iterable[str], results: TextIO) -> int | None:
     """Print what the other side prints, and return its exit code; None if it refuses, 1 if it ends in the middle."""
     begun = False
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # a line that is cut off
         for line in said:
             match json.loads(line):
+                case {"heard": _}:
+                    continue
                 case {"refused": _}:
                     return None
                 case {"code": int(code)}:
@@ -133,6 +149,11 @@ def listening(project: Path) -> Iterator[socket.socket | None]:
             yield here
         finally:
             path.unlink(missing_ok=True)
+
+
+def hear(there: socket.socket) -> bool:
+    """Tell a call that it was taken; return whether anybody still waits for that."""
+    return _send(there, {"heard": True})
 
 
 def serve(there: socket.socket, answer: Answer) -> None:

@@ -74,6 +74,7 @@ class Runner:
         now: datetime | None = None,
         requests: Mapping[str, Request] = MappingProxyType({}),
         turns: Turns | None = None,
+        done: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
         """Prepare to run some dataflows.
 
@@ -84,10 +85,11 @@ class Runner:
             now: the clock of all runs; None reads it once for each.
             requests: by dataflow, what is asked for instead of what is due.
             turns: of a process that runs several dataflows beside each other, by several runners.
+            done: gets the outcome of each run, in the run's own thread.
         """
         self.platform, self.instance = build_platform(project, say).loading(flows), instance
         self._heard: dict[str, Outcome] = {}
-        self._turns = turns or Turns()
+        self._turns, self._done = turns or Turns(), done
         self._options = RunOptions(
             now=now, hold_wait=timedelta(0), observer=_progress, report=self._hear, requests=requests
         )
@@ -96,7 +98,9 @@ class Runner:
     def run(self, flow: Dataflow) -> Outcome:
         """Run a dataflow when it is its turn in this process, and return its outcome, which holds its error."""
         with self._turns.of(flow.name):
-            return self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
+            outcome = self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
+        self._done(outcome)
+        return outcome
 
     def _run_in(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
         from platform_assets.build import build_job

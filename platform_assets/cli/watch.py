@@ -6,11 +6,13 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from socket import socket
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, in_one_line
+from partitions.errors import SourceError, StrandlineError, in_one_line
 from partitions.pauses import Attempts
 from platform_assets.cli import resident
 from platform_assets.cli.context import Context, shared
@@ -47,7 +49,7 @@ _SETTLED = 0.1
 """Seconds after a file's event in which others may come that are loaded with it."""
 
 _LOOKERS, _PATIENCE, _SLOW = 8, 1.0, 30.0
-"""Sources that are looked at beside each other; seconds that a look waits for them, and after which one that has not answered is told of."""
+"""Sources that are looked at beside each other; seconds that a look waits for them, and after which one that has not answered, or a run of others that is not over, is told of."""
 
 _CALLERS = 8
 """Calls of `strandline run` that are answered beside each other."""
@@ -117,7 +119,7 @@ class Watch:
         asked: the names of the dataflows; none are all.
         instance: Dagster's, which the runs are told.
         at_once: dataflows that are loaded beside each other.
-        ring: called when a run is over: there may be work that has waited for it.
+        ring: called when a run is over, or has loaded something: there may be work that has waited for it.
     """
 
     context: Context
@@ -129,7 +131,9 @@ class Watch:
     _under_way: dict[str, _Run] = field(default_factory=dict)
     _attempts: dict[str, Attempts] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
-    _woken: set[str] = field(default_factory=set)
+    _awaited: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _wakes: Iterator[int] = field(default_factory=partial(count, 1))
+    _woken: dict[str, int] = field(default_factory=dict)
     _taken: tuple[object, Project, Runner] = field(init=False)
     _seen: object = None
     _refused: object = None
@@ -185,8 +189,11 @@ class Watch:
             )
 
     def take(self, caller: socket) -> None:
-        """Answer a call of ``strandline run`` beside all else."""
-        self._callers.submit(resident.serve, caller, self._answer)
+        """Answer a call of ``strandline run`` beside all else; one that has given up runs alone."""
+        if resident.hear(caller):
+            self._callers.submit(resident.serve, caller, self._answer)
+        else:
+            caller.close()
 
     def end(self) -> None:
         """Wait for what is under way, and tell of it."""
@@ -211,11 +218,12 @@ class Watch:
 
     def _find(self, flow: Dataflow) -> _Found:
         """Look at one dataflow; of what cannot be seen now the error is the answer."""
-        runner, now, woken = self._runner, datetime.now(UTC), flow.name in self._woken
+        runner, now, woken = self._runner, datetime.now(UTC), self._woken.get(flow.name, 0)
         try:
-            return _Found(
-                now, runner.platform.log.newest(flow.name), self._work(runner, flow, now), woken=woken
-            )
+            entry = runner.platform.log.newest(flow.name)
+            what = self._work(runner, flow, now, woken)
+            waits = runner.platform.waits_for_upstream(flow) if what and flow.run_after_upstream else ""
+            return _Found(now, entry, what, SourceError(waits) if waits else None, woken)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are looked at
             return _Found(now, error=error)
 
@@ -237,19 +245,34 @@ class Watch:
         if found.error is not None:
             raise found.error
         if not found.what:
-            if found.woken:
-                self._woken.discard(flow.name)
+            self._calm(flow.name, found.woken)
             return
         now, entry = found.time, found.entry
         before = self._attempts.get(flow.name, Attempts())
         progress = entry.id if entry and entry.why not in NO_PROGRESS else before.done
         if before.wait(progress, found.what, now.timestamp()) > 0:
             return
-        if in_flight(self.instance, self._runner.platform.log, flow.name, now.timestamp()) is not None:
-            return  # a sensor's, say, or one that was asked for: it loads this, or the next look finds it again
+        busy = in_flight(self.instance, self._runner.platform.log, flow.name, now.timestamp())
+        if (
+            busy is not None
+        ):  # a sensor's, say, or one that was asked for: it loads this, or the next look finds it again
+            self._await(flow.name, busy.reason)
+            return
         outcome = self._workers.submit(self._runner.run, flow)
-        self._under_way[flow.name] = _Run(outcome, before.next(progress, found.what, now.timestamp()))
+        attempts = before.next(progress, found.what, now.timestamp())
+        self._under_way[flow.name] = _Run(outcome, attempts, found.woken)
         outcome.add_done_callback(lambda _: self.ring())
+
+    def _await(self, name: str, reason: str) -> None:
+        """Wait for a run in flight; one that takes long is told of: it may wait for a daemon that is gone."""
+        before, since = self._awaited.get(name, ("", 0.0))
+        if reason != before:
+            self._awaited[name] = reason, time.monotonic()
+        elif time.monotonic() - since >= _SLOW:
+            self._say_once(
+                name,
+                f"{reason}, and what is new waits for its end; if nothing works on it, terminate it in Dagster's UI",
+            )
 
     def _take_back(self) -> None:
         """Take note of runs that are over, and tell of them.
@@ -262,20 +285,20 @@ class Watch:
             if run.outcome.cancelled():
                 continue
             try:
-                self._take_note(name, run.outcome.result(), run.attempts)
+                self._take_note(name, run.outcome.result(), run)
             except EngineLost:
                 raise
             except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
                 self._attempts[name] = run.attempts
                 self._say_once(name, f"{type(error).__name__}: {in_one_line(str(error))}")
 
-    def _take_note(self, name: str, outcome: Outcome, attempts: Attempts) -> None:
+    def _take_note(self, name: str, outcome: Outcome, run: _Run) -> None:
         if outcome.status != "held":
-            self._attempts[name] = attempts
-            self._woken.discard(name)
-        if outcome.committed:
-            lineage = self._runner.platform.lineage
-            self._woken |= {below for below in self._flows if name in lineage.upstream_dataflows(below)}
+            self._attempts[name] = run.attempts
+        if (
+            outcome.error is None or outcome.committed
+        ):  # what fails of a run that has loaded something must not have all else read again
+            self._calm(name, run.woken)
         if self.context.as_json:
             line = self._project.hide(json.dumps(outcome.as_json(), allow_nan=False))
             with suppress(OSError):  # whoever reads is gone; loading goes on
@@ -288,12 +311,30 @@ class Watch:
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
-    def _work(self, runner: Runner, flow: Dataflow, now: datetime) -> str:
+    def _wake_below(self, outcome: Outcome) -> None:
+        """Have all be loaded that is due of the dataflows that read what a run of this process has loaded."""
+        if outcome.committed:
+            lineage = self._runner.platform.lineage
+            self._wake(
+                below for below in self._flows if outcome.dataflow in lineage.upstream_dataflows(below)
+            )
+            self.ring()
+
+    def _wake(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._woken[name] = next(self._wakes)
+
+    def _calm(self, name: str, woken: int) -> None:
+        """Take note that a dataflow has read what it was woken for; if it was woken again since, that is still to be read."""
+        if self._woken.get(name) == woken:
+            self._woken.pop(name, None)
+
+    def _work(self, runner: Runner, flow: Dataflow, now: datetime, woken: int) -> str:
         """Return what is worth a run; of a dataflow whose upstream has loaded something all that is due, as its sensor does."""
         platform = runner.platform
-        if flow.name in self._woken and flow.run_after_upstream:
+        if woken and flow.run_after_upstream:
             plan = platform.plan(flow, now)
-            return repr([slice_.upper for slice_ in plan.slices]) if plan.slices else ""
+            return repr((woken, [slice_.upper for slice_ in plan.slices])) if plan.slices else ""
         return profile_of(flow).worth_a_run(platform, flow, platform.log.newest(flow.name), now)
 
     def _place(self, flow: Dataflow) -> Path | None:
@@ -321,10 +362,10 @@ class Watch:
         self._flows = {name: flow for name, flow in flows.items() if not self.asked or name in self.asked}
         self._taken = state, project, self._runner_of(project, list(self._flows.values()))
         lineage = self._runner.platform.lineage
-        self._woken |= {name for name, flow in self._flows.items() if lineage.upstream_tables(flow)}
+        self._wake(name for name, flow in self._flows.items() if lineage.upstream_tables(flow))
 
     def _runner_of(self, project: Project, flows: Sequence[Dataflow]) -> Runner:
-        return Runner(project, flows, self.instance, turns=self._turns)
+        return Runner(project, flows, self.instance, turns=self._turns, done=self._wake_below)
 
     def _say_once(self, name: str, what: str) -> None:
         """Say something of a dataflow, unless it was the last that was said of it."""
@@ -341,14 +382,14 @@ class _Found(NamedTuple):
         entry: the newest.
         what: is worth a run, or "".
         error: why nothing is known.
-        woken: whether all that is due was looked for, since an upstream has loaded something.
+        woken: tells which load upstream had all that is due looked for; 0: none.
     """
 
     time: datetime
     entry: Entry | None = None
     what: str = ""
     error: Exception | None = None
-    woken: bool = False
+    woken: int = 0
 
 
 class _Run(NamedTuple):
@@ -357,10 +398,12 @@ class _Run(NamedTuple):
     Attributes:
         outcome: of the run, once it is over.
         attempts: to do this work, with this one.
+        woken: as it was found.
     """
 
     outcome: Future[Outcome]
     attempts: Attempts
+    woken: int = 0
 
 
 class _Looks:

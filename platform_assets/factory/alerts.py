@@ -21,7 +21,7 @@ from dagster import (
 )
 from pydantic import Field, TypeAdapter, ValidationError
 
-from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, dataflow_of
+from partitions.alerts import TOLD, Alert, Condition, News, Posting, compare, condition_of, dataflow_of
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.errors import StrandlineError, in_one_line
 from partitions.instants import as_datetime, time_in_words
@@ -36,6 +36,7 @@ from platform_assets.project import Project
 from resources.background import in_background
 from resources.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.log import WatermarkLog
 
 NAME = "strandline_alerts"
 
@@ -49,10 +50,31 @@ _TEXTS, _LONG, _SHORT = 20, 1000, 100
 _NAMED = 50
 """Dataflows that a text for people names of those that it tells no more of."""
 
-_FAR = 100
-"""The most entries to read in search of the newest that loaded something."""
-
 _BAD = ("failed", "blocked", "died")
+
+
+class LastLoads:
+    """When something was loaded last, by dataflow: from look to look only new entries are read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, str | None]] = {}
+
+    def time(self, log: WatermarkLog, dataflow: str) -> str | None:
+        """Return the time of the newest entry that loaded something, or, if none is kept any more, of the oldest entry; None if nothing was ever loaded."""
+        read: list[Entry] = []
+        seen, time = self._known.get(dataflow, ("", None))
+        for entry in log.history(dataflow):
+            if entry.id == seen:
+                break
+            read.append(entry)
+            if entry.why in LOADS:
+                time = entry.time
+                break
+        else:
+            time = read[-1].time if read and read[-1].previous else None
+        if read:
+            self._known[dataflow] = read[0].id, time
+        return time
 
 
 @dataclass(frozen=True)
@@ -65,6 +87,7 @@ class Look:
         instance: Dagster's, which knows runs that died.
         now: of the look.
         well: what looks before have told of Dagster's runs.
+        loads: what looks before have told of loads.
     """
 
     platform: Platform
@@ -72,6 +95,7 @@ class Look:
     instance: DagsterInstance
     now: datetime
     well: RunsThatWentWell = field(default_factory=RunsThatWentWell)
+    loads: LastLoads = field(default_factory=LastLoads)
 
     def found(self, dataflow: Dataflow) -> Iterator[Alert]:
         """Yield what is wrong with a dataflow.
@@ -138,13 +162,11 @@ class Look:
         """By the dataflow's ``freshness``: how long ago something was loaded, whether or not there was anything to load."""
         if dataflow.freshness is None:
             return None
-        history = self.platform.log.history(dataflow.name, _FAR)
-        loaded = next((entry for entry in history if entry.why in LOADS), None)
-        limit = dataflow.freshness.fail
-        if loaded is None or self.now - datetime.fromisoformat(loaded.time) <= limit:
+        loaded, limit = self.loads.time(self.platform.log, dataflow.name), dataflow.freshness.fail
+        if loaded is None or self.now - datetime.fromisoformat(loaded) <= limit:
             return None
         return (
-            f"nothing was loaded since {time_in_words(loaded.time)}, for longer than {lasting(limit.total_seconds())} (freshness: fail)"
+            f"nothing was loaded since {time_in_words(loaded)}, for longer than {lasting(limit.total_seconds())} (freshness: fail)"
             f"\n  strandline plan {dataflow.name}"
         )
 
@@ -228,7 +250,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     if settings is None:
         return None
     on, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
-    judge, well = Judge(), RunsThatWentWell()
+    judge, well, loads = Judge(), RunsThatWentWell(), LastLoads()
 
     @sensor(
         name=NAME,
@@ -241,8 +263,9 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         begun, now = time.monotonic(), datetime.fromtimestamp(seconds, UTC)
         if "failed" in on:
             well.look(context.instance, project.dataflows)
-        look = Look(platform, on, context.instance, now, well)
-        found, judged = look.broken(project), [*project.broken]
+        look = Look(platform, on, context.instance, now, well, loads)
+        before = {key: state for key, state in cursor.known.items() if condition_of(key) in on}
+        found, judged = look.broken(project), set[str]()  # of a file with errors nothing else can be judged
         left = [flow for flow in flows if flow.name >= cursor.resume]
         looked_at = len(left) + len(project.broken)
         while left and time.monotonic() - begun < _BUDGET:
@@ -251,9 +274,9 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
                 alerts := judge.found(look, flow)
             ) is not None:  # what cannot be judged now stays as it is known
                 found += alerts
-                judged.append(flow.name)
-        gone = set(map(dataflow_of, cursor.known)) - {*project.dataflows, *project.broken}
-        news = compare(cursor.known, found, {*judged, *gone})
+                judged.add(flow.name)
+        gone = set(map(dataflow_of, before)) - {*project.dataflows, *project.broken}
+        news = compare(before, found, judged | gone)
         posting, told, why = cursor.posting, False, "not told yet"
         if news.any and not posting.rest(seconds):
             posting, why = _post(project, news, seconds, posting)

@@ -136,7 +136,8 @@ class _Look:
         """Look at each dataflow in turn. What one of them raises fails the tick only if no other has an answer.
 
         Raises:
-            Exception: of the first dataflow, if all that were looked at failed.
+            Exception: of the first dataflow, if all failed. If some are left, the next tick must begin with those, and of a tick that failed
+                Dagster keeps no cursor.
         """
         begun, resume = time.monotonic(), ""
         runs = _Runs(context.instance, self._order)
@@ -151,7 +152,7 @@ class _Look:
                 self._failed.append((member.dataflow, error))
         for name, raised in self._failed:
             context.log.error("%s: %s", name, in_one_line(str(raised)))
-        if self._failed and not self._skipped and not self._requests:
+        if len(self._failed) == len(self._order):
             raise self._failed[0][1]
         return SensorResult(
             run_requests=self._requests,

@@ -174,15 +174,18 @@ class SensorShell:
 def _looked(
     look: Callable[[Tick], NoWork | Work], tick: Tick, dataflow: Dataflow, platform: Platform
 ) -> NoWork | Work:
-    """Look; a table that its own dataflow has yet to make is no failure, but a reason to wait."""
+    """Look; a table that its own dataflow has yet to make is no failure, but a reason to wait, whether or not the look has missed it."""
     try:
-        return look(tick)
+        found = look(tick)
     except SourceError as error:
-        above = platform.lineage.upstream_dataflows(dataflow.name)
-        empty = [name for name in sorted(above) if platform.log.newest(name) is None]
-        if error.code != "source_missing" or not empty:
+        waits = platform.waits_for_upstream(dataflow)
+        if error.code != "source_missing" or not waits:
             raise
-        return NoWork(f"nothing is loaded yet by {', '.join(empty)}, whose table it reads")
+        return NoWork(waits)
+    if isinstance(found, NoWork) or not dataflow.run_after_upstream:
+        return found
+    waits = platform.waits_for_upstream(dataflow)
+    return NoWork(waits) if waits else found
 
 
 Evaluate = Callable[[DagsterInstance, str | None, Records], SensorResult]

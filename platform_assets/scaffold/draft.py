@@ -56,7 +56,7 @@ def _schema(seen: Surveyed) -> list[str]:
     wrapped = _wrapped([f"{column_name(name)} {kind}" for name, kind in columns])
     if seen.codes:
         return [
-            f"  # Declared, since {', '.join(seen.codes)} would lose zeros as a number. The types are those of the first file's beginning.",
+            f"  # Declared, since {', '.join(seen.codes)} would lose digits as a number. The types are those of the first file's beginning.",
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]

@@ -12,11 +12,13 @@ from typing import Any
 from partitions.definitions import WindowPartitions
 from partitions.request import Request
 from partitions.window.slices import WindowSlice
+from partitions.window.units import NO_UNIT
 from partitions.window.work_unit import WorkUnit
 from resources.loop.outcome import Committed
 
 _ROW_COUNT, _IN_PART = "dagster/partition_row_count", "in_part"
-"""The count that Dagster's own pages show of a partition: of one that was read as a whole only."""
+"""The count that Dagster's own pages show of a partition: of one that was read as a whole only, so of none that holds several units, of which a run
+may read some."""
 
 
 class WindowAssetPartitions(WindowPartitions):
@@ -36,11 +38,14 @@ class WindowAssetPartitions(WindowPartitions):
             for work in number.slice.works:
                 key = self.key(work.start, work.unit) if work.reason != "rest" else None
                 if key is not None:
-                    shown = loaded.setdefault(key, {"work_units": 0, "state_number": number.entry.number})
+                    shown = loaded.setdefault(
+                        key, {"work_units": 0, "state_number": number.entry.number, _IN_PART: False}
+                    )
                     _add(shown, work, number.stats.get(work.key), number.slice)
+                    shown[_IN_PART] |= self.units in (None, "buckets") and work.unit != NO_UNIT
         failed = self.failed(committed)
         for shown in loaded.values():
-            if shown.pop(_IN_PART, False):
+            if shown.pop(_IN_PART):
                 shown.pop(_ROW_COUNT, None)
         return {key: shown for key, shown in loaded.items() if key not in failed}
 

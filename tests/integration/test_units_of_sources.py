@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
@@ -300,11 +301,20 @@ class TestAFunction:
             units(feed)
         gate.set()
         monkeypatch.undo()
-        for thread in list(resources.units._asking.values()):
+        for thread, _ in list(resources.units._asking.values()):
             thread.join()
         assert units(self._flow(tmp_path / "other", "def members(request):\n    return [{'u': 'b'}]\n")) == [
             "b"
         ]
+
+    def test_all_that_ask_at_the_same_time_are_answered_in_turn(self, tmp_path: Path) -> None:
+        """Such as two sensors of a dataflow, the alerts, and a run in the process of ``watch``."""
+        feed = self._flow(
+            tmp_path, "def members(request):\n    __import__('time').sleep(0.7)\n    return [{'u': 'a'}]\n"
+        )
+        with ThreadPoolExecutor(3) as asking:
+            answers = [asking.submit(units, feed) for _ in range(3)]
+            assert [answer.result() for answer in answers] == [["a"]] * 3
 
     def test_a_tick_that_adds_partitions_asks_it_once(self, tmp_path: Path) -> None:
         calls = tmp_path / "calls"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -13,10 +14,16 @@ from typing import Any
 
 import pytest
 from dagster import AssetKey, DagsterInstance, DagsterRunStatus
+from dagster._core.test_utils import create_run_for_test
+from deltalake import DeltaTable
 
 from platform_assets.cli import resident
+from platform_assets.cli.context import Context
+from platform_assets.cli.watch import Watch
 from platform_assets.installation import cache_folder
+from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import ConnectServer
+from resources.reporting import DATAFLOW_TAG
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.engine import QUICK
@@ -214,6 +221,142 @@ def test_long(short: Feed) -> None:
     assert "slice" not in err  # of the others' loads
 
 
+DAILY = """
+layer: silver
+source: {{type: table, table: bronze/{above}, window_column: at}}
+transform: daily_step:step
+watermark:
+  type: window
+  definition: [{{name: day, type: datetime, range: {{from: "2026-05-30", to: "2026-06-01"}}}}]
+  window: daily
+  grace: P9999D
+target: {{load: merge_overwrite, replace_by_watermark: true}}
+"""
+FAILING = """
+from pathlib import Path
+
+FAILED = Path({failed!r})
+
+
+def step(rows, batch):
+    if not FAILED.exists():
+        FAILED.touch()
+        raise ValueError("the first time")
+    return rows
+"""
+
+
+@pytest.fixture
+def chain(make_feed: MakeFeed) -> Feed:
+    """Files into a table, of which days are to be read again whenever rows come for them."""
+    feed = make_feed(source={"schema": "id long, at timestamp"})
+    (feed.folder / "dataflows/daily.yaml").write_text(DAILY.format(above=NAME))
+    return feed
+
+
+def put_row(feed: Feed, number: int) -> None:
+    feed.put(f"{number}.ndjson", {"id": number, "at": "2026-05-30T12:00:00Z"})
+
+
+def of_day(feed: Feed) -> list[int]:
+    place = str(feed.folder / "lake/silver/daily")
+    if not DeltaTable.is_deltatable(place):
+        return []
+    return sorted(DeltaTable(place).to_pyarrow_table().column("id").to_pylist())
+
+
+def test_loads_upstream_meanwhile(chain: Feed) -> None:
+    """What an upstream loads while its downstream is being loaded is read by the run after that one."""
+    gate, begun = chain.folder / "gate", chain.folder / "begun"
+    waits = LONG.format(gate=str(gate), begun=str(begun)).replace("def wait", "def step")
+    (chain.folder / "daily_step.py").write_text(waits)
+    with watching(chain):
+        put_row(chain, 1)
+        until(begun.exists)
+        put_row(chain, 2)
+        until(lambda: chain.ids == [1, 2])
+        time.sleep(1)  # it is known to have loaded that
+        gate.touch()
+        until(lambda: of_day(chain) == [1, 2])
+
+
+def test_asked_for_upstream(chain: Feed) -> None:
+    """What a run that was asked for has loaded is read by what is downstream of it, too."""
+    (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
+    with watching(chain, "--every", "60"):
+        put_row(chain, 1)
+        assert chain.cli("run", NAME).code == 0
+        until(lambda: of_day(chain) == [1])
+        draft = chain.folder / "2.ndjson"
+        draft.write_text('{"id": 2, "at": "2026-05-30T12:00:00Z"}\n')
+        os.link(draft, chain.landing / "2.ndjson")  # no file was closed or moved, so no look begins by itself
+        assert chain.cli("run", NAME).json[0]["status"] == "committed"
+        until(lambda: of_day(chain) == [1, 2])
+
+
+@contextmanager
+def in_this_process(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, DagsterInstance]]:
+    """What the command does, but for its process."""
+    monkeypatch.setenv(SPARK_REMOTE, str(feed.engine.remote))
+    home = feed.folder / "home"
+    home.mkdir()
+    with DagsterInstance.from_config(str(home)) as instance:
+        watch = Watch(Context(feed.folder), (), instance, 4, lambda: None)
+        try:
+            yield watch, instance
+        finally:
+            watch.end()
+
+
+def look_until(watch: Watch, condition: Callable[[], bool]) -> None:
+    def looked() -> bool:
+        watch.look()
+        return condition()
+
+    until(looked)
+
+
+def test_never_started(
+    short: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that waits for a daemon that is gone is told of, and waited for until somebody ends it."""
+    monkeypatch.setattr("platform_assets.cli.watch._SLOW", 0.2)
+    with in_this_process(short, monkeypatch) as (watch, instance):
+        queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
+        short.put("2.ndjson", 2)
+        told = f"run {queued.run_id[:8]} is in flight, and what is new waits for its end"
+        look_until(watch, lambda: told in capsys.readouterr().err)
+        assert short.ids == [1]
+        instance.report_run_canceled(queued)
+        look_until(watch, lambda: short.ids == [1, 2])
+
+
+def test_fresh_chain(chain: Feed) -> None:
+    """What reads a table that its dataflow has yet to make waits for it, without a run that fails."""
+    (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
+    with watching(chain):
+        time.sleep(2)
+        put_row(chain, 1)
+        until(lambda: of_day(chain) == [1], 30)  # and no pause
+    assert {run.status for run in runs(chain)} == {DagsterRunStatus.SUCCESS}
+
+
+def test_failing_downstream(chain: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataflow that fails after its upstream has loaded something is tried again until that is read."""
+    monkeypatch.setattr("partitions.pauses.FIRST", 0.5)
+    (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
+    put_row(chain, 1)
+    assert chain.cli("run", "--all").code == 0
+    (chain.folder / "failing_step.py").write_text(FAILING.format(failed=str(chain.folder / "failed")))
+    definition = chain.folder / "dataflows/daily.yaml"
+    definition.write_text(definition.read_text().replace("daily_step:", "failing_step:"))
+    assert chain.cli("state", "accept", "daily", "--yes", "--reason", "another step").code == 0
+    put_row(chain, 2)
+    with in_this_process(chain, monkeypatch) as (watch, _):
+        look_until(watch, lambda: of_day(chain) == [1, 2])
+    assert (chain.folder / "failed").exists()
+
+
 def test_edited(short: Feed) -> None:
     """A run that is asked for right after an edit is of what is written there now."""
     with watching(short, "--every", "60"):
@@ -239,6 +382,21 @@ def test_killed(short: Feed) -> None:
     with watching(short):
         short.put("3.ndjson", 3)
         until(lambda: short.ids == [1, 2, 3])
+
+
+def test_stopped(short: Feed) -> None:
+    """A run waits for no resident process that is stopped: it goes on alone, and is not made once more later."""
+    with watching(short, "--every", "60") as process:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            short.put("2.ndjson", 2)
+            answer = short.cli("run", NAME)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert (answer.code, answer.json[0]["status"], short.ids) == (0, "committed", [1, 2])
+        assert "has not answered within" in answer.err
+        time.sleep(2)
+    assert runs(short) == []
 
 
 def test_several_at_once(short: Feed) -> None:

@@ -421,6 +421,23 @@ def test_buckets_are_partitions_of_the_units_in_them_whichever_a_secondary_input
     assert len(made.feed.ids) == 12
 
 
+def test_a_partition_of_several_units_shows_no_count_of_rows_since_a_run_may_read_some_of_them(
+    make: Make,
+) -> None:
+    made = make(
+        watermark=watermark(
+            partial=False, units=None, secondary_input=[{"table": "raw/units", "fields": ["u"]}]
+        )
+    )
+    made.table.put(event(1, "2020-01-01T01:00", "a"), event(2, "2020-01-01T01:00", "a"), event(3, "2020-01-01T01:00", "b"))  # fmt: skip
+    dagster, units = Dagster(made.feed, now="2020-01-02T10:00"), str(made.table.path.parent / "units")
+    for number, unit in enumerate("ab"):
+        write_deltalake(units, pa.table({"u": [unit]}), mode="append")
+        loaded = shown(dagster.run())["2020-01-01"]
+        assert loaded["rows"] == 2 - number
+        assert "dagster/partition_row_count" not in loaded
+
+
 class TestARunThatDiedBeforeItCouldTell:
     """Its partitions are in the table and in the log; the next run materialises them, once."""
 

@@ -97,7 +97,31 @@ def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
     made(tmp_path / "shop", "--from", tmp_path / "drop")
     assert source(only(tmp_path / "shop")).declared_schema == "plz string, id long, share double"
     text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
-    assert "since plz would lose zeros as a number" in text
+    assert "since plz would lose digits as a number" in text
+
+
+def test_numbers_longer_than_a_number_has_digits_are_declared_as_text(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "id,order\n9223372036854775807,12345678901234567890\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).declared_schema == "id long, order string"
+
+
+def test_only_what_spark_reads_as_a_number_is_declared_as_one(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "plz,padded,missing,none\n01067, 5,NA,\n80331,6,7,8\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    declared = source(only(tmp_path / "shop")).declared_schema
+    assert declared == "plz string, padded string, missing string, none long"
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".JSON"])
+def test_an_array_of_json_is_told_from_lines_whatever_its_file_is_packed_with(
+    tmp_path: Path, ending: str
+) -> None:
+    put(tmp_path / "lines", f"2024-01-01{ending}", '{"id": 1}\n{"id": 2}\n')
+    put(tmp_path / "array", f"2024-01-01{ending}", '[\n {"id": 1},\n {"id": 2}\n]\n')
+    for name, form in (("lines", "ndjson"), ("array", "json")):
+        made(tmp_path / f"of_{name}", "--from", tmp_path / name)
+        assert source(only(tmp_path / f"of_{name}")).format == form
 
 
 def test_a_declared_schema_is_valid_whatever_its_names_are(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from platform_assets.project import Project, load_project
 from resources.attempts import note_attempt
 from resources.loop.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
-from resources.watermarks.entry import following
+from resources.watermarks.entry import Why, following
 
 FLOW = """\
 source: {type: files, path: ./landing, format: ndjson}
@@ -108,14 +108,14 @@ class Watch:
     def run(self, error: StrandlineError | None = None, name: str = "orders") -> None:
         note_attempt(self.platform.log, Outcome(name, "run", {}, 0, error=error))
 
-    def load(self, at: float) -> None:
+    def load(self, at: float, why: Why = "run") -> None:
         log, flow = self.platform.log, self.project.dataflows["orders"]
         newest = log.newest(flow.name)
         entry = following(
             newest,
             kind="path",
             app_id="a",
-            why="run",
+            why=why,
             watermark=serialise({"path": "a"}),
             fingerprint=flow.fingerprint,
             time=datetime.fromtimestamp(at, UTC).isoformat(),
@@ -188,6 +188,33 @@ def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_sta
     watch.load(watch.now)
     watch.tick()
     assert receiver.taken[1]["ended"] == [{"dataflow": "orders", "condition": "stale"}]
+
+
+def test_a_dataflow_stays_stale_however_many_attempts_since_have_loaded_nothing(
+    watch: Watch, receiver: Receiver
+) -> None:
+    watch.load(at=watch.now)
+    for number in range(120):
+        watch.load(watch.now + number, why="abandon")
+    watch.tick(3 * 3600)
+    assert [alert["condition"] for post in receiver.taken for alert in post["began"]] == ["stale"]
+    watch.load(watch.now, why="abandon")
+    watch.tick()
+    assert [post["ended"] for post in receiver.taken] == [[]]
+    watch.load(watch.now)
+    watch.tick()
+    assert len(receiver.taken[-1]["ended"]) == 1
+
+
+def test_what_was_told_and_is_not_asked_for_any_more_is_not_said_to_be_well(
+    watch: Watch, receiver: Receiver
+) -> None:
+    watch.run(StrandlineError("the source is away"))
+    watch.tick()
+    (watch.folder / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}, on: [late]}\n")
+    watch.reload()
+    watch.tick()
+    assert [post["ended"] for post in receiver.taken] == [[]]
 
 
 def test_what_is_not_asked_for_is_not_told(tmp_path: Path, receiver: Receiver) -> None:
@@ -306,6 +333,23 @@ def test_a_broken_file_is_told_as_a_failure(tmp_path: Path, receiver: Receiver) 
     ((alert,),) = [post["began"] for post in receiver.taken]
     assert (alert["dataflow"], alert["condition"]) == ("broken", "failed")
     assert "strandline validate" in alert["text"]
+
+
+def test_of_a_dataflow_whose_file_breaks_no_trouble_is_said_to_be_over(
+    watch: Watch, receiver: Receiver
+) -> None:
+    watch.load(at=watch.now)
+    watch.tick(3 * 3600)
+    (watch.folder / "dataflows/orders.yaml").write_text("source: 7\n")
+    watch.reload()
+    watch.tick()
+    told = [
+        (what, each["condition"])
+        for post in receiver.taken
+        for what in ("began", "ended")
+        for each in post[what]
+    ]
+    assert told == [("began", "stale"), ("began", "failed")]
 
 
 def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(

@@ -159,6 +159,19 @@ def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
     assert seen == ["flow_000", "flow_001", "flow_002"]
 
 
+def test_slow_sources_that_fail_do_not_keep_the_others_waiting_for_ever(
+    toys: Toys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform_assets.factory.groups._BUDGET", -1.0)
+    group = grouped(toys.sensors)[0]
+    toys.answers |= {f"flow_{number:03d}": ConnectionError("no answer") for number in (0, 1)}
+    told = []
+    for _ in range(3):
+        told.append(why(toys.tick(group)))
+        assert len(toys.looked) == 1
+    assert told == ["flow_000 failed: no answer", "flow_001 failed: no answer", "flow_002: nothing new"]
+
+
 def test_a_group_asks_dagster_once_for_the_runs_of_all_and_leaves_alone_what_is_in_flight(
     toys: Toys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

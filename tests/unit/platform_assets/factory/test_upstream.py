@@ -11,13 +11,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus, RunRequest
+from dagster import (
+    DagsterInstance,
+    DagsterRunStatus,
+    RunRequest,
+    SensorResult,
+    SkipReason,
+    build_sensor_context,
+)
 from dagster._core.test_utils import create_run_for_test
 from deltalake import write_deltalake
 
 from partitions.errors import SourceError
 from partitions.lineage import Lineage
 from partitions.sentinels import serialise
+from platform_assets.build import build_definitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.upstream import has_upstream
 from platform_assets.kinds.column.triggers import column_upstream_sensor, rows_sensor
@@ -111,6 +119,32 @@ def test_a_table_that_its_dataflow_has_yet_to_make_is_waited_for_and_one_that_is
         ticker.tick()
     put(ticker.landing, 1)
     asked(ticker.tick())
+
+
+def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "dataflows/flow.yaml").write_text(
+        "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\ntarget: {load: append}\n"
+    )
+    (tmp_path / "dataflows/daily.yaml").write_text(
+        "layer: silver\nsource: {type: table, table: bronze/flow, window_column: at}\n"
+        "watermark:\n  type: window\n  window: daily\n"
+        "  definition: [{name: day, type: datetime, range: {from: 2024-01-01, to: 2024-01-03}}]\n"
+        "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+    )
+    sensor = build_definitions(tmp_path).resolve_sensor_def("daily_windows")
+    with DagsterInstance.ephemeral() as instance:
+        result = sensor(build_sensor_context(instance=instance))
+        assert isinstance(result, SensorResult)
+        assert str(result.skip_reason) == str(
+            SkipReason("nothing is loaded yet by flow, whose table it reads")
+        )
+        put(tmp_path / ".strandline/lake/bronze/flow", 1)
+        result = sensor(build_sensor_context(instance=instance))
+        assert isinstance(result, SensorResult)
+        assert len(result.run_requests or ()) == 1
 
 
 def test_a_load_of_a_number_that_a_restored_log_uses_again_asks_for_a_run(
