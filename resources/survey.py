@@ -185,7 +185,8 @@ def _csv(lines: bytes, separator: str) -> tuple[pa.Table, list[str]]:
 
     guessed = read([])
     numbers = [column.name for column in guessed.schema if _is_number(column.type)]
-    values = {name: read(numbers).column(name).to_pylist() for name in numbers}
+    as_text = read(numbers)
+    values = {name: as_text.column(name).to_pylist() for name in numbers}
     codes = [name for name, texts in values.items() if any(map(is_code, texts))]
     padded = [name for name, texts in values.items() if any(text and text != text.strip() for text in texts)]
     return read([*codes, *padded]), codes

@@ -167,7 +167,7 @@ class Watch:
         places = [
             self._place(flow) for flow in self._flows.values() if isinstance(profile_of(flow), ListsNewFiles)
         ]
-        return {place for place in places if place is not None and place.is_dir()}
+        return {place for place in places if place is not None and _is_folder(place)}
 
     def look(self, ended: Callable[[], bool] = lambda: False) -> None:
         """Look once at each dataflow that is not being loaded, and begin to run what is worth a run, until the user ends the command.
@@ -509,6 +509,13 @@ class _FileEvents:
         """Hear of an event; a file that is still open for writing is not there yet."""
         if event.event_type in ("closed", "moved") and not event.is_directory:
             self._bell.ring()
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder; one that cannot be looked into, on a share that is gone say, has no events."""
+    with suppress(OSError):
+        return path.is_dir()
+    return False
 
 
 def _state_of(folder: Path) -> object:

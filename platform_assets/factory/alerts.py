@@ -177,8 +177,8 @@ class Judge:
     def __init__(self) -> None:
         self._waits: dict[str, Future[list[Alert]]] = {}
 
-    def found(self, look: Look, dataflow: Dataflow) -> list[Alert] | None:
-        """Return what is wrong with a dataflow; None if that cannot be said now."""
+    def found(self, look: Look, dataflow: Dataflow, say: Callable[[str], None]) -> list[Alert] | None:
+        """Return what is wrong with a dataflow; None if that cannot be said now, and ``say`` gets what no source has said."""
         if (before := self._waits.get(dataflow.name)) is not None and not before.done():
             return None
         answer = in_background(lambda: list(look.found(dataflow)), f"strandline-alerts-{dataflow.name}")
@@ -189,6 +189,9 @@ class Judge:
         try:
             return answer.result()
         except StrandlineError:
+            return None
+        except Exception as error:  # noqa: BLE001 - of one dataflow: people are told of the others
+            say(f"{dataflow.name} cannot be judged: {type(error).__name__}: {in_one_line(str(error))}")
             return None
 
 
@@ -270,9 +273,8 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         looked_at = len(left) + len(project.broken)
         while left and time.monotonic() - begun < _BUDGET:
             flow = left.pop(0)
-            if (
-                alerts := judge.found(look, flow)
-            ) is not None:  # what cannot be judged now stays as it is known
+            alerts = judge.found(look, flow, context.log.warning)
+            if alerts is not None:  # what cannot be judged now stays as it is known
                 found += alerts
                 judged.add(flow.name)
         gone = set(map(dataflow_of, before)) - {*project.dataflows, *project.broken}

@@ -32,7 +32,7 @@ from platform_assets.factory.sensors import DataflowSensor
 MOST_ALONE, MOST_TOGETHER = 100, 50
 """Dataflows of a project with a sensor for each, and dataflows of a group."""
 
-_BUDGET = 40.0
+_BUDGET = 30.0
 """Seconds that a tick looks; Dagster gives it 60. The next tick goes on behind the last dataflow that was looked at."""
 
 _RUNS = 25

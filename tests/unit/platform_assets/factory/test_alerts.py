@@ -374,6 +374,24 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
     again.set()
 
 
+def test_a_dataflow_that_cannot_be_judged_keeps_nobody_from_being_told_of_the_others(
+    watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (watch.folder / "dataflows/odd.yaml").write_text(FLOW)
+    watch.reload()
+    answer = Look.found
+
+    def found(look: Look, dataflow: Any) -> Any:
+        if dataflow.name == "odd":
+            raise RuntimeError("nobody has thought of this")
+        return answer(look, dataflow)
+
+    monkeypatch.setattr(Look, "found", found)
+    watch.run(StrandlineError("the source is away"))
+    watch.tick()
+    assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["orders"]
+
+
 def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> None:
     began = tuple(Alert(f"flow_{number:04d}", "failed", "x" * 5000) for number in range(1000))
     ended = tuple(f"flow_{number:04d}:late" for number in range(1000))
