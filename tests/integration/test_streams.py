@@ -37,7 +37,7 @@ from tests.support.feed import NOW, Feed
 from tests.support.foreign_acts import Others
 from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
-from tests.support.streams import Stream, definition, minutes, moment, plainly
+from tests.support.streams import FILES, FileStream, Stream, definition, minutes, moment, plainly
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -203,6 +203,34 @@ def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_wa
     stream.append((9, "a", 140))
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 4, 8], "late": [3], "quarantine": [2, 5, 7], "buffer": [9]}
+
+
+@pytest.mark.parametrize("ended_by", ["run", "decision"])
+def test_a_number_whose_fence_a_killed_run_has_left_is_given_up_in_the_side_tables_too(
+    make_feed: MakeFeed, ended_by: str
+) -> None:
+    stream = FileStream(make_feed(**definition(source=FILES, checkpoint={"interval_files": 1})))
+    for rows in (((1, "a", 100), (2, None, 1)), ((3, "a", 90), (4, "a", 120))):
+        stream.append(*rows)
+        stream.feed.load()
+    stream.append((5, "a", 80), (6, "a", 130))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.INTENT_PUT, 1))
+    intent = stream.feed.open_intent
+    assert intent is not None
+    zombie = stream.feed.platform.loop(stream.feed.dataflow, NOW).context
+    begun = recorded_slice(zombie.log, zombie.kind, intent)
+    stream.append((6, "a", 130), path="0003.ndjson")
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.FENCED, 1))
+    if ended_by == "decision":
+        accepted = stream.feed.cli("state", "accept", "flow", "--reason", "as it is", "--yes")
+        assert accepted.code == 0, accepted.err
+    stream.feed.run()
+    stream.feed.load()
+    with pytest.raises(Conflict):
+        write_asides(zombie, intent, begun)
+    assert stream.places() == {"sorted": [1, 4], "late": [3], "quarantine": [2], "buffer": [6]}
 
 
 @pytest.mark.parametrize("late", ["drop", "fail"])
