@@ -35,6 +35,7 @@ from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
 from tests.support.feed import NOW, Feed
 from tests.support.foreign_acts import Others
+from tests.support.iceberg import foreign_table
 from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import FILES, FileStream, Stream, definition, minutes, moment, plainly
@@ -178,6 +179,29 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     buffer.restore(before)
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epoch_in_which_it_would_leave(
+    make_feed: MakeFeed, format_: str
+) -> None:
+    declared = definition()
+    declared["target"]["format"] = format_
+    stream = Stream(make_feed(**declared))
+    stream.append((1, "a", 100), (2, "a", 110), (3, "b", 200))
+    stream.feed.load()
+    buffer = stream.feed.folder / "lake" / "silver" / "readings__buffer"
+    spark = stream.feed.engine.session()
+    name = f"delta.`{buffer}`" if format_ == "delta" else foreign_table(spark, buffer)
+    how = {"delta": "delta.enableDeletionVectors' = 'true", "iceberg": "write.delete.mode' = 'merge-on-read"}
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{how[format_]}')").collect()
+    spark.sql(f"DELETE FROM {name} WHERE id = 2").collect()
+    stream.append((4, "a", 160))
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("buffer_lost", 4)
+    assert stream.ids() == [1]
 
 
 def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_was_given_up(
