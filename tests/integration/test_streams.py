@@ -181,6 +181,26 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
+def test_an_epoch_is_not_finished_with_the_rows_of_another_version_that_came_in_place_of_the_one_it_was_judged_on(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 100))
+    stream.feed.load()
+    copy = stream.feed.folder / "copy"
+    shutil.copytree(stream.source, copy)
+    stream.append((2, "a", 120))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.INTENT_PUT, 1))
+    shutil.rmtree(stream.source)
+    shutil.copytree(copy, stream.source)
+    stream.append((3, "a", 130))  # as many files and bytes
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("versions_gone", 4)
+    assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1]}
+
+
 @pytest.mark.each_case
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epoch_in_which_it_would_leave(
