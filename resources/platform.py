@@ -143,12 +143,12 @@ class Platform:
             units or partial(self.units, dataflow),
             lambda: self.engine(dataflow).session(),
             self.side_tables(dataflow),
-            lambda: find_waits(dataflow, self.lineage, self.log),
+            lambda: find_waits(dataflow, self.lineage, self.log, self.table),
         )
 
     def windows_of(self, dataflow: Dataflow) -> WindowWatermark:
         """Return a window watermark; if its windows wait for a stream, up to where that is complete."""
-        waits = find_waits(dataflow, self.lineage, self.log)
+        waits = find_waits(dataflow, self.lineage, self.log, self.table)
         return dataflow.window.up_to(waits.reached) if waits else dataflow.window
 
     def path_kind(self, dataflow: Dataflow) -> PathKind:

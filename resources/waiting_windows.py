@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,6 +12,9 @@ from partitions.stream.completeness import complete_up_to
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.state import StreamState
 from partitions.window.definition import WindowWatermark
+from resources.loop.entries import claimed
+from resources.tables.table import Table
+from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
 
@@ -21,31 +25,54 @@ class Waits:
     Attributes:
         stream: the name of the dataflow.
         reached: below it the stream's table has all of its rows, aware; None: nothing is known of any.
+        lacks_rows: whether the table is not the one that the stream has loaded, so that nothing is known of any row.
     """
 
     stream: str
     reached: datetime | None
+    lacks_rows: bool = False
 
     @property
     def in_words(self) -> str:
         """How far the stream is, for people."""
+        if self.lacks_rows:
+            return f"the table of {self.stream} is older than its state, or another one: `strandline run {self.stream}` says what to do"
         if self.reached is None:
             return f"{self.stream} has no global watermark yet"
         return f"{self.stream} is complete up to {self.reached.isoformat()}"
 
 
-def find_waits(dataflow: Dataflow, lineage: Lineage, log: WatermarkLog) -> Waits | None:
-    """Return what a dataflow's windows wait for; None if they wait for nothing. Only the stream's newest entry is read."""
+def find_waits(
+    dataflow: Dataflow, lineage: Lineage, log: WatermarkLog, table_of: Callable[[Dataflow], Table]
+) -> Waits | None:
+    """Return what a dataflow's windows wait for; None if they wait for nothing. Of the stream its newest entry is read, and the head of its table.
+
+    Args:
+        dataflow: whose windows may wait.
+        lineage: says which stream makes the table that it reads.
+        log: the watermark log.
+        table_of: opens the table that a dataflow loads.
+    """
     watermark, table = dataflow.watermark, dataflow.source.lake_table
     if not isinstance(watermark, WindowWatermark) or not watermark.follows or table is None:
         return None
     for maker in lineage.makers(table):
         if isinstance(maker, Dataflow) and isinstance(maker.watermark, StreamWatermark):
             entry = log.newest(maker.name)
+            if entry is not None and not _holds_loaded(table_of(maker), entry):
+                return Waits(maker.name, None, lacks_rows=True)
             state = StreamState.of(entry.state() if entry else None)
             column = dataflow.source.row_columns.window
             return Waits(maker.name, _in_utc(complete_up_to(maker, column, state.drained)))
     return Waits(table, None)
+
+
+def _holds_loaded(table: Table, entry: Entry) -> bool:
+    """Whether a table still has the rows that count as loaded: what lies below the watermark is not complete in a table that was put back."""
+    if (loaded := claimed(entry)) is None:
+        return True
+    head = table.head(loaded, entry.app_id)
+    return head.newest is not None and head.kept and not head.undone and not head.rewritten
 
 
 def _in_utc(at: datetime | None) -> datetime | None:

@@ -202,7 +202,8 @@ class EpochsOfVersions:
             raise self._other_source(gone.message, gone.code) from gone
         files, size = sum(each.files for each in found), sum(each.bytes for each in found)
         last = found[-1] if found else None
-        if last is None or (last.version, files, size) != (given.last, given.files, given.bytes):
+        read = None if last is None else (last.version, given.id and last.id, files, size)
+        if read != (given.last, given.id, given.files, given.bytes):
             raise self._other_source(
                 f"expected versions {given.first} to {given.last} of table {self.dataflow.source.shown}, found others in its log",
                 "versions_gone",

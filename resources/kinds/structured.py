@@ -5,7 +5,7 @@ A run has Spark read what is new (:meth:`SparkStreamKind.run_ahead`), and commit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
 from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise
-from partitions.sources import FilesSource
+from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
 from partitions.stream.batches import BatchSlice
@@ -40,6 +40,7 @@ from resources.streaming.query import StreamInput, stream_query
 from resources.streaming.run import run_available
 from resources.streaming.sources import files_stream, table_stream
 from resources.tables import find_table
+from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.log import WatermarkLog
@@ -100,7 +101,7 @@ class SparkStreamKind:
 
         Raises:
             ConfigurationError: something else than what is due is asked for.
-            NeedsDecision: the checkpoint is not the one that the state belongs to.
+            NeedsDecision: the checkpoint is not the one that the state belongs to, or a table not the one that Spark has read.
         """
         number = entry.number if entry else 0
         made = Plan[BatchSlice](self._dataflow.name, "stream", number, now, "")
@@ -114,6 +115,9 @@ class SparkStreamKind:
         folder = self._folder(entry, state)
         waiting, look = self._waiting(folder, state), self._look()
         made = replace(made, look=look)
+        if not waiting and not self._is_ahead:
+            # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
+            self._check_tables(folder)
         seen = last_look(self._log, self._dataflow.name, entry)
         if not waiting and not self._is_ahead and (seen is None or seen.contents != look.contents):
             new = BatchSlice((), state)
@@ -136,6 +140,8 @@ class SparkStreamKind:
         folder.remove_up_to(_batch(state))
         rows, definition = self._query(spark), self._definition
         self._check_columns(rows.schema, entry)
+        if newest := {name: at for name, table in self._tables.items() if (at := table.tip(None).newest)}:
+            folder.note_tables(newest)
         try:
             reports = run_available(
                 rows,
@@ -207,6 +213,32 @@ class SparkStreamKind:
                     slices.append(BatchSlice(tuple(waiting), after, each.bytes))
                 waiting = []
         return slices
+
+    def _check_tables(self, folder: StreamFolder) -> None:
+        """Raise unless each table has the version that Spark has read: it reads on by the number of a version, whatever the table is by now.
+
+        Raises:
+            NeedsDecision: code ``source_replaced``.
+        """
+        name, tables = self._dataflow.name, self._tables
+        for source, commit in folder.noted_tables().items():
+            head = tables[source].head(commit, None) if source in tables else None
+            if head is not None and head.newest is not None and not head.kept:
+                raise NeedsDecision(
+                    f"dataflow {name}: expected table {source} of which Spark has read versions up to {commit.version}, found another table of that"
+                    " name, or an older version of it. Put it back as it was; or reset the state with --replace to read what it holds now",
+                    code="source_replaced",
+                    choices=(f"strandline state reset {name} --replace --reason TEXT",),
+                )
+
+    @property
+    def _tables(self) -> Mapping[str, Table]:
+        """The tables among the sources, by their names in the lake."""
+        return {
+            source.table: find_table(root)
+            for source, root in self._sources
+            if isinstance(source, TableSource)
+        }
 
     def _after(self, folder: StreamFolder, state: StreamState, number: int, query: str | None) -> StreamState:
         reached = folder.watermark_after(number)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from partitions.errors import TargetError
 from resources.kinds.kind import SavesHighest, SliceT, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
 from resources.loop.outcome import Step
+from resources.loop.side_tables import fence_asides
 from resources.tables.table import FollowsUp, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
@@ -70,9 +72,15 @@ def _watermark_after(run: RunContext[SliceT], intent: Intent, stats: WriteStats)
 
 
 def append_abandoned(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, fence: TaggedCommit | None, reason: str
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    fence: TaggedCommit | None,
+    reason: str,
+    *,
+    new_state: bool = False,
 ) -> Entry:
-    """Append a number with an unchanged watermark: the work is planned again under the next one.
+    """Append a number with an unchanged watermark: the work is planned again under the next one. Its side tables take the number before.
 
     Args:
         run: of the dataflow.
@@ -80,10 +88,17 @@ def append_abandoned(
         intent: of the number.
         fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
         reason: for the log.
+        new_state: whether a decision takes the state anew after it, so that no side table may stop it.
 
     Raises:
+        TargetError: a side table refuses the fence.
         Conflict: another run was faster.
     """
+    try:
+        fence_asides(run, intent)
+    except TargetError:
+        if not new_state:
+            raise
     made = append(run, abandoned_entry(run.dataflow, entry, intent, fence, reason, run.job_id))
     run.notify(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
     return made

@@ -10,7 +10,6 @@ from resources.loop.entries import abandoned_entry, dropped_entry, moved
 from resources.loop.intents import holding
 from resources.loop.outcome import Step
 from resources.loop.rows import slice_rows
-from resources.loop.side_tables import fence_asides
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.sources.files.failures import cause
 from resources.tables.table import TableHead, Tag, TaggedCommit
@@ -50,7 +49,6 @@ def give_up(
     commit = head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
     if commit is None or commit.owner == intent.id:
         return None
-    fence_asides(run, intent)
     run.notify(Step.FENCED, f"slice {intent.number} given up: {reason}")
     return append_abandoned(run, entry, intent, commit, reason)
 
@@ -95,7 +93,9 @@ def close(
         if commit is not None and commit.owner == intent.id:
             return append_loaded(run, entry, intent, commit, guarded=guarded)[0]
         if new_state or (commit is not None and commit.gives_up):
-            return append_abandoned(run, entry, intent, commit if guarded else None, reason)
+            return append_abandoned(
+                run, entry, intent, commit if guarded else None, reason, new_state=new_state
+            )
         raise skipped_write(run, intent)
 
 

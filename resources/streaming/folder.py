@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -17,12 +17,16 @@ from resources.listing.removal import remove_folder
 from resources.places import Place
 from resources.streaming.progress import BatchProgress
 from resources.streaming.run import batch_folder
+from resources.tables.table import TableCommit
 
 STREAMS = "_streams"
 """Folder of the lake. No layer has a name that begins with an underscore."""
 
 _ENDED = "_SUCCESS"
 """What Spark writes last into a folder."""
+
+_TABLES = "tables.json"
+"""Which version of each table was the newest before Spark read on."""
 
 _LARGE = 2**20
 """Bytes of a file above which it has rows for certain, and is not opened to see."""
@@ -119,6 +123,19 @@ class StreamFolder:
             ]
         filled = (meta["size"] > _LARGE or _rows(folder, meta["path"]) for meta in found)
         return WrittenBatch(number, sum(meta["size"] for meta in found), any(filled))
+
+    def note_tables(self, tables: Mapping[str, TableCommit]) -> None:
+        """Note the newest commit of each table that is read, before Spark reads on."""
+        noted = {name: [commit.version, commit.id] for name, commit in tables.items()}
+        if self.place.local is not None:
+            self.place.local.mkdir(parents=True, exist_ok=True)
+        with store_failures(self.place):
+            self.place.store.put(_TABLES, json.dumps(noted).encode())
+
+    def noted_tables(self) -> Mapping[str, TableCommit]:
+        """Return what was noted last; nothing of a folder that an older version has begun."""
+        noted = json.loads(_read(self.place, _TABLES) or "{}")
+        return {name: TableCommit(version, id_) for name, (version, id_) in noted.items()}
 
     def keep(self, reports: Sequence[BatchProgress]) -> None:
         """Keep what Spark has said of batches, for who commits them after a crash."""

@@ -17,6 +17,8 @@ _LOCAL = {
     # A run of a stream has Hadoop's own local file system, for RocksDB; that one has no names with a colon.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "recursiveFileLookup": "true",
+    # Else a file that is modified a week before the newest one, as a copy that keeps its times, is passed over in silence.
+    "maxFileAge": "36500d",
 }
 
 
@@ -28,7 +30,7 @@ def files_stream(
     options: Mapping[str, str],
     files_per_batch: int | None,
 ) -> DataFrame:
-    """Return the files below a root as a stream: each once, by modification time.
+    """Return the files below a root as a stream: each once, by modification time, whenever it comes.
 
     Args:
         session: of the run.

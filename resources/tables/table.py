@@ -496,7 +496,8 @@ class TellsSpans(Protocol):
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
         """Return the span of a column in each data file of a version, in any order; None if statistics do not tell it of all files.
 
-        Times may be cut to milliseconds. Starts no Spark, reads no row.
+        They do not where another writer has joined files of several groups, or has deleted rows of files that stay. Times may be cut to
+        milliseconds. Starts no Spark, reads no row.
 
         Args:
             version: of the table.

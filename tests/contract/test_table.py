@@ -628,6 +628,9 @@ def test_statistics_tell_the_span_of_each_file_by_a_column_that_is_the_same_in_a
         if (files := [file for file in spans if file.group == group])
     }  # fmt: skip
     assert found == {"a": (2, 5, 2), "b": (7, 7, 1)}
+    assert isinstance(table, CanOptimize)
+    table.optimize(lambda: subject.spark, ())  # one file has both
+    assert table.file_spans(table.newest_version(), "unit", "id") is None
 
 
 def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> None:

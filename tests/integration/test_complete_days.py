@@ -99,3 +99,22 @@ def test_nothing_is_due_before_there_is_a_global_watermark_and_a_removed_split_c
     assert loaded(stream.feed) == [1]
     (ledger,) = stream.feed.cli("ledger", "days").json
     assert ledger["complete_up_to"] == "2026-01-02T00:00:00+00:00"
+
+
+def test_no_day_is_due_over_a_table_that_was_put_back_before_the_stream_has_loaded_its_rows_again(
+    stream: Stream,
+) -> None:
+    for number, at in enumerate((600, 700, DAY + 10)):
+        stream.append((2 * number, "a", at), (2 * number + 1, "b", at + 1))
+        stream.feed.load()
+    table = DeltaTable(str(stream.feed.table))
+    table.restore(table.version() - 1)
+    (plan,) = stream.feed.cli("plan", "days").json
+    assert plan["due"] is False
+    assert "the table of flow is older than its state" in plan["why"]
+    assert stream.feed.cli("run", "days").json[0]["status"] == "nothing"
+    adopted = stream.feed.cli("state", "adopt", "flow", "--reason", "restored", "--yes")
+    assert adopted.code == 0, adopted.err
+    stream.feed.load()
+    assert stream.feed.cli("run", "days").code == 0
+    assert loaded(stream.feed) == [0, 1, 2, 3]

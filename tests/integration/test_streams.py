@@ -35,9 +35,10 @@ from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
 from tests.support.feed import NOW, Feed
 from tests.support.foreign_acts import Others
+from tests.support.iceberg import foreign_table
 from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
-from tests.support.streams import Stream, definition, minutes, moment, plainly
+from tests.support.streams import FILES, FileStream, Stream, definition, minutes, moment, plainly
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -180,6 +181,49 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
+def test_an_epoch_is_not_finished_with_the_rows_of_another_version_that_came_in_place_of_the_one_it_was_judged_on(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 100))
+    stream.feed.load()
+    copy = stream.feed.folder / "copy"
+    shutil.copytree(stream.source, copy)
+    stream.append((2, "a", 120))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.INTENT_PUT, 1))
+    shutil.rmtree(stream.source)
+    shutil.copytree(copy, stream.source)
+    stream.append((3, "a", 130))  # as many files and bytes
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("versions_gone", 4)
+    assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1]}
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epoch_in_which_it_would_leave(
+    make_feed: MakeFeed, format_: str
+) -> None:
+    declared = definition()
+    declared["target"]["format"] = format_
+    stream = Stream(make_feed(**declared))
+    stream.append((1, "a", 100), (2, "a", 110), (3, "b", 200))
+    stream.feed.load()
+    buffer = stream.feed.folder / "lake" / "silver" / "readings__buffer"
+    spark = stream.feed.engine.session()
+    name = f"delta.`{buffer}`" if format_ == "delta" else foreign_table(spark, buffer)
+    how = {"delta": "delta.enableDeletionVectors' = 'true", "iceberg": "write.delete.mode' = 'merge-on-read"}
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{how[format_]}')").collect()
+    spark.sql(f"DELETE FROM {name} WHERE id = 2").collect()
+    stream.append((4, "a", 160))
+    error = stream.feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code) == ("buffer_lost", 4)
+    assert stream.ids() == [1]
+
+
 def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_was_given_up(
     make_stream: Any,
 ) -> None:
@@ -203,6 +247,34 @@ def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_wa
     stream.append((9, "a", 140))
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 4, 8], "late": [3], "quarantine": [2, 5, 7], "buffer": [9]}
+
+
+@pytest.mark.parametrize("ended_by", ["run", "decision"])
+def test_a_number_whose_fence_a_killed_run_has_left_is_given_up_in_the_side_tables_too(
+    make_feed: MakeFeed, ended_by: str
+) -> None:
+    stream = FileStream(make_feed(**definition(source=FILES, checkpoint={"interval_files": 1})))
+    for rows in (((1, "a", 100), (2, None, 1)), ((3, "a", 90), (4, "a", 120))):
+        stream.append(*rows)
+        stream.feed.load()
+    stream.append((5, "a", 80), (6, "a", 130))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.INTENT_PUT, 1))
+    intent = stream.feed.open_intent
+    assert intent is not None
+    zombie = stream.feed.platform.loop(stream.feed.dataflow, NOW).context
+    begun = recorded_slice(zombie.log, zombie.kind, intent)
+    stream.append((6, "a", 130), path="0003.ndjson")
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.FENCED, 1))
+    if ended_by == "decision":
+        accepted = stream.feed.cli("state", "accept", "flow", "--reason", "as it is", "--yes")
+        assert accepted.code == 0, accepted.err
+    stream.feed.run()
+    stream.feed.load()
+    with pytest.raises(Conflict):
+        write_asides(zombie, intent, begun)
+    assert stream.places() == {"sorted": [1, 4], "late": [3], "quarantine": [2], "buffer": [6]}
 
 
 @pytest.mark.parametrize("late", ["drop", "fail"])

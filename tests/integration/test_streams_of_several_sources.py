@@ -189,6 +189,39 @@ def _between(feed: Sources) -> int | None:
     return number if number > max(ended, default=-1) else None
 
 
+@pytest.mark.each_case
+@pytest.mark.parametrize("how", ["put back from a copy, and grown", "made again"])
+def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
+    how: str, tmp_path: Path, spark_engine: SparkEngine
+) -> None:
+    union = Sources.of(tmp_path, spark_engine, {"type": "union"}, policy="max")
+    left, _ = union.definition["source"]
+    union.define(source=[left, {"name": "right", "type": "table", "table": "bronze/right"}])
+    table = tmp_path / "lake/bronze/right"
+
+    def append(*ids: int) -> None:
+        types = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+        for id_ in ids:
+            write_deltalake(str(table), pa.table({"id": [id_], "ts": [_START]}, types), mode="append")
+
+    append(1)
+    shutil.copytree(table, tmp_path / "copy")
+    append(2, 3)
+    union.add("left", {4: 0})
+    union.load()
+    shutil.rmtree(table)
+    if how != "made again":
+        shutil.copytree(tmp_path / "copy", table)
+    append(11, 12, 13)
+    error = union.run().error
+    assert error is not None
+    assert (error.exit_code, error.code) == (4, "source_replaced")
+    assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
+    assert union.cli("state", "reset", NAME, "--replace", "--reason", "another", "--yes").code == 0
+    union.load()
+    assert union.ids == ([] if how == "made again" else [1]) + [4, 11, 12, 13]
+
+
 def test_new_input_of_any_source_is_due_and_a_reset_reads_all_of_them_again(
     tmp_path: Path, spark_engine: SparkEngine
 ) -> None:

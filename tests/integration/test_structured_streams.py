@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,15 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     crash(stream, step)
     assert stream.run().error is None
     assert stream.counts() == [(10, 5)]
+
+
+def test_a_file_that_comes_later_and_is_modified_weeks_before_the_newest_is_loaded(stream: Stream) -> None:
+    stream.define(operators=[])
+    stream.load()
+    stream.add("0.ndjson", 40)
+    os.utime(stream.landing / "0.ndjson", (1_600_000_000,) * 2)
+    assert stream.load().rows == 1
+    assert ("40",) in stream.rows("id")
 
 
 def die_behind_spark(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:

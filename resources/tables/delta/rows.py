@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
+_DELETES_BESIDE = "deletionVectors"
+"""The feature of a table of which statistics count rows that are deleted, too."""
 _FLOATS = ("float", "double")
 _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r})"
 """Infinity and NaN, which is above all, are no values that a watermark can have."""
@@ -137,16 +139,18 @@ def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[Fil
     """Return what statistics tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
     import pyarrow as pa
 
-    actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
-    names = [f"max.{group}", f"min.{column}", f"max.{column}", "num_records"]
+    table = source_table(log, version)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = [f"min.{group}", f"max.{group}", f"min.{column}", f"max.{column}", "num_records"]
     if actions.num_rows == 0:
         return []
-    if not set(names) <= set(actions.column_names):
+    if _DELETES_BESIDE in (table.protocol().reader_features or ()) or not set(names) <= set(
+        actions.column_names
+    ):
         return None
-    spans = [
-        FileSpan(*row) for row in zip(*(actions.column(name).to_pylist() for name in names), strict=True)
-    ]
-    return spans if all(None not in span for span in spans) else None
+    found = list(zip(*(actions.column(name).to_pylist() for name in names), strict=True))
+    told = all(None not in file and file[0] == file[1] for file in found)
+    return [FileSpan(*file[1:]) for file in found] if told else None
 
 
 def source_table(log: DeltaLog, version: int | None = None) -> DeltaTable:

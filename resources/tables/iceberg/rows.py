@@ -157,21 +157,27 @@ def file_spans(
     """Return what the manifests tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
     if snapshot is None:
         return []
+    if snapshot.count("total-delete-files"):
+        return None
     try:
         table = _table(metadata)
         of_group, value = _bound_of(table, group), _bound_of(table, column)
-        spans = [
-            FileSpan(
-                of_group(file.upper_bounds),
-                value(file.lower_bounds),
-                value(file.upper_bounds),
-                file.record_count,
+        found = [
+            (
+                of_group(file.lower_bounds),
+                FileSpan(
+                    of_group(file.upper_bounds),
+                    value(file.lower_bounds),
+                    value(file.upper_bounds),
+                    file.record_count,
+                ),
             )
             for file in _data_files(table, snapshot)
         ]
     except Exception as error:
         raise _unreadable(metadata, error) from error
-    return spans if all(None not in span for span in spans) else None
+    told = all(None not in span and span.group == lowest for lowest, span in found)
+    return [span for _, span in found] if told else None
 
 
 def _bound_of(table: StaticTable, column: str) -> Callable[[Mapping[int, bytes] | None], Any]:
