@@ -77,7 +77,6 @@ QUICK = {
     ("parquet", "made again", "before the write"),
     ("parquet", "expiry", "before its entry"),
     ("delta history", "rollback", "before a recovery"),
-    ("delta windows", "compaction", "after the write"),
     ("iceberg keys overwritten", "append", "before its entry"),
     ("parquet windows", "delete", "between runs"),
     ("parquet folders", "rollback", "before the write"),
