@@ -114,7 +114,22 @@ def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry:
         return None
     entries = chain([last], platform.log.history(dataflow.name))
     telling = next((past for past in entries if not past.replace_table), None)
-    return telling if telling and telling.table == dataflow.table else None
+    if telling is None or telling.table != dataflow.table:
+        return None
+    return _with_given_up_rows(platform, dataflow, telling)
+
+
+def _with_given_up_rows(platform: Platform, dataflow: Dataflow, entry: Entry) -> Entry:
+    """The entry, with the state after a slice that was given up although its rows are in the table: others had changed the table beneath it."""
+    intent = platform.log.intent(dataflow.name, entry.number) if entry.why == "abandon" else None
+    if intent is None or intent.is_decision:
+        return entry
+    head = platform.table(dataflow).head(None, intent.app_id)
+    commit = head.find_tagged_commit(intent.number)
+    is_fence = commit is not None and commit.owner != intent.id
+    if head.tag < intent.number or is_fence:
+        return entry
+    return entry.model_copy(update={"watermark": intent.watermark})
 
 
 def app_id_of(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:

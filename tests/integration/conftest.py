@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import stamina
 
+from resources.iceberg_rest import RestCatalogServer
 from resources.spark import SparkEngine
 from tests.support.feed import Feed
+from tests.support.iceberg_rest import rest_catalog
 
 MakeFeed = Callable[..., Feed]
 
@@ -39,6 +41,13 @@ def loaded_one_by_one(folder: Path, engine: SparkEngine, count: int) -> Feed:
 def feed(make_feed: MakeFeed) -> Feed:
     """The usual dataflow."""
     return make_feed()
+
+
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogServer]:
+    """A server that knows Iceberg tables."""
+    with rest_catalog(tmp_path_factory.mktemp("rest")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -17,12 +17,11 @@ from resources.tables.iceberg import jdbc_catalog
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
+from tests.support.catalogs import catalog_of, known_to_database, known_to_server
 from tests.support.crash_runner import WRITING, crash
 from tests.support.gates import until
-from tests.support.iceberg_rest import rest_catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -38,13 +37,6 @@ def catalog(postgres: Postgres) -> JdbcConnection:
     return catalog_of(postgres)
 
 
-def catalog_of(postgres: Postgres) -> JdbcConnection:
-    """A database that knows tables."""
-    return JdbcConnection.parse(
-        f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}", "postgres", postgres.password
-    )
-
-
 def _load(
     spark: SparkSession, place: Place, number: int, *rows: tuple[int, str], load: Load | None = None
 ) -> None:
@@ -57,12 +49,6 @@ def _load(
 def _rows(spark: SparkSession, place: Place) -> list[Any]:
     table = find_table(place)
     return sorted(tuple(row) for row in table.read(spark, table.newest_version()).collect())
-
-
-@pytest.fixture(scope="module")
-def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogServer]:
-    with rest_catalog(tmp_path_factory.mktemp("rest")) as server:
-        yield server
 
 
 def exercise(spark: SparkSession, place: Place) -> None:
@@ -120,30 +106,6 @@ def test_connections_that_sessions_have_left_idle_are_ended_and_opened_again_whe
     assert _rows(first, place) == [(1, "a"), (2, "c")]
 
 
-def known_to_database(feed: Feed, postgres: Postgres) -> Feed:
-    """The dataflow, whose tables a database knows."""
-    connection = {"type": "jdbc", "url": {"env": "URL"}, "user": "postgres", "password": {"env": "PASSWORD"}}
-    feed.settings = {
-        "iceberg": {"catalog": "jdbc", "connection": "known"},
-        "connections": {"known": connection},
-    }
-    url = f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}"
-    feed.environment = {"URL": url, "PASSWORD": postgres.password}
-    feed.__post_init__()
-    return feed
-
-
-def known_to_server(feed: Feed, rest: RestCatalogServer) -> Feed:
-    """The dataflow, whose tables a server knows."""
-    feed.settings = {
-        "iceberg": {"catalog": "rest", "connection": "known"},
-        "connections": {"known": {"type": "iceberg_rest", "uri": rest.uri, "token": {"env": "TOKEN"}}},
-    }
-    feed.environment = {"TOKEN": "any"}
-    feed.__post_init__()
-    return feed
-
-
 def _replay_aside(feed: Feed) -> None:
     """Promote one replay and drop another: rows are swapped, and the catalog forgets both tables."""
     for day in (1, 2, 3):
@@ -159,7 +121,7 @@ def _replay_aside(feed: Feed) -> None:
         ended = feed.cli(command, feed.name, "aside/day", "--reason", "r", "--yes")
         assert ended.code == 0, ended.out
         assert not open_table("iceberg", aside).exists()
-        found = find_table(feed.platform.lake.child("bronze/flow"))
+        found = find_table(feed.platform.lake.child(feed.dataflow.table))
         assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 3, 22]
         assert found.count_rows() == 3
 
@@ -188,7 +150,7 @@ def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next
     feed.put("2.ndjson", 2, 3)
     crash(feed, WRITING)
     assert feed.load().status == "recovered"
-    found = find_table(feed.platform.lake.child("bronze/flow"))
+    found = find_table(feed.platform.lake.child(feed.dataflow.table))
     assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 2, 3]
     assert found.count_rows() == 3
 
@@ -225,6 +187,6 @@ def test_a_killed_run_into_a_table_that_a_server_knows_is_finished_by_the_next(
     feed.put("2.ndjson", 2, 3)
     crash(feed, WRITING)
     assert feed.load().status == "recovered"
-    found = find_table(feed.platform.lake.child("bronze/flow"))
+    found = find_table(feed.platform.lake.child(feed.dataflow.table))
     assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 2, 3]
     assert found.count_rows() == 3

@@ -31,7 +31,8 @@ from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
 from resources.tables.table import TableCommit, Tag
-from tests.integration.test_iceberg_catalogs import catalog_of, exercise
+from tests.integration.test_iceberg_catalogs import exercise
+from tests.support.catalogs import catalog_of
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
+from resources.places import Place
+from tests.support.catalogs import name_in_sql
 from tests.support.feed import NAME, Feed
 from tests.support.iceberg import foreign_table
 
@@ -53,11 +55,25 @@ class Others:
         """The column ``id`` of all rows, as plain readers see them."""
         if self.feed.dataflow.target.format == "parquet":
             return sorted(pq.read_table(self._folder)["id"].to_pylist()) if _files(self._folder) else []
+        if self._place.catalog:
+            return sorted(row["id"] for row in self._session.table(self._name).select("id").collect())
         return self.feed.ids
 
     @property
     def _folder(self) -> Path:
         return self.feed.folder / "lake" / self.table if self.table else self.feed.table
+
+    @property
+    def _place(self) -> Place:
+        return self.feed.platform.lake.child(self.table or self.feed.dataflow.table)
+
+    @property
+    def _name(self) -> str:
+        """Of an Iceberg table, in SQL."""
+        known = self._place.catalog is not None
+        return (
+            name_in_sql(self._session, self._place) if known else foreign_table(self._session, self._folder)
+        )
 
     @property
     def _session(self) -> SparkSession:
@@ -91,7 +107,7 @@ class Others:
         return pa.Table.from_pylist([dict.fromkeys(columns.names) | {"id": FOREIGN_ID}], nullable)
 
     def _iceberg(self, act: str) -> None:
-        name = foreign_table(self._session, self._folder)
+        name = self._name
         catalog, namespace, table = name.split(".")
         call = f"CALL {catalog}.system.{{}}(table => '{namespace}.{table}', {{}})".format
         match act:
@@ -113,8 +129,10 @@ class Others:
                 self._ask(f"DELETE FROM {name} WHERE id = 1")
             case "made again":
                 ddl = ", ".join(f"`{column}` {kind}" for column, kind in self._session.table(name).dtypes)
-                shutil.rmtree(self._folder)
-                self._ask(f"CREATE TABLE {name} ({ddl}) USING iceberg")
+                self._ask(f"DROP TABLE {name}")
+                shutil.rmtree(self._folder, ignore_errors=True)
+                at = f" LOCATION '{self._folder}'" if self._place.catalog else ""
+                self._ask(f"CREATE TABLE {name} ({ddl}) USING iceberg{at}")
                 self._iceberg("append")
 
     def _ask(self, text: str) -> None:
@@ -139,7 +157,7 @@ class Others:
             case "append":
                 pq.write_table(self._row(pq.read_schema(files[0])), self._folder / "foreign.parquet")
             case "delete":
-                next(file for file in files if pq.read_table(file)["id"].to_pylist() == [1]).unlink()
+                next(file for file in files if 1 in pq.read_table(file)["id"].to_pylist()).unlink()
             case "made again":
                 row = self._row(pq.read_schema(files[0]))
                 shutil.rmtree(self._folder)

@@ -93,6 +93,13 @@ class Catalog(Protocol):
         ...
 
 
+def key_below(place: Place, location: str) -> str | None:
+    """Return where a file of a table lies below the table's place, however other clients of the catalog spell its address; None if it lies elsewhere."""
+    plain = location.removeprefix("file://").removeprefix("file:")
+    bases = (f"{base}/" for base in (place.spark_url, place.url))
+    return next((plain.removeprefix(base) for base in bases if plain.startswith(base)), None)
+
+
 class NamesInSql:
     """What Spark calls a table of a catalog, and all that it needs to know of the catalog."""
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, in_one_line
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
+from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
 from resources.tables.iceberg.refs import RefChange, put_refs
 
@@ -144,12 +144,12 @@ class JdbcCatalog(NamesInSql):
             raise self._failed("be looked up in its catalog", error) from None
 
     def _key(self, location: str) -> str:
-        for base in (self._place.spark_url, self._place.url):
-            if location.startswith(f"{base}/"):
-                return location.removeprefix(f"{base}/")
-        raise TargetError(
-            f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog means another table of this name"
-        )
+        key = key_below(self._place, location)
+        if key is None:
+            raise TargetError(
+                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog means another table of this name"
+            )
+        return key
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         said = self._connection.hide(in_one_line(str(error)))

@@ -12,7 +12,7 @@ from uuid import UUID
 from partitions.errors import TargetError, in_one_line
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
-from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
+from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import TRIES, RefChange
 
@@ -143,9 +143,7 @@ class RestCatalog(NamesInSql):
         return table
 
     def _check_location(self, location: str) -> None:
-        bases = (self._place.spark_url, self._place.url)
-        plain = location.removeprefix("file://").removeprefix("file:")
-        if not any(plain.startswith(f"{base}/") for base in bases):
+        if key_below(self._place, location) is None:
             raise TargetError(
                 f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog {self._server} means another"
                 " table of this name. Use another warehouse for this lake, or another target.table"
