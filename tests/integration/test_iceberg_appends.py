@@ -278,6 +278,44 @@ def test_files_have_the_number_of_the_snapshot_they_came_with_also_after_others_
     assert {tuple(row) for row in entries} == {(each.id, each.sequence) for each in lake.metadata.lineage()}
 
 
+def test_a_version_whose_number_is_free_again_is_not_put(
+    lake: Lake, before_snapshots: Callable[..., None]
+) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
+    before_snapshots(lambda: [lake.sql("INSERT INTO {t} VALUES (77, NULL)") for _ in range(5)])
+    with pytest.raises(TargetError, match="others have committed many times"):
+        lake.append(2, (2,))
+    assert lake.ids == [1, *[77] * 5]
+    lake.append(2, (2,))
+    assert lake.ids == [1, 2, *[77] * 5]
+
+
+def test_a_table_that_was_made_again_takes_no_version_of_the_one_before(
+    lake: Lake, before_snapshots: Callable[..., None]
+) -> None:
+    lake.append(1, (1,))
+
+    def make_again() -> None:
+        lake.table().remove(lambda: lake.spark)
+        lake.append(1, (7,))
+
+    before_snapshots(make_again)
+    with pytest.raises(TargetError, match="the table was dropped"):
+        lake.append(2, (2,))
+    assert lake.ids == [7]
+
+
+def test_a_writer_that_slept_before_its_hint_leaves_that_of_the_newest_version(lake: Lake) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
+    for number in range(2, 7):
+        lake.append(number, (number,))
+    FolderCatalog(Place(str(lake.folder)))._put_hint(3)
+    assert (lake.folder / "metadata/version-hint.text").read_text() == str(lake.metadata.version)
+    assert lake.ids == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize("act", ["fenced", "written"])
 def test_an_append_whose_number_was_taken_meanwhile_leaves_nothing(
     lake: Lake, meanwhile: Callable[[Callable[[], Any]], None], act: str
