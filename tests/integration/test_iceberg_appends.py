@@ -24,7 +24,7 @@ from resources.tables.table import Tag
 from tests.support.iceberg import foreign_table, iceberg_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 APP = "app"
 COLUMNS = (
@@ -53,10 +53,11 @@ class Lake:
     def append(
         self, number: int, *rows: Any, columns: str = "id long", table: IcebergTable | None = None
     ) -> None:
-        used = table or self.table()
-        frame = self.spark.createDataFrame(list(rows), columns).coalesce(1)
-        used.write(
-            frame,
+        self.append_rows(number, self.spark.createDataFrame(list(rows), columns).coalesce(1), table)
+
+    def append_rows(self, number: int, rows: DataFrame, table: IcebergTable | None = None) -> None:
+        (table or self.table()).write(
+            rows,
             Append(),
             Tag(APP, number, f"owner {number}"),
             str(number),
@@ -182,16 +183,62 @@ def test_what_asks_more_of_a_writer_is_left_to_spark_and_lands_once(
     assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
 
 
-def test_times_that_a_session_writes_for_other_readers_are_left_to_spark(lake: Lake) -> None:
-    columns, rows = "id long, at timestamp", [(1, local("2026-01-01")), (2, local("1500-01-01"))]
+@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MILLIS"])
+def test_times_that_a_session_writes_for_other_readers_are_left_to_spark(lake: Lake, kind: str) -> None:
+    columns, rows = (
+        "id long, at timestamp",
+        [(1, local("2026-01-01")), (2, local("1500-01-01 00:00:00.000001"))],
+    )
     lake.append(1, rows[0], columns=columns)
-    lake.spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    lake.spark.conf.set("spark.sql.parquet.outputTimestampType", kind)
     try:
         lake.append(2, rows[1], columns=columns)
     finally:
         lake.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
-    assert iceberg_rows(lake.folder, ["at"])[0]["at"].year in (1500, 2026)
+    assert {row["at"].microsecond for row in iceberg_rows(lake.folder, ["at"])} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "date'+10000-01-01'",
+        "date'-0005-01-01'",
+        "timestamp'+12000-01-01 00:00:00'",
+        "timestamp_ntz'+12000-01-01 00:00:00'",
+        "CAST(X'C328' AS string)",
+        "CONCAT(REPEAT('a', 15), DECODE(X'ED9FBF', 'utf-8'), 'bb')",
+    ],
+)
+def test_values_that_python_has_no_word_for_are_left_to_spark(lake: Lake, value: str) -> None:
+    rows = lake.spark.sql(f"SELECT 2L id, {value} x")
+    lake.append(1, (1, None), columns=f"id long, x {rows.schema['x'].dataType.simpleString()}")
+    lake.append_rows(2, rows)
+    assert (lake.own, lake.strays) == ([False], set())
+    assert [row["id"] for row in lake.sql(f"SELECT id FROM {{t}} WHERE x = {value}")] == [2]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("CASE id WHEN 0 THEN 100D WHEN 1 THEN DOUBLE('NaN') ELSE 5D END", "100D"),
+        ("IF(id < 1000, 'a', REPEAT('q', 5000))", "REPEAT('q', 5000)"),
+    ],
+    ids=["NaN", "long texts"],
+)
+def test_rows_that_a_file_names_no_bounds_of_are_found_beside_those_that_it_does(
+    lake: Lake, value: str, wanted: str
+) -> None:
+    rows = lake.spark.range(3000).selectExpr("id", f"{value} AS x").coalesce(1)
+    lake.append(1, columns=f"id long, x {rows.schema['x'].dataType.simpleString()}")
+    lake.spark.conf.set("parquet.block.size", "1")  # many groups of rows in one file
+    try:
+        lake.append_rows(2, rows)
+    finally:
+        lake.spark.conf.unset("parquet.block.size")
+    expected = rows.where(f"x = {wanted}").count()
+    assert lake.own == [True]
+    assert lake.sql(f"SELECT count(*) n FROM {{t}} WHERE x = {wanted}")[0]["n"] == expected > 0
 
 
 def test_an_append_is_put_on_what_others_have_committed_meanwhile(
@@ -202,6 +249,71 @@ def test_an_append_is_put_on_what_others_have_committed_meanwhile(
     lake.append(2, (2,))
     assert (lake.own, lake.ids) == ([True], [1, 2, 77])
     assert [snapshot.count("total-records") for snapshot in lake.metadata.lineage()] == [3, 2, 1]
+
+
+@pytest.fixture
+def before_snapshots(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have somebody act before each of the next snapshots is put, after the newest metadata was read."""
+
+    def arranged(*acts: Callable[[], Any]) -> None:
+        put, left = FolderCatalog.add_snapshot, list(acts)
+
+        def late(self: FolderCatalog, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+            if left:
+                left.pop(0)()
+            return put(self, before, snapshot)
+
+        monkeypatch.setattr(FolderCatalog, "add_snapshot", late)
+
+    return arranged
+
+
+def test_files_have_the_number_of_the_snapshot_they_came_with_also_after_others_were_faster(
+    lake: Lake, before_snapshots: Callable[..., None]
+) -> None:
+    lake.append(1, (1,))
+    before_snapshots(*[lambda: lake.sql("INSERT INTO {t} VALUES (77, NULL)")] * 2)
+    lake.append(2, (2,))
+    entries = lake.sql("SELECT snapshot_id, sequence_number FROM {t}.entries")
+    assert {tuple(row) for row in entries} == {(each.id, each.sequence) for each in lake.metadata.lineage()}
+
+
+def test_a_version_whose_number_is_free_again_is_not_put(
+    lake: Lake, before_snapshots: Callable[..., None]
+) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
+    before_snapshots(lambda: [lake.sql("INSERT INTO {t} VALUES (77, NULL)") for _ in range(5)])
+    with pytest.raises(TargetError, match="others have committed many times"):
+        lake.append(2, (2,))
+    assert lake.ids == [1, *[77] * 5]
+    lake.append(2, (2,))
+    assert lake.ids == [1, 2, *[77] * 5]
+
+
+def test_a_table_that_was_made_again_takes_no_version_of_the_one_before(
+    lake: Lake, before_snapshots: Callable[..., None]
+) -> None:
+    lake.append(1, (1,))
+
+    def make_again() -> None:
+        lake.table().remove(lambda: lake.spark)
+        lake.append(1, (7,))
+
+    before_snapshots(make_again)
+    with pytest.raises(TargetError, match="the table was dropped"):
+        lake.append(2, (2,))
+    assert lake.ids == [7]
+
+
+def test_a_writer_that_slept_before_its_hint_leaves_that_of_the_newest_version(lake: Lake) -> None:
+    lake.append(1, (1,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
+    for number in range(2, 7):
+        lake.append(number, (number,))
+    FolderCatalog(Place(str(lake.folder)))._put_hint(3)
+    assert (lake.folder / "metadata/version-hint.text").read_text() == str(lake.metadata.version)
+    assert lake.ids == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("act", ["fenced", "written"])
@@ -266,6 +378,21 @@ def test_a_lost_answer_is_looked_up_and_the_next_attempt_lands_the_number_once(
     else:
         with pytest.raises(TargetError, match="connection was lost"):
             lake.append(2, (2,), table=table)
+    lake.append(2, (2,))
+    assert lake.ids == [1, 2]
+
+
+def test_an_append_that_landed_though_the_answer_says_otherwise_keeps_its_files(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the request was repeated on its way: the second answer is that the number is taken."""
+    put = FolderCatalog.add_snapshot
+
+    def asked_twice(self: FolderCatalog, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        return put(self, before, snapshot) and put(self, before, snapshot)
+
+    lake.append(1, (1,))
+    monkeypatch.setattr(FolderCatalog, "add_snapshot", asked_twice)
     lake.append(2, (2,))
     assert lake.ids == [1, 2]
 

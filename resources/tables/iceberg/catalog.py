@@ -222,21 +222,45 @@ class FolderCatalog(NamesInSql):
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
+        if not self._is_there(before):
+            with suppress(OSError):
+                os.unlink(target)  # noqa: PTH108
+            raise TargetError(
+                f"table {self._place}: expected its version {before.version}, on which the next one was put, found another one or none meanwhile: others have"
+                " committed many times, or the table was dropped. Nothing is lost: the next run looks what is there"
+            )
         self._put_hint(before.version + 1)
         for old in dropped_versions(before, raw):
             with suppress(OSError):
                 os.unlink(f"{self._folder}/{old.rpartition('/')[2]}")  # noqa: PTH108
         return True
 
+    def _is_there(self, version: Metadata) -> bool:
+        """Whether the table has a version as it was read.
+
+        One that it has not any more was deleted with the older ones, or was another table's: the number after it is then free again, and what is put there
+        follows nothing.
+        """
+        with suppress(FileNotFoundError):
+            return self._read(version.version, version.location.rpartition("/")[2]).raw == version.raw
+        return False
+
     def _put_hint(self, version: int) -> None:
-        """Say which version is the newest, for engines that look nowhere else. Iceberg's own looks for later ones, too."""
+        """Say which version is the newest, for engines that look nowhere else. Iceberg's own looks for later ones, too, if the one that is said is there.
+
+        Others may have said a later one meanwhile, and deleted this one.
+        """
         draft = f"{self._folder}/{uuid4()}-version-hint.text"
-        with suppress(OSError):
-            with open(draft, "x") as file:  # noqa: PTH123 - as above
-                file.write(str(version))
-            with suppress(FileNotFoundError):  # Hadoop's checksum of the one before
-                os.unlink(f"{self._folder}/.version-hint.text.crc")  # noqa: PTH108
-            os.replace(draft, f"{self._folder}/version-hint.text")  # noqa: PTH105
+        newest, said = version, 0
+        with suppress(OSError, TargetError):
+            while said < newest:
+                with open(draft, "x") as file:  # noqa: PTH123 - as above
+                    file.write(str(newest))
+                with suppress(FileNotFoundError):  # Hadoop's checksum of the one before
+                    os.unlink(f"{self._folder}/.version-hint.text.crc")  # noqa: PTH108
+                os.replace(draft, f"{self._folder}/version-hint.text")  # noqa: PTH105
+                found = self._newest_file()
+                said, newest = newest, found[0] if found else newest
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         return TargetError(

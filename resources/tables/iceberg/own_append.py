@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -31,7 +32,9 @@ from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
 
 if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData, Statistics
     from pyiceberg.io import FileIO
+    from pyiceberg.io.pyarrow import StatisticsCollector
     from pyiceberg.manifest import DataFile, ManifestFile
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
@@ -57,7 +60,6 @@ _PROPERTIES = frozenset(
 """What a table may ask of its writers."""
 _MOST_MANIFESTS = 100
 """Of a table, by Iceberg's default, before a commit joins them: Spark's does."""
-_BOUNDS = ("lower_bounds", "upper_bounds")
 _FIELD_ID = b"PARQUET:field_id"
 _TOTALS = {
     "total-data-files": "added-data-files",
@@ -157,6 +159,9 @@ class OwnAppend:
             except TargetError:
                 if not self._has(addition.id):
                     raise
+                return True
+            # A server behind a proxy, or one of files, may have been asked twice, and has told the second answer.
+            if addition.id in self._newest(begun).metadata.snapshots:
                 return True
             addition.forget(snapshot)
         raise _Unfit
@@ -310,12 +315,14 @@ class _Addition:
         """Write the list of manifests of the snapshot after a table's; return the snapshot as the JSON of metadata has it."""
         from pyiceberg.manifest import write_manifest_list
 
+        # The list gives a manifest of its own its number, and a copy that is not deep would keep it for the next list (pyiceberg 0.12).
+        own = deepcopy(self.manifest)
         metadata, before = table.metadata, table.metadata.current
         assert before is not None
         number = metadata.raw["last-sequence-number"] + 1
         path = f"{metadata.table_location}/metadata/snap-{self.id}-{uuid4()}.avro"
         with write_manifest_list(2, self.io.new_output(path), self.id, before.id, number, "deflate") as made:
-            made.add_manifests([self.manifest, *table.manifests])
+            made.add_manifests([own, *table.manifests])
         totals = {
             total: before.count(total) + self.counts.get(grows_by, 0)
             for total, grows_by in _TOTALS.items()
@@ -370,22 +377,22 @@ def _data_file(file: Written, table: _Table) -> DataFile:
     Raises:
         _Unfit: it does not hold the table's columns as Iceberg reads them.
     """
-    from pyiceberg.io.pyarrow import (
-        compute_statistics_plan,
-        data_file_statistics_from_parquet_metadata,
-        parquet_path_to_id_mapping,
-    )
+    from pyiceberg.io.pyarrow import data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
 
     if not _holds(file, table.metadata):
         raise _Unfit
-    statistics: dict[str, Any] = data_file_statistics_from_parquet_metadata(
-        file.footer,
-        compute_statistics_plan(table.schema, dict(table.metadata.properties)),
-        parquet_path_to_id_mapping(table.schema),
-    ).to_serialized_dict()
-    statistics |= {side: _without_nan(statistics[side], table.schema) for side in _BOUNDS}
+    ids = parquet_path_to_id_mapping(table.schema)
+    try:
+        statistics = data_file_statistics_from_parquet_metadata(
+            file.footer, _plan(file.footer, table, ids), ids
+        ).to_serialized_dict()
+    except (
+        ValueError,
+        OverflowError,
+    ) as error:  # Python has no word for a bound: a year after 9999, a text that is no UTF-8
+        raise _Unfit from error
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.metadata.table_location}/{_DATA}/{file.path}",
@@ -400,18 +407,40 @@ def _data_file(file: Written, table: _Table) -> DataFile:
     )
 
 
-def _without_nan(bounds: Mapping[int, bytes], schema: Schema) -> dict[int, bytes]:
-    """Bounds without those that Spark gives for columns with NaN: of other values they tell nothing, and Iceberg has no such bound."""
-    from pyiceberg.conversions import from_bytes
+def _plan(footer: FileMetaData, table: _Table, ids: Mapping[str, int]) -> dict[int, StatisticsCollector]:
+    """What the manifest says of each column: of one whose bounds the footer does not tell, only how many values there are.
 
-    known = {id_: from_bytes(schema.find_type(id_), bound) for id_, bound in bounds.items()}  # type: ignore[arg-type]
-    return {id_: bound for id_, bound in bounds.items() if known[id_] == known[id_]}
+    Raises:
+        ValueError: Python has no word for a bound.
+        OverflowError: likewise.
+    """
+    from pyiceberg.io.pyarrow import MetricModeTypes, MetricsMode, compute_statistics_plan
+
+    plan = compute_statistics_plan(table.schema, dict(table.metadata.properties))
+    for number in range(footer.num_columns):
+        groups = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
+        if not all(_tells_bounds(group.statistics) for group in groups):
+            id_ = ids[groups[0].path_in_schema]
+            plan[id_] = replace(plan[id_], mode=MetricsMode(MetricModeTypes.COUNTS))
+    return plan
+
+
+def _tells_bounds(group: Statistics | None) -> bool:
+    """Whether the values of a group of rows are within bounds that it names. It names none of long texts, and NaN hides what others there are."""
+    if group is None:
+        return False
+    if not group.has_min_max:
+        return bool(group.num_values == 0)
+    return bool(group.min == group.min and group.max == group.max)
 
 
 def _holds(file: Written, metadata: Metadata) -> bool:
-    """Whether a file knows its columns by the ids of the table's, and counts its times as readers do: what a session is told may say otherwise."""
+    """Whether a file knows its columns by the ids of the table's, and has its times as readers count them and whole: what a session is told may say otherwise."""
     schema = file.footer.schema
-    instants_fit = all(schema.column(number).physical_type != "INT96" for number in range(len(schema)))
+    columns = [schema.column(number) for number in range(len(schema))]
+    instants_fit = all(
+        column.physical_type != "INT96" and column.converted_type != "TIMESTAMP_MILLIS" for column in columns
+    )
     return (
         instants_fit
         and not is_of_another_calendar(file.footer)
