@@ -231,8 +231,10 @@ class FolderCatalog(NamesInSql):
             )
         self._put_hint(before.version + 1)
         for old in dropped_versions(before, raw):
-            with suppress(OSError):
-                os.unlink(f"{self._folder}/{old.rpartition('/')[2]}")  # noqa: PTH108
+            name = old.rpartition("/")[2]
+            for gone in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark has put it
+                with suppress(OSError):
+                    os.unlink(f"{self._folder}/{gone}")  # noqa: PTH108
         return True
 
     def _is_there(self, version: Metadata) -> bool:

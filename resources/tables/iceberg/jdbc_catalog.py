@@ -67,7 +67,10 @@ class JdbcCatalog(NamesInSql):
         folder, _, file = before.location.rpartition("/")
         match = _NUMBER.match(file)
         location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
-        self._place.store.put(self._key(location), json.dumps(raw).encode())
+        try:
+            self._place.store.put(self._key(location), json.dumps(raw).encode())
+        except (BaseError, OSError) as error:
+            raise self._failed("write its metadata", error) from None
         with self._asking() as session:
             done = session.execute(
                 "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from partitions.errors import SourceError, TargetError
+from partitions.errors import SourceError, TargetError, in_one_line
 from partitions.target import COMMIT_COLUMN
 from resources.places import Place
 from resources.sql import quoted
@@ -145,7 +145,7 @@ class OwnAppend:
             _Unfit: the table is not any more what the files were written for.
             TargetError: the commit failed.
         """
-        addition = _Addition.of(written, begun)
+        addition = self._added(written, begun)
         for _ in range(_TRIES):
             table = self._newest(begun)
             if self.is_taken(table.metadata):
@@ -165,6 +165,15 @@ class OwnAppend:
                 return True
             addition.forget(snapshot)
         raise _Unfit
+
+    def _added(self, written: Sequence[Written], table: _Table) -> _Addition:
+        """Write the manifest of files; nothing is in the table yet."""
+        try:
+            return _Addition.of(written, table)
+        except (OSError, ValueError) as error:
+            raise TargetError(
+                f"table {self.place}: a manifest cannot be written: {type(error).__name__}: {in_one_line(str(error))}"
+            ) from error
 
     def _newest(self, begun: _Table) -> _Table:
         newest = self.catalog.newest()
