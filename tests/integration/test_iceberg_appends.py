@@ -15,6 +15,7 @@ from partitions.errors import TargetError
 from partitions.load import Append
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.tables import data_files
 from resources.tables.iceberg import own_append
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
@@ -109,7 +110,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], 
     """Have somebody act once the files of an append are written, before it is committed."""
 
     def arranged(act: Callable[[], Any]) -> None:
-        write = own_append.write_files
+        write = data_files.write_files
 
         def written(*arguments: Any, **more: Any) -> None:
             write(*arguments, **more)
