@@ -76,6 +76,7 @@ def test_a_run_that_dies_between_side_tables_is_finished_and_one_that_is_given_u
 
 
 @pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.full
 def test_an_over_window_carries_rows_in_a_table_of_the_format(make: Any, format_: str) -> None:
     before = {"type": "over", "partition_by": ["device"], "columns": {"prev": {"fn": "lag", "column": "id"}}}
     stream = make(format_, *CHUNKS, operators=[before], splits=["a", "b"])

@@ -128,6 +128,7 @@ def test_a_released_file_is_left_to_the_next_run_and_is_in_the_table_once(
 
 
 @pytest.mark.parametrize("target", [UPSERT, {"format": "iceberg"}, pytest.param({}, marks=pytest.mark.full)])
+@pytest.mark.full
 def test_of_many_files_ranges_of_paths_are_swapped_and_rows_of_other_files_between_them_stay(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

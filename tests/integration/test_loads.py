@@ -307,6 +307,7 @@ def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_doe
     assert flow.feed.entries[-1].total_rows == 5
 
 
+@pytest.mark.full
 def test_a_row_that_was_deleted_and_comes_back_is_a_version_only_if_it_has_changed(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -313,6 +313,7 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
 
 
 @pytest.mark.needs_spark
+@pytest.mark.full
 def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
     engine: SparkEngine, tmp_path: Path
 ) -> None:

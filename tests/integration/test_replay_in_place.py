@@ -320,6 +320,7 @@ def test_a_dry_run_opens_no_source(tmp_path: Path, engine: SparkEngine) -> None:
     assert len(flow.feed.entries) == 1
 
 
+@pytest.mark.full
 def test_a_history_gets_the_versions_that_it_lacks(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(
         tmp_path, engine, target={"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}

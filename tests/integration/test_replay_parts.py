@@ -55,6 +55,7 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     assert feed.ids == [1, 2, 3, 4, 5, 6, 20]
 
 
+@pytest.mark.full
 def test_a_key_of_which_the_table_holds_rows_of_later_files_stays_and_one_of_earlier_files_is_replaced(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -293,6 +293,7 @@ class TestLoads:
         ]
 
     @pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+    @pytest.mark.full
     def test_the_times_of_versions_become_as_wide_as_the_time_they_are_taken_from(
         self, tmp_path: Path, engine: SparkEngine, format_: str
     ) -> None:

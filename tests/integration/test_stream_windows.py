@@ -214,6 +214,7 @@ def test_splits_that_are_removed_or_merged_while_windows_are_open_close_them_wit
     assert {row["_epoch"] for row in stream.table()} == {4, 5}
 
 
+@pytest.mark.full
 def test_rows_that_an_over_window_carries_and_that_are_gone_stop_the_run(make_stream: MakeStream) -> None:
     from deltalake import DeltaTable
 

@@ -278,6 +278,7 @@ def test_a_number_whose_fence_a_killed_run_has_left_is_given_up_in_the_side_tabl
 
 
 @pytest.mark.parametrize("late", ["drop", "fail"])
+@pytest.mark.full
 def test_late_rows_of_a_life_before_a_reset_are_not_left_whatever_becomes_of_late_ones_now(
     make_stream: Any, late: str
 ) -> None:
@@ -309,6 +310,7 @@ def test_a_source_with_a_new_column_stops_the_run_which_recommends_nothing_that_
     assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [2]}
 
 
+@pytest.mark.full
 def test_side_tables_of_a_table_that_was_removed_make_room_with_the_first_epoch(make_stream: Any) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 100), (2, None, 1))
@@ -334,6 +336,7 @@ def test_a_source_with_a_column_that_is_named_like_one_of_a_query_is_refused(mak
     assert stream.feed.entries == []
 
 
+@pytest.mark.full
 def test_an_older_export_cannot_be_imported_over_rows_that_were_loaded_since(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
@@ -421,6 +424,7 @@ def test_event_times_of_year_1_and_year_9999_are_event_times_and_others_are_quar
     assert stream.feed.load().status == "nothing"
 
 
+@pytest.mark.full
 def test_an_epoch_reads_only_those_files_of_the_buffer_that_hold_rows_which_leave(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 10), (2, "b", 12))
@@ -538,6 +542,7 @@ def test_a_partitioned_source_is_read_version_by_version(make_stream: Any) -> No
     assert stream.places() == {"sorted": [], "late": [3], "quarantine": [5], "buffer": [1, 2, 4]}
 
 
+@pytest.mark.full
 def test_a_source_that_only_delta_can_read_gives_the_same(make_stream: Any) -> None:
     stream = make_stream()
     spark = stream.feed.engine.session()

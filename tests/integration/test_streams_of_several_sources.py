@@ -90,7 +90,12 @@ def _seconds(at: datetime | None) -> int:
     ("policy", "ids", "batches"),
     [
         ("min", [1, 2, 3, 4, 5, 6, 7, 8, 9], [(3, 0, 0), (2, 5, 0), (2, 25, 0), (2, 45, 0)]),
-        ("max", [1, 2, 3, 4, 5, 6, 8], [(3, 0, 0), (2, 490, 0), (2, 500, 1), (2, 510, 1)]),
+        pytest.param(
+            "max",
+            [1, 2, 3, 4, 5, 6, 8],
+            [(3, 0, 0), (2, 490, 0), (2, 500, 1), (2, 510, 1)],
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_a_union_under_min_keeps_the_rows_of_a_slow_source_and_under_max_drops_them(
@@ -190,7 +195,9 @@ def _between(feed: Sources) -> int | None:
 
 
 @pytest.mark.each_case
-@pytest.mark.parametrize("how", ["put back from a copy, and grown", "made again"])
+@pytest.mark.parametrize(
+    "how", ["put back from a copy, and grown", pytest.param("made again", marks=pytest.mark.full)]
+)
 def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
     how: str, tmp_path: Path, spark_engine: SparkEngine
 ) -> None:
@@ -222,6 +229,7 @@ def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
     assert union.ids == ([] if how == "made again" else [1]) + [4, 11, 12, 13]
 
 
+@pytest.mark.full
 def test_new_input_of_any_source_is_due_and_a_reset_reads_all_of_them_again(
     tmp_path: Path, spark_engine: SparkEngine
 ) -> None:

@@ -120,6 +120,7 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
+@pytest.mark.full
 def test_a_file_that_comes_later_and_is_modified_weeks_before_the_newest_is_loaded(stream: Stream) -> None:
     stream.define(operators=[])
     stream.load()
@@ -211,6 +212,7 @@ def keeping_state(function: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 def test_a_class_of_the_user_keeps_state_and_is_woken_by_the_watermark(stream: Stream) -> None:
     (stream.folder / "silences.py").write_text(SILENCES)
     stream.define(operators=[keeping_state("silences:Silences")])
@@ -236,6 +238,7 @@ def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream
     assert "AttributeError: 'Silences' object has no attribute 'missing'" in error.message
 
 
+@pytest.mark.full
 def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     stream.run()
     stream.define(watermark={"policy": "max"})
@@ -252,6 +255,7 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     assert stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes").code == 4
 
 
+@pytest.mark.full
 def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_reads_anything(
     stream: Stream,
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_column_that_came_later_is_null_in_older_files(tmp_path: Path, engine:
     _assert_same(engine.session(), folder, Between("id", 1, None), HasValue("more"), Among("more", (None,)))
 
 
+@pytest.mark.full
 def test_statistics_that_are_missing_leave_no_file_out(tmp_path: Path, engine: SparkEngine) -> None:
     folder = tmp_path / "rows"
     _write(folder, _row(1), more={"configuration": {"delta.dataSkippingNumIndexedCols": "1"}})
@@ -236,6 +237,7 @@ def test_tables_that_ask_something_of_a_reader_are_left_to_delta(
     _assert_same(spark, folder, Between("id", 1, None), NOTHING, from_files=False)
 
 
+@pytest.mark.full
 def test_a_table_of_files_elsewhere_is_left_to_delta(tmp_path: Path, engine: SparkEngine) -> None:
     spark, other, folder = engine.session(), tmp_path / "other", tmp_path / "rows"
     spark.range(5).write.format("delta").save(str(other))
@@ -260,6 +262,7 @@ def test_a_reader_that_is_newer_than_this_one_is_left_to_delta(tmp_path: Path, e
     assert read_files(DeltaLog(_place(folder)), engine.session(), 0, Between("id", 1, None)) is None
 
 
+@pytest.mark.full
 def test_many_files_are_left_to_delta(tmp_path: Path, engine: SparkEngine) -> None:
     folder = tmp_path / "rows"
     small = pa.schema([("id", pa.int64())])
