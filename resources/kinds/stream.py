@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from resources.sources.schema import pinned_struct
 from resources.sources.table import TableRows
 from resources.spark import tune, tune_for
 from resources.sql import quoted
-from resources.tables.table import VERSION, Table
+from resources.tables.table import VERSION, Table, Version
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 
@@ -85,6 +85,7 @@ class StreamKind:
     dataflow: Dataflow
     epochs: Epochs
     sides: Mapping[str, Table]
+    _pinned: dict[str, Version] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def _definition(self) -> StreamWatermark:
@@ -272,6 +273,7 @@ class StreamKind:
 
     def _decided(self, epoch: Epoch) -> Decision:
         """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
+        self._pinned.clear()
         self._buffer.check_tables(epoch.before)
         return self._emission.decide(epoch)
 
@@ -340,7 +342,7 @@ class StreamKind:
 
     @property
     def _buffer(self) -> Buffer:
-        return Buffer(self.dataflow, self.sides)
+        return Buffer(self.dataflow, self.sides, self._pinned)
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
@@ -17,7 +17,7 @@ from partitions.stream.state import Carry, Segment, StreamState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds import stream_rows as R
-from resources.tables.table import Table, TellsSpans
+from resources.tables.table import Table, TellsSpans, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,10 +33,13 @@ class Buffer:
     Attributes:
         dataflow: what the user declared.
         sides: the side tables, by their short names.
+        pinned: the versions that were counted, by the same names; what is not there is read at its newest version, and stays there. What another writer
+            takes from a table after an epoch was fixed on its rows must not be missing from the epoch.
     """
 
     dataflow: Dataflow
     sides: Mapping[str, Table]
+    pinned: MutableMapping[str, Version] = field(default_factory=dict)
 
     def rows(
         self,
@@ -73,7 +76,7 @@ class Buffer:
         if not known or not isinstance(table, TellsSpans) or not table.exists():
             return False
         held = Counter[str]()
-        for file in table.file_spans(table.newest_version(), EPOCH, self.dataflow.stream.event_time) or ():
+        for file in table.file_spans(self._version(BUFFER), EPOCH, self.dataflow.stream.event_time) or ():
             held[str(file.group)] += file.rows
         return all(held[segment.name] == segment.written for segment in segments)
 
@@ -92,8 +95,13 @@ class Buffer:
         """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
         table = self.sides[side]
         asked = all_of((Among(EPOCH, tuple(epochs)), times))
-        rows = table.read(spark, table.newest_version(), asked).where(sql(asked, SPARK))
+        rows = table.read(spark, self._version(side), asked).where(sql(asked, SPARK))
         return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
+
+    def _version(self, side: str) -> Version:
+        if side not in self.pinned:
+            self.pinned[side] = self.sides[side].newest_version()
+        return self.pinned[side]
 
     def check_tables(self, state: StreamState) -> None:
         """Raise unless the tables are there whose rows a state counts. Starts no Spark.

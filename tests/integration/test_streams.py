@@ -181,6 +181,22 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
+def test_rows_that_are_taken_from_the_buffer_once_they_were_counted_leave_with_their_epoch(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    stream.append((4, "a", 200), (5, "b", 200))
+
+    def take(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__buffer")).delete("id = 3")
+
+    assert stream.feed.run(take).error is None
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
+
+
 def test_an_epoch_is_not_finished_with_the_rows_of_another_version_that_came_in_place_of_the_one_it_was_judged_on(
     make_stream: Any,
 ) -> None:
