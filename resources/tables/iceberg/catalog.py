@@ -95,9 +95,14 @@ class Catalog(Protocol):
 
 def key_below(place: Place, location: str) -> str | None:
     """Return where a file of a table lies below the table's place, however other clients of the catalog spell its address; None if it lies elsewhere."""
-    plain = location.removeprefix("file://").removeprefix("file:")
+    plain = without_scheme(location)
     bases = (f"{base}/" for base in (place.spark_url, place.url))
     return next((plain.removeprefix(base) for base in bases if plain.startswith(base)), None)
+
+
+def without_scheme(location: str) -> str:
+    """Return an address as Strandline spells it, which puts nothing before a local path."""
+    return location.removeprefix("file://").removeprefix("file:")
 
 
 class NamesInSql:

@@ -27,7 +27,7 @@ from resources.tables.data_files import (
     remove_files,
     write_files,
 )
-from resources.tables.iceberg.catalog import Catalog
+from resources.tables.iceberg.catalog import Catalog, without_scheme
 from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
 
@@ -208,7 +208,7 @@ class _Table:
         return (
             metadata.format_version == 2
             and metadata.current is not None
-            and metadata.table_location.removeprefix("file://").removeprefix("file:") == place.spark_url
+            and without_scheme(metadata.table_location) == place.spark_url
             and not metadata.is_partitioned
             and not metadata.sorted_by
             and asked <= _PROPERTIES
