@@ -122,9 +122,17 @@ class BadPart(SourceError):
 
     code = "bad_part"
 
-    def __init__(self, message: str, *, part: str, why: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        part: str,
+        why: str | None = None,
+        code: str | None = None,
+        choices: Sequence[str] = (),
+    ) -> None:
         """Keep the part that is to blame."""
-        super().__init__(message, code=code)
+        super().__init__(message, code=code, choices=choices)
         self.part = part
         self.why = why or message
 
@@ -138,9 +146,17 @@ class BadFile(BadPart):
 
     code = "bad_file"
 
-    def __init__(self, message: str, *, path: str, why: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str,
+        why: str | None = None,
+        code: str | None = None,
+        choices: Sequence[str] = (),
+    ) -> None:
         """Keep the path of the file that is to blame."""
-        super().__init__(message, part=path, why=why, code=code)
+        super().__init__(message, part=path, why=why, code=code, choices=choices)
         self.path = path
 
 

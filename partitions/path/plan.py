@@ -116,7 +116,7 @@ def _why(
         parts.append(f"{counted(len(files), 'file')} {_start(state, by_set)}")
     if parts:
         return f"{', '.join(parts)}, in {counted(len(slices), 'slice')}"
-    held = f"; {len(skips)} wait to settle" if skips else ""
+    held = f"; {counted(len(skips), 'file')} still to settle" if skips else ""
     if state.status == "initial":
         return f"the source holds no file yet{held}"
     return f"no file is {'new' if by_set else 'above the watermark'}{held}"

@@ -49,7 +49,7 @@ def settled(
         skips.extend(
             Skip(
                 file.path,
-                f"younger than settle ({definition.settle})"
+                f"younger than settle ({lasting(definition.settle.total_seconds())})"
                 if index == 0
                 else "after a file that is still settling",
             )
@@ -63,7 +63,7 @@ def settled_each(
 ) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
     """Return files without young ones, and why these are skipped."""
     young = tuple(
-        Skip(file.path, f"younger than settle ({definition.settle})")
+        Skip(file.path, f"younger than settle ({lasting(definition.settle.total_seconds())})")
         for file in files
         if settles(definition, file, now)
     )

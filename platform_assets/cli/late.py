@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from partitions.instants import time_in_words
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.kinds import required
@@ -56,4 +57,6 @@ def _print(done: LateStep, policy: str) -> None:
     if not shown["complete"]:
         click.echo("  this round continues with the next step")
     if shown["verified_at"]:
-        click.echo(f"  all paths up to {shown['verified_up_to']} verified at {shown['verified_at']}")
+        click.echo(
+            f"  all paths up to {shown['verified_up_to']} verified at {time_in_words(shown['verified_at'])}"
+        )

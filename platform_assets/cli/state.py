@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from partitions.errors import ConfigurationError
+from partitions.instants import time_in_words
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, apply_decision
@@ -208,7 +209,7 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
         aside = f"{entry.quarantined} quarantined" if entry.quarantined else ""
         amounts = ", ".join(filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), aside)))
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {amounts}"
+            f"{entry.number:>6}  {time_in_words(entry.time)}  {entry.why}{reason}  {amounts}"
             f"  {entry.watermark if full else profile.entry_watermark(entry)}"
         )
 
@@ -223,7 +224,7 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
         if intent := document["intent"]:
             version = intent["table_version"]
             click.echo(
-                f"        intended {intent['time']} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
+                f"        intended {time_in_words(intent['time'])} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
                 f" {counted(intent['files'], 'file')}, {'no table yet' if version is None else f'table version {version}'}"
             )
 

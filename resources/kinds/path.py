@@ -368,4 +368,6 @@ def cold_start_of(entry: Entry | None) -> PathState | None:
 def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:
     """The first file below a folder of the column that an error names."""
     path = next((file.path for file in files if error.field in partition_columns([file.path])), None)
-    return BadFile(f"file {path}: {error.message}", path=path, why=error.message) if path else None
+    if path is None:
+        return None
+    return BadFile(f"file {path}: {error.message}", path=path, why=error.message, choices=error.choices)

@@ -25,6 +25,7 @@ class BadParts(Generic[SliceT]):
     def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
         """Use a run and its report."""
         self._run, self._kind, self._outcome = run, run.kind, outcome
+        self.not_sampled: list[BadPart] = []
 
     def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without what is bad, if the policy says so; it is never passed silently."""

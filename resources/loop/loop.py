@@ -70,8 +70,10 @@ class Loop(Generic[SliceT]):
         outcome = Outcome(run.name, run.run_id, {}, 0)
         due = run.kind.plan(None, run.now).slices
         with run.staging.emptied():
-            pinned = pinned_schema(run, outcome, due, BadParts(run, outcome)) if due else None
-        return pinned, [*outcome.warnings, *run.kind.remarks]
+            bad_parts = BadParts(run, outcome)
+            pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
+        not_sampled = [f"not looked at: {bad.message}" for bad in bad_parts.not_sampled]
+        return pinned, [*outcome.warnings, *not_sampled, *run.kind.remarks]
 
     def prepare_next(self) -> None:
         """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""

@@ -35,6 +35,7 @@ def pinned_schema(
     try:
         inferred = run.kind.pin(run.spark, slices)
     except BadPart as bad:
+        bad_parts.not_sampled.append(bad)
         # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
         rest = [run.kind.slice_without(slice_, bad) or slice_ for slice_ in slices]
         if rest != list(slices):

@@ -72,6 +72,22 @@ class TestUnreadable:
         feed.put_parquet("c.parquet", 3)
         _fails_at_b(feed, feed.run())
 
+    def test_a_parquet_file_with_another_type_is_named_with_its_column_and_both_types(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_parquet("a.parquet", 1)
+        feed.put_parquet("b.parquet", {"id": "x"})
+        _fails_at_b(feed, outcome := feed.run())
+        assert "column id: expected bigint, found Parquet's type BINARY. Mend or remove it" in str(
+            outcome.error
+        )
+        assert any(
+            "not looked at: file b.parquet, column id: expected bigint, as in other files, found string"
+            in warning
+            for warning in feed.cli("schema", "infer", "flow").json["warnings"]
+        )
+
     @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
     def test_a_file_that_may_not_be_read_stops_the_watermark_below_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)

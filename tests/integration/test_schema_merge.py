@@ -139,6 +139,7 @@ class TestFilesOfEachFormat:
         assert error.message.startswith(
             "file c.parquet: column id: expected bigint or a type that is safely wider, found string."
         )
+        assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
         assert rows(feed, "id") == [(1,), (2,)]
 
     @pytest.mark.full

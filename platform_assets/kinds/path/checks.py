@@ -16,6 +16,7 @@ from dagster import (
 )
 
 from partitions.dataflow import LATE_POLICIES, Dataflow
+from partitions.instants import time_in_words
 from partitions.path.layout import naming
 from partitions.path.slices import PathSlice
 from platform_assets.factory.checks import RunCheck
@@ -126,4 +127,6 @@ def completeness(sweep: Sweep) -> dict[str, Any]:
     """Return how far the sweep has verified that nothing is missing."""
     if sweep.verified_at is None:
         return {"completeness": "no round of the sweep is over yet"}
-    return {"completeness": f"all paths up to {sweep.verified_path} verified at {sweep.verified_at}"}
+    return {
+        "completeness": f"all paths up to {sweep.verified_path} verified at {time_in_words(sweep.verified_at)}"
+    }

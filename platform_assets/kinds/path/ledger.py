@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
+from partitions.instants import time_in_words
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.file_views import files_aside
@@ -56,7 +57,7 @@ def print_file_ledger(
     if document["verified_at"]:
         verified = document["verified_up_to"]
         up_to = verified if isinstance(verified, str) else profile.watermark_in_words(verified)
-        click.echo(f"  all paths up to {up_to} verified at {document['verified_at']}")
+        click.echo(f"  all paths up to {up_to} verified at {time_in_words(document['verified_at'])}")
     elif why := profile.why_none_is_late(dataflow):
         click.echo(f"  {why}")
     else:

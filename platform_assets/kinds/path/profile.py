@@ -51,8 +51,11 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
 
     def entry_watermark(self, entry: Entry) -> str:
-        """Return the watermark as it is stored; above 1,000 open partitions how many they are."""
-        paths = json.loads(entry.watermark).get("paths")
+        """Return the path, or the open partitions as they are stored; above 1,000 how many they are."""
+        watermark = json.loads(entry.watermark)
+        if "path" in watermark:
+            return self.watermark_in_words(watermark)
+        paths = watermark.get("paths")
         if not isinstance(paths, dict) or len(paths) <= _MOST_PATHS:
             return entry.watermark
         return f"{counted(len(paths), 'open partition')} (state show --full shows them)"

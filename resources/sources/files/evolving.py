@@ -97,7 +97,7 @@ class SchemaFollower:
     def _refused(self, error: SchemaError, path: str) -> BadFile:
         """What the mode does not accept, as what is wrong with a file: those before it are loaded."""
         said = error if error.choices else explained(error, *self._mode, f"file {path}")
-        return BadFile(said.message, path=path, why=said.message, code=error.reason)
+        return BadFile(said.message, path=path, why=said.message, code=error.reason, choices=said.choices)
 
 
 def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[Change]) -> PinnedSchema:

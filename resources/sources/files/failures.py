@@ -37,6 +37,7 @@ _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
 )
 _MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
+_RETYPED = re.compile(r"column: \[(.+)\], physicalType: (\w+), logicalType: (.+)")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
@@ -70,7 +71,16 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
             why="it was listed, and had vanished when it was to be read",
             code=FILE_VANISHED,
         )
-    why = f"cannot be read: {_without_values(cause(error))}"
+    said_by_spark = cause(error)
+    if retyped := _RETYPED.search(said_by_spark):
+        column, found, expected = retyped.groups()
+        why = f"column {column}: expected {expected}, found Parquet's type {found}"
+        return BadFile(
+            f"file {path}, {why}. Mend or remove it, or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; the watermark stays below it",
+            path=path,
+            why=why,
+        )
+    why = f"cannot be read: {_without_values(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 

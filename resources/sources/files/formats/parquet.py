@@ -83,10 +83,25 @@ class ParquetFiles(FormatReader):
             spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
         return merged(
             {
-                group[0].path: as_inferred(nullable(self.scan(spark, group, None).schema), dict(nanoseconds))
+                group[0].path: as_inferred(self._merged_by_spark(spark, group), dict(nanoseconds))
                 for nanoseconds, group in groups.items()
             }
         )
+
+    def _merged_by_spark(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+        """The columns of all files by Spark, which names neither file nor column if one has two types: then each file is asked.
+
+        Raises:
+            BadFile: if a column has two types.
+        """
+        try:
+            return nullable(self.scan(spark, files, None).schema)
+        except Exception as error:
+            if "CANNOT_MERGE_SCHEMAS" not in str(error):
+                raise
+            firsts = self._first_of_each(files).values()
+            merged({file.path: nullable(self.scan(spark, [file], None).schema) for file in firsts})
+            raise
 
     def unknown_fields(
         self,

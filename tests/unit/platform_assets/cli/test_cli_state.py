@@ -37,9 +37,13 @@ def test_full_shows_a_watermark_of_windows_as_it_is_stored(capsys: pytest.Captur
     assert capsys.readouterr().out.endswith(f"{json.dumps(WINDOWS)}\n")
 
 
-def test_an_entry_of_files_shows_its_files_and_its_path(capsys: pytest.CaptureFixture[str]) -> None:
-    print_entries([_entry(kind="path", watermark='{"path": "a.csv"}', rows=1, files=1)])
-    assert capsys.readouterr().out.endswith('run  1 row, 1 file  {"path": "a.csv"}\n')
+def test_an_entry_of_files_shows_its_time_files_and_path(capsys: pytest.CaptureFixture[str]) -> None:
+    loaded = _entry(kind="path", watermark='{"path": "a.csv"}', rows=1, files=1)
+    loaded = loaded.model_copy(update={"time": "2026-01-28T06:00:03.041+00:00"})
+    print_entries([loaded])
+    assert (
+        capsys.readouterr().out == f"{loaded.number:>6}  2026-01-28 06:00:03 UTC  run  1 row, 1 file  a.csv\n"
+    )
 
 
 def test_a_diff_shows_times_and_windows_as_people_read_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from dagster import AssetCheckEvaluation, AssetObservation, DagsterInstance, Dag
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import NeedsDecision
+from partitions.instants import time_in_words
 from platform_assets.kinds.path.late import late_job, late_sensor
 from resources import sweep
 from resources.listing import Budget
@@ -71,7 +72,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
         "late_files": 1,
         "policy": "ingest: the next run loads them",
         "paths": "d=1/a.ndjson",
-        "completeness": f"all paths up to d=2/b.ndjson verified at {BEGUN.isoformat()}",
+        "completeness": f"all paths up to d=2/b.ndjson verified at {time_in_words(BEGUN)}",
     }
 
 
@@ -85,7 +86,7 @@ def test_a_round_without_late_files_passes_the_check_and_says_how_far_it_has_ver
     (observation,) = [event for event in ticker.events if isinstance(event, AssetObservation)]
     assert observation.asset_key.path == ["watermark", "arrivals"]
     assert values(observation) == {
-        "completeness": f"all paths up to d=2/b.ndjson verified at {BEGUN.isoformat()}"
+        "completeness": f"all paths up to d=2/b.ndjson verified at {time_in_words(BEGUN)}"
     }
 
 
@@ -113,7 +114,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
         ticker.commit("d=1/a.ndjson", why="late", watermark='{"path": "d=2/b.ndjson"}')
         ticker.now += 300
         assert ticker.tick() == "1 file looked at (3 listing calls), 0 late"
-    assert values(check(ticker))["completeness"].endswith(f" verified at {BEGUN.isoformat()}"), (
+    assert values(check(ticker))["completeness"].endswith(f" verified at {time_in_words(BEGUN)}"), (
         "as of the beginning of the round"
     )
 
