@@ -253,9 +253,8 @@ class Watch:
         if before.wait(progress, found.what, now.timestamp()) > 0:
             return
         busy = in_flight(self.instance, self._runner.platform.log, flow.name, now.timestamp())
-        if (
-            busy is not None
-        ):  # a sensor's, say, or one that was asked for: it loads this, or the next look finds it again
+        if busy is not None:
+            # A sensor's, say, or one that was asked for: it loads this, or the next look finds it again.
             self._await(flow.name, busy.reason)
             return
         outcome = self._workers.submit(self._runner.run, flow)
@@ -295,9 +294,8 @@ class Watch:
     def _take_note(self, name: str, outcome: Outcome, run: _Run) -> None:
         if outcome.status != "held":
             self._attempts[name] = run.attempts
-        if (
-            outcome.error is None or outcome.committed
-        ):  # what fails of a run that has loaded something must not have all else read again
+        if outcome.error is None or outcome.committed:
+            # What fails of a run that has loaded something must not have all else read again.
             self._calm(name, run.woken)
         if self.context.as_json:
             line = self._project.hide(json.dumps(outcome.as_json(), allow_nan=False))

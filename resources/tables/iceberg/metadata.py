@@ -227,14 +227,16 @@ def with_snapshot(before: Metadata, snapshot: Mapping[str, Any]) -> dict[str, An
     changed = {
         "snapshots": [*(raw.get("snapshots") or []), snapshot],
         "last-sequence-number": snapshot["sequence-number"],
-        "current-snapshot-id": id_,
+        **seen_from(snapshot["timestamp-ms"], raw, id_),
         "refs": {**before.refs, MAIN: {**before.refs.get(MAIN, {}), "snapshot-id": id_, "type": "branch"}},
-        "snapshot-log": [
-            *(raw.get("snapshot-log") or []),
-            {"timestamp-ms": snapshot["timestamp-ms"], "snapshot-id": id_},
-        ],
     }
     return next_version(before, changed)
+
+
+def seen_from(now: int, raw: Mapping[str, Any], snapshot: int) -> dict[str, Any]:
+    """Return what a table says, beside its branches, of a snapshot that readers see from a time on, epoch milliseconds."""
+    log = [*(raw.get("snapshot-log") or []), {"timestamp-ms": now, "snapshot-id": snapshot}]
+    return {"current-snapshot-id": snapshot, "snapshot-log": log}
 
 
 def dropped_versions(before: Metadata, raw: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after
+from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after, seen_from
 
 TRIES = 20
 """Versions of the metadata that other writers may put first, one after another, before a change is left undone."""
@@ -59,11 +59,10 @@ class RefChange:
 
     def _seen_from(self, now: int, raw: Mapping[str, Any]) -> dict[str, Any]:
         """What a table says beside its branches of the snapshot that readers see, if they get another one."""
-        main = self.branches.get(MAIN, raw.get("current-snapshot-id"))
-        if main == raw.get("current-snapshot-id"):
+        main = self.branches.get(MAIN)
+        if main is None or main == raw.get("current-snapshot-id"):
             return {}
-        seen = [*(raw.get("snapshot-log") or []), {"timestamp-ms": now, "snapshot-id": main}]
-        return {"current-snapshot-id": main, "snapshot-log": seen}
+        return seen_from(now, raw, main)
 
 
 def put_refs(

@@ -265,21 +265,21 @@ class Commits:
 
     def _own_append(self, rows: DataFrame, metadata: Metadata) -> bool:
         """Append without Spark's commit, and return whether that was done; whether the number was taken meanwhile or not, there is nothing more to do then."""
+        own = OwnAppend(self.place, self.catalog, self._summary(Append(), None), self._is_taken)
+        return own.lands(self._placed(self._fitted(rows, Append(), metadata), metadata), metadata)
+
+    def _placed(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
+        """Rows with the table's columns and that of their commit, which are checked to fit."""
         table = self._columns(metadata)
-        fitted = self._fitted(rows, Append(), metadata)
-        check_types(fitted, table, self.shown)
-        summary = self._summary(Append(), None)
-        own = OwnAppend(self.place, self.catalog, summary, self._is_taken)
-        return own.lands(in_order_of(fitted, table, commit_of(self.value)), metadata)
+        check_types(rows, table, self.shown)
+        return in_order_of(rows, table, commit_of(self.value))
 
     def _append(self, rows: DataFrame, metadata: Metadata) -> None:
         """Append in one commit, in which files of the same number since the snapshot are a conflict. One without files is no commit of it yet."""
         from pyspark.sql import functions as F
 
-        table = self._columns(metadata)
-        check_types(rows, table, self.shown)
-        name = self.catalog.name(rows.sparkSession)
-        writer = in_order_of(rows, table, commit_of(self.value)).writeTo(name)
+        placed, name = self._placed(rows, metadata), self.catalog.name(rows.sparkSession)
+        writer = placed.writeTo(name)
         writer = writer.option("isolation-level", "serializable")
         if metadata.current is not None:
             writer = writer.option("validate-from-snapshot-id", str(metadata.current.id))
