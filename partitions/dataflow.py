@@ -64,10 +64,10 @@ AnyStream = Annotated[
 LatePolicy = Literal["ingest", "quarantine", "alert", "ignore"]
 
 LATE_POLICIES: Mapping[LatePolicy, str] = {
-    "ingest": "the next run loads them",
-    "quarantine": "the next step sets them aside until they are released",
-    "alert": "they wait for your decision; late_files: ingest loads them, quarantine sets them aside",
-    "ignore": "they are skipped",
+    "ingest": "loaded by the next run",
+    "quarantine": "set aside by the next step, until released",
+    "alert": "waiting for your decision; late_files: ingest loads late files, quarantine sets them aside",
+    "ignore": "skipped",
 }
 """What becomes of late files, for people."""
 

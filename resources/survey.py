@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -20,7 +20,9 @@ from partitions.sources.sniffing import (
     apart,
     ending_of,
     format_of_ending,
+    has_decimal_comma,
     is_code,
+    is_day_first,
     json_form,
     looks_like_a_date,
     main_format,
@@ -55,6 +57,8 @@ class Surveyed:
         options: of the format.
         columns: names and types of the first file's rows, as far as its beginning tells them; none if the files tell them themselves.
         codes: the columns of text that only looks like numbers, as `007` does.
+        commas: the columns of numbers with a decimal comma; they are text until a locale says so.
+        days: the columns of dates with the day first, `28.12.2024`; they are text, too.
         partitions: names of hive folders.
         dated: those of them whose values are dates.
         unsorted: why names do not sort by time; none if nothing speaks against it.
@@ -70,6 +74,8 @@ class Surveyed:
     options: Mapping[str, Option] = field(default_factory=dict)
     columns: Sequence[tuple[str, str]] = ()
     codes: Sequence[str] = ()
+    commas: Sequence[str] = ()
+    days: Sequence[str] = ()
     partitions: Sequence[str] = ()
     dated: Sequence[str] = ()
     unsorted: Sequence[str] = ()
@@ -113,7 +119,7 @@ def _dataset(
         form = json_form(text)
     options = _options(form, text, chosen[0])
     names, separator = partition_columns(chosen), str(options.get("sep", ","))
-    columns, codes = _columns(form, head, separator)
+    columns, codes, table = _columns(form, head, separator)
     return Surveyed(
         folder,
         form,
@@ -125,6 +131,8 @@ def _dataset(
         options=options,
         columns=columns,
         codes=codes,
+        commas=_texts(table, has_decimal_comma) if form == "csv" else (),
+        days=_texts(table, is_day_first) if form == "csv" else (),
         partitions=names,
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
@@ -148,8 +156,10 @@ def _options(form: str, head: str, path: str) -> dict[str, Option]:
     return {}
 
 
-def _columns(form: str, head: bytes, separator: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """The columns of text, as Arrow reads its whole lines, and which of them are codes; none if they do not read, or their names do not tell them apart."""
+def _columns(
+    form: str, head: bytes, separator: str
+) -> tuple[list[tuple[str, str]], list[str], pa.Table | None]:
+    """The columns of text, as Arrow reads its whole lines, which of them are codes, and the rows; none if they do not read, or their names do not tell them apart."""
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
@@ -163,13 +173,25 @@ def _columns(form: str, head: bytes, separator: str) -> tuple[list[tuple[str, st
             document = json.loads(head)
             table = pa.Table.from_pylist(document if isinstance(document, list) else [document])
         else:
-            return [], []
+            return [], [], None
         names = table.schema.names
         if all(name and name.isprintable() for name in names) and len(
             {name.lower() for name in names}
         ) == len(names):
-            return [(column.name, _type(column.type)) for column in table.schema], codes
-    return [], []
+            return [(column.name, _type(column.type)) for column in table.schema], codes, table
+    return [], [], None
+
+
+def _texts(table: pa.Table | None, are: Callable[[Iterable[str | None]], bool]) -> list[str]:
+    """The columns of text whose values are of one form."""
+    import pyarrow as pa
+
+    texts = (
+        [column.name for column in table.schema if pa.types.is_string(column.type)]
+        if table is not None
+        else []
+    )
+    return [name for name in texts if are(table.column(name).to_pylist())]
 
 
 def _csv(lines: bytes, separator: str) -> tuple[pa.Table, list[str]]:

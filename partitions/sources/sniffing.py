@@ -15,6 +15,10 @@ _SEPARATORS = (",", ";", "\t", "|")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _LARGEST = 2**63 - 1
+_PHONE = 7
+"""Digits behind a plus: as many are a phone number rather than an amount."""
+_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
+_DAY_FIRST = re.compile(r"\d{2}\.\d{2}\.\d{4}")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -87,8 +91,22 @@ def looks_like_a_date(values: Iterable[Any]) -> bool:
 
 
 def is_code(value: str | None) -> bool:
-    """Return whether a text is made of digits and would be another one as a number: ``007`` or ``12345678901234567890``, but neither ``0`` nor ``0.5``."""
-    digits = (value or "").strip()
-    return re.fullmatch(r"[0-9]+", digits) is not None and (
-        (digits[0] == "0" and digits != "0") or int(digits) > _LARGEST
-    )
+    """Return whether a text is made of digits and would be another one as a number: ``007``, ``+4930123456`` or ``12345678901234567890``, but not ``0``, ``0.5`` or ``+5``."""
+    text = (value or "").strip()
+    digits = text.removeprefix("+")
+    if not re.fullmatch(r"[0-9]+", digits):
+        return False
+    is_phone = digits != text and len(digits) >= _PHONE
+    return is_phone or (digits[0] == "0" and digits != "0") or int(digits) > _LARGEST
+
+
+def has_decimal_comma(values: Iterable[str | None]) -> bool:
+    """Return whether all texts are whole numbers or such as ``1.234,56``, and one has a decimal comma; those without a value do not count."""
+    found = [text for value in values if (text := (value or "").strip())]
+    return any("," in text for text in found) and all(map(_COMMA.fullmatch, found))
+
+
+def is_day_first(values: Iterable[str | None]) -> bool:
+    """Return whether all texts are dates such as ``28.12.2024``, and there is one; those without a value do not count."""
+    found = [text for value in values if (text := (value or "").strip())]
+    return bool(found) and all(map(_DAY_FIRST.fullmatch, found))

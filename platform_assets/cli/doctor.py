@@ -70,7 +70,7 @@ def command(context: Context, no_spark: bool) -> int:
         finding = replace(tried, found=context.hide(tried.found))
         findings.append(finding)
         if not context.as_json:
-            _print(finding)
+            _print(context, finding)
     ok = all(finding.ok for finding in findings)
     context.emit({"ok": ok, "checks": [asdict(finding) for finding in findings]}, lambda: None)
     return 0 if ok else 1
@@ -216,10 +216,12 @@ def _dagster(project: Path) -> str:
         return f"{home}, {dagster.get_runs_count()} runs{waits}"
 
 
-def _print(finding: Finding) -> None:
+def _print(context: Context, finding: Finding) -> None:
     click.secho(
         f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.found}",
         fg=None if finding.ok else "red",
     )
-    if finding.todo:
+    if finding.todo and finding.todo.startswith("strandline "):
+        context.offer(finding.todo.split("; "), 5)
+    elif finding.todo:
         click.echo(f"     {finding.todo}")

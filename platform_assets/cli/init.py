@@ -66,7 +66,7 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
 
 def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
     """Return the texts of dataflows for what lies at a folder or URL, by name."""
-    from platform_assets.scaffold.draft import draft
+    from platform_assets.scaffold.draft import draft, found_in_words
     from resources.survey import survey
 
     scheme, is_url, _ = files.partition("://")
@@ -85,9 +85,7 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
     fallback = dataflow_name(place.url.rstrip("/").rpartition("/")[2], "files")
     names = [name] if name else distinct(dataflow_name(each.folder or fallback, fallback) for each in seen)
     for flow, each in zip(names, seen, strict=True):
-        if each.skipped:
-            endings = ", ".join(f"{count} {ending}" for ending, count in each.skipped.items())
-            click.echo(f"{flow}: reads {each.form}; skipped, by their endings: {endings}", err=True)
+        click.echo(found_in_words(each, flow), err=True)
     return {
         flow: draft(each, _path(place.child(each.folder) if each.folder else place, folder), today)
         for flow, each in zip(names, seen, strict=True)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
-from partitions.instants import time_in_words
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.kinds import required
+from platform_assets.kinds.path.words import verified_in_words
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.platform import build_platform
 from resources.late import LateStep
@@ -57,6 +57,4 @@ def _print(done: LateStep, policy: str) -> None:
     if not shown["complete"]:
         click.echo("  this round continues with the next step")
     if shown["verified_at"]:
-        click.echo(
-            f"  all paths up to {shown['verified_up_to']} verified at {time_in_words(shown['verified_at'])}"
-        )
+        click.echo(f"  {verified_in_words(shown['verified_up_to'], shown['verified_at'])}")

@@ -86,7 +86,7 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
     if difference is None:
         click.echo("  nothing is pinned to compare it with")
     elif not difference:
-        click.echo("  the pinned schema is the same")
+        click.echo("  the pinned schema has the same columns as this sample")
     for change in difference or ():
         click.echo(
             f"  {change['column']}: pinned {change['pinned'] or 'no such column'}, found {change['found'] or 'no such column'}"

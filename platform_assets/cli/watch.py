@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import time
@@ -24,6 +25,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError, StrandlineError, in_one_line
 from partitions.pauses import Attempts
+from partitions.plan import lasting
 from platform_assets.cli import resident
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.main import report
@@ -185,7 +187,7 @@ class Watch:
         for name, seconds in self._looks.slow():
             self._say_once(
                 name,
-                f"its source has not answered for {seconds // _SLOW * _SLOW:.0f} s; the other dataflows go on",
+                f"its source has not answered for {lasting(_doubled(seconds))}; the other dataflows continue",
             )
 
     def take(self, caller: socket) -> None:
@@ -507,6 +509,11 @@ class _FileEvents:
         """Hear of an event; a file that is still open for writing is not there yet."""
         if event.event_type in ("closed", "moved") and not event.is_directory:
             self._bell.ring()
+
+
+def _doubled(seconds: float) -> float:
+    """Return 30 s, 60 s, 120 s and so on, the last that is not longer: what lasts is told less and less often."""
+    return _SLOW * 2 ** int(math.log2(seconds / _SLOW))
 
 
 def _is_folder(path: Path) -> bool:

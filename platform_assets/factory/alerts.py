@@ -52,6 +52,9 @@ _NAMED = 50
 
 _BAD = ("failed", "blocked", "died")
 
+_WELL, _REMOVED = "well again", "removed from the project"
+"""How a trouble is over."""
+
 
 class LastLoads:
     """When something was loaded last, by dataflow: from look to look only new entries are read."""
@@ -143,8 +146,8 @@ class Look:
         late = profile.late_files(self.platform.log, dataflow, entry, self.now)
         if not late.count:
             return None
-        names = ", ".join(late.first(3))
-        return f"{counted(late.count, 'late file')}, such as {names}: {LATE_POLICIES[dataflow.late_files]}\n  strandline late {dataflow.name}"
+        names, more = ", ".join(late.first(3)), "such as " if late.count > 3 else ""
+        return f"{counted(late.count, 'late file')}, {more}{names}: {LATE_POLICIES[dataflow.late_files]}\n  strandline late {dataflow.name}"
 
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
@@ -310,9 +313,14 @@ def _post(project: Project, news: News, now: float, before: Posting) -> tuple[Po
 def message(news: News, host: str, project: Project, now: datetime) -> dict[str, Any]:
     """Return what is posted: Slack's form to Slack, else plain JSON (docs/alerts.md)."""
     began = [(alert, project.hide(alert.text)) for alert in news.began]
+    here = {*project.dataflows, *project.broken}
+    over = {key: _WELL if dataflow_of(key) in here else _REMOVED for key in news.ended}
     if host == "hooks.slack.com":
-        return {"text": "\n".join(map(_for_slack, _lines(project.folder.name, began, news.ended)))}
-    ended = [dict(zip(("dataflow", "condition"), key.split(":"), strict=True)) for key in news.ended]
+        return {"text": "\n".join(map(_for_slack, _lines(project.folder.name, began, over)))}
+    ended = [
+        {"dataflow": dataflow_of(key), "condition": condition_of(key), "how": how}
+        for key, how in over.items()
+    ]
     return {
         "project": project.folder.name,
         "time": now.isoformat(),
@@ -324,21 +332,23 @@ def message(news: News, host: str, project: Project, now: datetime) -> dict[str,
     }
 
 
-def _lines(project: str, began: Sequence[tuple[Alert, str]], ended: Sequence[str]) -> Iterator[str]:
+def _lines(project: str, began: Sequence[tuple[Alert, str]], over: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of a message for people, in Slack's form: it takes 40,000 characters."""
     for number, (alert, text) in enumerate(began[:_TEXTS]):
         yield f":red_circle: *{alert.dataflow}* ({project}) {alert.condition}: {_cut(text, number)}"
     more = [f"{alert.dataflow} {alert.condition}" for alert, _ in began[_TEXTS:]]
     if more:
         yield f":red_circle: and {len(more)} more ({project}): {_some(more)}"
-    if len(ended) <= _TEXTS:
-        parted = (key.split(":") for key in ended)
+    if len(over) <= _TEXTS:
         yield from (
-            f":large_green_circle: *{name}* ({project}) {condition}: well again" for name, condition in parted
+            f":large_green_circle: *{dataflow_of(key)}* ({project}) {condition_of(key)}: {how}"
+            for key, how in over.items()
         )
     else:
-        well = _some([key.replace(":", " ") for key in ended])
-        yield f":large_green_circle: {len(ended)} are well again ({project}): {well}"
+        for said in (_WELL, _REMOVED):
+            keys = [key.replace(":", " ") for key, how in over.items() if how == said]
+            if keys:
+                yield f":large_green_circle: {said} ({project}): {len(keys)}: {_some(keys)}"
 
 
 def _some(names: Sequence[str]) -> str:

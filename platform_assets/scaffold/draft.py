@@ -12,6 +12,8 @@ from partitions.plan import counted
 from resources.survey import Surveyed
 
 _WIDTH = 110
+_NAMED = 8
+"""Columns that the line for people names."""
 
 
 def draft(seen: Surveyed, path: str, today: date) -> str:
@@ -29,7 +31,7 @@ def draft(seen: Surveyed, path: str, today: date) -> str:
     if seen.options:
         options = ", ".join(f"{name}: {_text(str(value))}" for name, value in seen.options.items())
         lines.append(f"  options: {{{options}}}")
-    lines += _schema(seen)
+    lines += [*_locale(seen), *_schema(seen)]
     lines += ["", "watermark:", "  type: path", *_tracking(seen), "", "target:", "  load: append"]
     if seen.dated:
         lines.append(f"  partition_by: [{', '.join(seen.dated)}]")
@@ -65,6 +67,39 @@ def _schema(seen: Surveyed) -> list[str]:
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
     ]
+
+
+def _locale(seen: Surveyed) -> list[str]:
+    """What to set for numbers and dates that only a locale reads."""
+    says = {"locale: de-DE": (seen.commas, "decimal(12,2)"), "dateFormat: dd.MM.yyyy": (seen.days, "date")}
+    found = {option: (names, kind) for option, (names, kind) in says.items() if names}
+    if not found:
+        return []
+    columns = ", ".join(f"{name} {kind}" for names, kind in found.values() for name in names)
+    given = [f"{name}: {_text(str(value))}" for name, value in seen.options.items()]
+    lines = [
+        f"Numbers with a decimal comma, and dates with the day first, are text unless schema declares them: {columns}",
+        f"and options read them: {{{', '.join([*given, *found])}}}",
+    ]
+    return [f"  # {line}" for text in lines for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
+
+
+def found_in_words(seen: Surveyed, flow: str) -> str:
+    """Return a line for people that says what was found for a dataflow."""
+    more = "" if seen.complete else " or more"
+    names = [*seen.partitions, *(name for name, _ in seen.columns if name not in seen.partitions)]
+    columns = f", {counted(len(names), 'column')}: {_some(names)}" if names else ""
+    tracked = (
+        "; names do not sort by time, so each file is remembered (tracking: set)" if seen.unsorted else ""
+    )
+    counts = ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
+    skipped = f"; skipped, by their endings: {counts}" if counts else ""
+    return f"{flow}: {counted(seen.count, f'{seen.form} file')}{more}, {_size(seen.size)}{columns}{tracked}{skipped}"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def _tracking(seen: Surveyed) -> list[str]:

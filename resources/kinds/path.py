@@ -207,7 +207,7 @@ class PathKind:
         return tuple(there[path] for path in paths if path in there)
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
-        """Look for what the next run would load within a budget, to see whether a run is worth asking for."""
+        """Look for what the next run would load within a budget, to see whether a run is worth asking for, and count what ``settle`` holds back."""
         definition, state = self._definition, state_of(PathState, self._dataflow, entry)
         start = position(definition, state, now, cold_start_of(entry))
         listing = self._source.list_above(start, budget=budget, resume=resume)
@@ -215,11 +215,12 @@ class PathKind:
         if entry is not None and definition.tracking == "set":
             known = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in known)
-        files = ready(definition, files, now)
+        new, files = len(files), ready(definition, files, now)
+        settling = new - len(files)
         if entry is not None:
             released = (file for file in self._released(entry, state) if not settles(definition, file, now))
             files = in_pair_order([*files, *released])
-        return replace(listing, listed=replace(listing.listed, files=files))
+        return replace(listing, listed=replace(listing.listed, files=files), settling=settling)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""

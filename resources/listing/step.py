@@ -17,11 +17,13 @@ class Listing:
         listed: what this step found, in pair order.
         complete: whether nothing is left to list.
         resume: the token that the next step continues from; ``None`` when complete.
+        settling: how many new files ``settle`` holds back; whoever plans counts them, a listing alone knows of none.
     """
 
     listed: ListedFiles
     complete: bool = True
     resume: str | None = None
+    settling: int = 0
 
 
 class ListingStep:

@@ -81,7 +81,7 @@ def test_a_late_file_that_the_sweep_has_found_is_told_once_and_once_more_when_it
     assert feed.cli("late", NAME).json["late"] == ["1.ndjson"]
     assert [told.look(feed) for _ in range(3)] == [[], [("began", "late")], []]
     assert told.posts[0]["began"][0]["text"] == (
-        "1 late file, such as 1.ndjson: they wait for your decision; late_files: ingest loads them, quarantine sets them aside"
+        "1 late file, 1.ndjson: waiting for your decision; late_files: ingest loads late files, quarantine sets them aside"
         f"\n  strandline late {NAME}"
     )
     feed.define(late_files="ingest")

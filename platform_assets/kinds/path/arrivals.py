@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
-from resources.listing import Budget
+from resources.listing import Budget, Listing
 from resources.platform import Platform
 
 _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must not use them up
@@ -26,7 +26,7 @@ def files_sensor(
         entry = platform.log.newest(dataflow.name)
         listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
-            more = "continues at the next tick" if listing.resume else "no file is above the watermark"
+            more = "continues at the next tick" if listing.resume else _none(listing)
             return NoWork(f"{more} ({counted(listing.listed.calls, 'listing call')})", listing.resume or "")
         first = listing.listed.files[0]
         return Work(
@@ -37,3 +37,10 @@ def files_sensor(
 
     description = f"Finds files of {dataflow.name} above its committed watermark, and asks for a run."
     return SensorShell("files", description, clock=clock).build(dataflow, platform, job, look)
+
+
+def _none(listing: Listing) -> str:
+    if not listing.settling:
+        return "no file is above the watermark"
+    are = "is" if listing.settling == 1 else "are"
+    return f"{counted(listing.settling, 'new file')} {are} held back by settle"

@@ -16,11 +16,11 @@ from dagster import (
 )
 
 from partitions.dataflow import LATE_POLICIES, Dataflow
-from partitions.instants import time_in_words
 from partitions.path.layout import naming
 from partitions.path.slices import PathSlice
 from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key
+from platform_assets.kinds.path.words import verified_in_words
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -127,6 +127,4 @@ def completeness(sweep: Sweep) -> dict[str, Any]:
     """Return how far the sweep has verified that nothing is missing."""
     if sweep.verified_at is None:
         return {"completeness": "no round of the sweep is over yet"}
-    return {
-        "completeness": f"all paths up to {sweep.verified_path} verified at {time_in_words(sweep.verified_at)}"
-    }
+    return {"completeness": verified_in_words(sweep.verified_path, sweep.verified_at)}

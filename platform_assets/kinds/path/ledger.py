@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.instants import time_in_words
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.file_views import files_aside
+from platform_assets.kinds.path.words import verified_in_words
 from resources.loop.definition_guard import check_definition
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
@@ -55,9 +55,7 @@ def print_file_ledger(
     """Print the ledger of files for people."""
     click.secho(f"{dataflow.name}: {_covered(document['covered'], profile)}", bold=True)
     if document["verified_at"]:
-        verified = document["verified_up_to"]
-        up_to = verified if isinstance(verified, str) else profile.watermark_in_words(verified)
-        click.echo(f"  all paths up to {up_to} verified at {time_in_words(document['verified_at'])}")
+        click.echo(f"  {verified_in_words(document['verified_up_to'], document['verified_at'])}")
     elif why := profile.why_none_is_late(dataflow):
         click.echo(f"  {why}")
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
+from platform_assets.kinds.path.words import path_in_words
 from resources.late import LateStep, late_step
 from resources.listing import Budget, Listing
 from resources.loop.outcome import Outcome
@@ -35,7 +36,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     """The profile of path watermarks."""
 
     slices_noun = "slice"
-    unknown_waiting: ClassVar[Mapping[str, Any]] = {"files": None}
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"files": None, "settling": None}
 
     def definitions(self) -> KindDefinitions:
         """Return the sensors, the job and the checks of files."""
@@ -45,10 +46,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return the path, or how many partitions are open."""
-        if "path" in watermark:
-            return str(watermark["path"])
-        closed = watermark.get("closed_before")
-        return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
+        return path_in_words(watermark)
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return the path, or the open partitions as they are stored; above 1,000 how many they are."""
@@ -91,19 +89,25 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def waiting(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
     ) -> dict[str, Any]:
-        """Return how many files lie above the watermark or are released; late ones are counted elsewhere."""
+        """Return how many files the next run would load, and how many new ones ``settle`` holds back; late ones are counted elsewhere."""
         root = platform.root_of(dataflow)
         budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
         with servers.answering_for(root):
             listing = self.list_new_files(platform, dataflow, entry, now, budget)
-        return {"files": len(listing.listed.files), "more": not listing.complete}
+        return {
+            "files": len(listing.listed.files),
+            "settling": listing.settling,
+            "more": not listing.complete,
+        }
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
-        """Return the number of files; None if unknown."""
+        """Return the number of files, and of those that settle; None if unknown."""
         if waiting["files"] is None:
             return None
         more = " or more" if waiting["more"] else ""
-        return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
+        found = [f"{counted(waiting['files'], 'file')}{more}"] if waiting["files"] else []
+        settling = [f"{waiting['settling']:,} settling"] if waiting["settling"] else []
+        return ", ".join([*found, *settling]) or "nothing"
 
     def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
         """Return the first file above the watermark, or the first released one."""

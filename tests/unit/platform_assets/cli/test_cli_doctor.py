@@ -41,6 +41,12 @@ def checks(project: Path, *arguments: str) -> dict[str, dict[str, Any]]:
     return {check["check"]: check for check in json.loads(answer.stdout)["checks"]}
 
 
+def test_a_command_to_run_names_the_project(project: Path) -> None:
+    (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
+    answer = CliRunner().invoke(main.strandline, ["--project", str(project), "doctor", "--no-spark"])
+    assert f"     strandline validate --project {project}\n" in answer.stdout
+
+
 def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,7 +242,37 @@ def test_files_that_are_skipped_for_their_endings_are_told_of(tmp_path: Path) ->
     put(tmp_path / "drop", "2024-01-02.csv", "a,b\n1,2\n")
     put(tmp_path / "drop", "2024-01-01.ndjson", '{"a": 1}\n')
     code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
-    assert (code, "drop: reads csv; skipped, by their endings: 1 .ndjson\n" in output) == (0, True), output
+    said = "drop: 2 csv files, 16 bytes, 2 columns: a, b; skipped, by their endings: 1 .ndjson\n"
+    assert (code, said in output) == (0, True), output
+
+
+def test_what_was_found_is_said_in_a_line_for_each_dataflow(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "orders/part-9.csv", f"{','.join(f'c{n}' for n in range(12))}\n{'1,' * 11}1\n")
+    put(tmp_path / "drop", "orders/part-10.csv", f"{','.join(f'c{n}' for n in range(12))}\n{'1,' * 11}1\n")
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    said = (
+        "orders: 2 csv files, 124 bytes, 12 columns: c0, c1, c2, c3, c4, c5, c6, c7 and 4 more; names do not sort by time,"
+        " so each file is remembered (tracking: set)\n"
+    )
+    assert (code, said in output) == (0, True), output
+
+
+def test_numbers_and_dates_of_other_countries_are_text_with_a_hint_that_can_be_taken(tmp_path: Path) -> None:
+    rows = "id;price;day;note;ref\n1;1.234,50;28.12.2024;a,b;1.2.3\n2;9,50;;c;x\n"
+    put(tmp_path / "drop", "2024-01-01.csv", rows)
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
+    assert "are text unless schema declares them: price decimal(12,2), day date" in " ".join(
+        text.split("\n  # ")
+    )
+    assert '{sep: ";", locale: de-DE, dateFormat: dd.MM.yyyy}' in text
+    assert "id long, price string, day string, note string, ref string" in text
+
+
+def test_a_phone_number_is_text_and_an_amount_with_its_sign_is_a_number(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "phone,code,change\n+493012345678,007,+5\n+4989123456,008,-3\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).declared_schema == "phone string, code string, change double"
 
 
 def test_more_dataflows_join_a_project(tmp_path: Path) -> None:

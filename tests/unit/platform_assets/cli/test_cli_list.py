@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,7 @@ class TestWhatWaits:
         _, (document,) = answers(project, "list")
         assert document["waiting"] == {
             "files": 3,
+            "settling": 0,
             "new_rows": None,
             "new_input": None,
             "work_units": None,
@@ -192,6 +195,22 @@ class TestWhatWaits:
         _, (document,) = answers(project, "list")
         assert document["waiting"]["files"] == 2
         assert "2 files" in call(project, "list").stdout
+
+    @pytest.mark.parametrize(
+        ("young", "said"), [(("b", "c"), "1 file, 2 settling"), (("a", "b", "c"), "3 settling")]
+    )
+    def test_new_files_that_settle_holds_back_are_counted(
+        self, project: Path, young: tuple[str, ...], said: str
+    ) -> None:
+        (project / "dataflows/good.yaml").write_text(FILES.replace("path}", "path, settle: PT1H}"))
+        now = datetime.fromisoformat(NOW).timestamp()
+        for name in "abc":
+            (project / f"landing/{name}.ndjson").touch()
+            at = now - (60 if name in young else 86_400)
+            os.utime(project / f"landing/{name}.ndjson", (at, at))
+        _, (document,) = answers(project, "list")
+        assert (document["waiting"]["files"], document["waiting"]["settling"]) == (3 - len(young), len(young))
+        assert said in call(project, "list").stdout
 
     def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(
         self, project: Path, log: WatermarkLog

@@ -146,7 +146,9 @@ def test_a_failing_dataflow_is_told_once_with_what_to_do_and_once_more_when_it_i
     watch.run()
     watch.tick()
     watch.tick()
-    assert [each["ended"] for each in receiver.taken[1:]] == [[{"dataflow": "orders", "condition": "failed"}]]
+    assert [each["ended"] for each in receiver.taken[1:]] == [
+        [{"dataflow": "orders", "condition": "failed", "how": "well again"}]
+    ]
 
 
 def test_a_run_in_flight_tells_neither_that_a_dataflow_is_well_again_nor_hides_that_it_failed(
@@ -187,7 +189,7 @@ def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_sta
     )
     watch.load(watch.now)
     watch.tick()
-    assert receiver.taken[1]["ended"] == [{"dataflow": "orders", "condition": "stale"}]
+    assert receiver.taken[1]["ended"] == [{"dataflow": "orders", "condition": "stale", "how": "well again"}]
 
 
 def test_a_dataflow_stays_stale_however_many_attempts_since_have_loaded_nothing(
@@ -398,7 +400,7 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
     said = message(News(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))["text"]
     assert len(said) < 40_000
     assert "and 980 more (shop): flow_0020 failed, flow_0021 failed" in said
-    assert "1000 are well again (shop): flow_0000 late, flow_0001 late" in said
+    assert "removed from the project (shop): 1000: flow_0000 late, flow_0001 late" in said
     told = message(News(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
@@ -414,11 +416,24 @@ def test_slack_takes_an_error_as_plain_text(watch: Watch) -> None:
 
 
 def test_slack_gets_slack_s_form(watch: Watch) -> None:
-    news = News((Alert("orders", "failed", "why"),), ("visits:late",), {})
+    news = News((Alert("orders", "failed", "why"),), ("orders:late",), {})
     said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {
-        "text": ":red_circle: *orders* (shop) failed: why\n:large_green_circle: *visits* (shop) late: well again"
+        "text": ":red_circle: *orders* (shop) failed: why\n:large_green_circle: *orders* (shop) late: well again"
     }
+
+
+def test_a_trouble_of_a_dataflow_that_was_removed_is_not_told_as_well_again(
+    watch: Watch, receiver: Receiver
+) -> None:
+    watch.run(StrandlineError("the source is away"))
+    watch.tick()
+    (watch.folder / "dataflows/orders.yaml").unlink()
+    watch.reload()
+    watch.tick()
+    assert receiver.taken[1]["ended"] == [
+        {"dataflow": "orders", "condition": "failed", "how": "removed from the project"}
+    ]
 
 
 def test_a_project_without_alerts_has_no_such_sensor(tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ def test_an_empty_landing_zone_asks_for_nothing(ticker: Ticker) -> None:
     assert ticker.tick() == "no file is above the watermark (1 listing call)"
 
 
+def test_a_tick_says_that_settle_holds_new_files_back(make_ticker: Callable[..., Ticker]) -> None:
+    ticker = make_ticker(watermark={"type": "path", "settle": "P3650D"})
+    ticker.put("a.ndjson", "b.ndjson")
+    assert ticker.tick() == "2 new files are held back by settle (1 listing call)"
+
+
 def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_dataflow_s_tag(
     ticker: Ticker,
 ) -> None:

@@ -70,7 +70,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
     assert check(ticker).passed is False
     assert values(check(ticker)) == {
         "late_files": 1,
-        "policy": "ingest: the next run loads them",
+        "policy": "ingest: loaded by the next run",
         "paths": "d=1/a.ndjson",
         "completeness": f"all paths up to d=2/b.ndjson verified at {time_in_words(BEGUN)}",
     }

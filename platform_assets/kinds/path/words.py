@@ -1,0 +1,28 @@
+"""Path watermarks in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.instants import time_in_words
+from partitions.plan import counted
+
+
+def path_in_words(watermark: Mapping[str, Any]) -> str:
+    """Return the path, or how many partitions are open."""
+    if "path" in watermark:
+        return str(watermark["path"])
+    closed = watermark.get("closed_before")
+    return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
+
+
+def verified_in_words(up_to: str | Mapping[str, Any], at: str) -> str:
+    """Return how far the sweep has verified that nothing is missing.
+
+    Args:
+        up_to: a path, or the whole watermark of scope partition, in its JSON form.
+        at: when the round began, ISO.
+    """
+    path = up_to if isinstance(up_to, str) else path_in_words(up_to)
+    return f"all paths up to {path} verified at {time_in_words(at)}"
