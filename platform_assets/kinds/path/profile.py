@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
 from platform_assets.kinds.path.words import path_in_words
+from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
 from resources.late import LateStep, late_step
 from resources.listing import Budget, Listing
 from resources.loop.outcome import Outcome
