@@ -271,7 +271,8 @@ class Platform:
         given = list(dataflows)
         readers = chain.from_iterable(map(self._packages_of, given))
         read = chain.from_iterable(map(self._read_by, given))
-        return self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
+        engine = self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
+        return engine.isolated() if any(map(_runs_functions, given)) else engine
 
     def _read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
         """Where the rows of each of a dataflow's sources are, in their order."""
@@ -418,6 +419,11 @@ class Platform:
         """
         patience = Patience(run_is_live=run_is_live)
         return Unfinished(self.loop(dataflow, now).context, patience)
+
+
+def _runs_functions(dataflow: Dataflow) -> bool:
+    """Return whether a user's functions run in Spark, or may."""
+    return dataflow.transform is not None or isinstance(dataflow.watermark, StructuredStream)
 
 
 def _packages_at(place: Place) -> tuple[str, ...]:

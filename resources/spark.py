@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.api import ApiConnection
@@ -47,6 +47,8 @@ _START = threading.Lock()
 _kept: list[SparkSession] = []
 """Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
 that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
+_sharing: WeakSet[SparkConnectSession] = WeakSet()
+"""Sessions that use the Java code that their server has compiled for the queries of others."""
 _STATIC = (
     "spark.master",
     "spark.sql.extensions",
@@ -61,6 +63,12 @@ _OF_A_SESSION = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them
 }
+
+_SHARED_CODE = {
+    "spark.sql.artifact.isolation.enabled": "false",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
+}
+"""With both a session has no classes of its own, so that it takes compiled code from others."""
 
 # Of a short run most CPU time goes into Java's second compiler, for code that runs once or twice. It sets in ten times later
 # here: 26,000 rows of 150 files take 19 CPU-seconds with the start of Spark, not 27; 2 million rows take what they took.
@@ -107,6 +115,11 @@ def tune(session: SparkSession, size: int | None) -> bool:
 def tune_for(session: SparkSession, rows: int) -> None:
     """Do as :func:`tune` where it is known how many rows the next queries go over."""
     tune(session, rows * BYTES_PER_ROW)
+
+
+def keeps_code(session: SparkSession) -> bool:
+    """Return whether what is compiled for a query is there for the same query of a later run, so that compiling pays."""
+    return cast("SparkConnectSession", session) in _sharing
 
 
 def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
@@ -257,6 +270,7 @@ class SparkEngine:
         places: what will be read and written: they decide on jars and credentials.
         drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are needed.
         shared: Maven coordinates of what other dataflows of this process need: jars cannot be added once Spark runs.
+        shares_code: whether sessions on a Connect server use what it has compiled for others; not if a user's functions run in Spark, which may add classes or files of their own.
         cache: where the class-data archive lies, if there is one.
         notify: hears, with a line for people, of what takes seconds.
     """
@@ -267,6 +281,7 @@ class SparkEngine:
     places: tuple[Place, ...] = ()
     drivers: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    shares_code: bool = True
     cache: Path | None = None
     notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
@@ -415,16 +430,12 @@ class SparkEngine:
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
-        from resources.spark_retries import Patience
-
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
-            _kept.append(session)
-            _make_active(session)
-            session.client.set_retry_policies([Patience()])
-            # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
-            atexit.unregister(session.client._cleanup_ml_cache)
+            _keep(session)
             set_all(session, _OF_A_SESSION)  # the first call tells whether the server is there
+            if self.shares_code:
+                session = _sharing_code(session)
         except Exception as error:
             raise SparkUnavailable(
                 f"Spark Connect server {self.remote}: expected an answer, found: {said(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
@@ -452,6 +463,10 @@ class SparkEngine:
             drivers=tuple(sorted({each.package for each in databases} | set(readers))),
         )
 
+    def isolated(self) -> SparkEngine:
+        """The same engine, whose sessions share no compiled code with others."""
+        return replace(self, shares_code=False)
+
     def sharing(self, packages: Iterable[str]) -> SparkEngine:
         """The same engine, which starts Spark with these jars, too."""
         return replace(self, shared=tuple(dict.fromkeys(packages)))
@@ -466,6 +481,42 @@ def _includes(key: str, current: str | None, wanted: str) -> bool:
 
 def _is_remote(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _keep(session: SparkConnectSession) -> None:
+    """Take a session on a Connect server as the one that this process works with."""
+    from resources.spark_retries import Patience
+
+    _kept.append(cast("SparkSession", session))
+    _make_active(session)
+    session.client.set_retry_policies([Patience()])
+    # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
+    atexit.unregister(session.client._cleanup_ml_cache)
+
+
+def _sharing_code(session: SparkConnectSession) -> SparkConnectSession:
+    """Return a session like a new one that uses the Java code that its server has compiled for the queries of others; the given one is over.
+
+    Else a server compiles each query again in each session, since a user's classes might differ there. What makes the difference is read at the
+    beginning of a session, and only a clone begins with settings (docs/adr/0033). A server without clones, or without these settings, leaves the session as it is.
+    """
+    try:
+        session.conf._set_all(dict(_SHARED_CODE), silent=False)
+        clone = session.cloneSession()
+    except Exception:  # noqa: BLE001 - what only saves time must not end a run; of a server that is gone the next call tells
+        return session
+    clone.release_session_on_close = True  # pyspark's clone lacks it (pyspark 4.1)
+    _keep(clone)
+    _sharing.add(clone)
+    threading.Thread(target=_release, args=(session,), name="strandline-release", daemon=True).start()
+    return clone
+
+
+def _release(session: SparkConnectSession) -> None:
+    """End a session that did nothing; else it ends by itself after an hour."""
+    with suppress(Exception):
+        session.client.release_session()
+        session.client._channel.close()
 
 
 def _make_active(session: SparkConnectSession) -> None:

@@ -186,11 +186,9 @@ def _texts(table: pa.Table | None, are: Callable[[Iterable[str | None]], bool]) 
     """The columns of text whose values are of one form."""
     import pyarrow as pa
 
-    texts = (
-        [column.name for column in table.schema if pa.types.is_string(column.type)]
-        if table is not None
-        else []
-    )
+    if table is None:
+        return []
+    texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
     return [name for name in texts if are(table.column(name).to_pylist())]
 
 

@@ -21,6 +21,7 @@ from resources.watermarks.lists import ListKind, StoredList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from resources.sources.files.misfit import BadRecord
     from resources.streaming.progress import BatchProgress
@@ -237,6 +238,15 @@ class SavesHighest(Protocol):
             stats: what the write counted; nothing if another process wrote the slice, or the write was skipped.
             table: with the slice.
         """
+        ...
+
+
+@runtime_checkable
+class KnowsColumns(Protocol):
+    """A kind that can tell which columns it reads of slices that one query is good for."""
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the columns of the rows that are read with a schema, given as text; None if only Spark can tell."""
         ...
 
 

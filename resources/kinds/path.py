@@ -37,6 +37,7 @@ from resources.watermarks.quarantine import read_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 _NAMED = 5
@@ -292,6 +293,10 @@ class PathKind:
             if slice_ is not None and slice_.why != "run" and (bad_file := _with_folder(error, files)):
                 raise bad_file from error
             raise
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the pinned columns and those that tell a row's file."""
+        return self._source.columns(pinned)
 
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
         """As the target says; after a rewind that replaces, the rows of the same files go, also of those that it passes over: released, they add theirs.

@@ -16,11 +16,11 @@ from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
-from resources.loop.entries import claimed, is_last_query
+from resources.loop.entries import claimed
 from resources.loop.giving_up import give_up
 from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
 from resources.loop.outcome import NotCommitted, Step
-from resources.loop.rows import slice_rows
+from resources.loop.rows import repeats_query, slice_rows
 from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
@@ -53,7 +53,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
     """
     try:
         rows = slice_rows(run, entry, intent, slice_)
-        if not (run.kind.one_query and is_last_query(entry, intent)):
+        if not repeats_query(run, entry, intent):
             _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
     except StrandlineError:
         raise

@@ -118,6 +118,11 @@ def plain(schema: StructType) -> StructType:
     return StructType([StructField(field.name, field.dataType) for field in schema.fields])
 
 
+def has_fixed_texts(schema: StructType) -> bool:
+    """Return whether a column is of type char or varchar, which Spark makes a string of once it looks at a query."""
+    return "char(" in schema.simpleString()
+
+
 def pinned_struct(text: str) -> StructType:
     """Return the schema of the text that a state keeps."""
     return PinnedSchema.of(text).struct

@@ -79,6 +79,20 @@ def test_a_run_tells_spark_of_an_iceberg_catalog_once(make_feed: MakeFeed, asked
     assert feed.ids == [1, 2]
 
 
+@pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
+def test_files_that_are_read_as_the_last_ones_were_cost_no_question_for_columns(
+    make_feed: MakeFeed, asked: Asked, form: str
+) -> None:
+    feed = make_feed(target={"format": form, "load": "append"}, unknown_fields="ignore")
+    feed.put("a.ndjson", 1)
+    feed.load()
+    feed.put("b.ndjson", 2)
+    asked.clear()
+    feed.load()
+    assert [kind for kind, _ in asked].count(COLUMNS) == 0
+    assert feed.ids == [1, 2]
+
+
 @pytest.mark.postgres
 def test_of_rows_above_a_column_of_a_database_spark_is_asked_for_the_source_s_columns_alone(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, asked: Asked

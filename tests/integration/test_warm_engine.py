@@ -13,11 +13,12 @@ from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import SparkConnectClient
 
 from partitions.load import Append
 from resources.loop.transform import Batch, transformed
 from resources.places import Place
-from resources.spark import SMALL, SparkEngine, leave_behind, tune
+from resources.spark import SMALL, SparkEngine, keeps_code, leave_behind, tune
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
@@ -126,6 +127,44 @@ def test_what_is_compiled_for_a_slice_serves_the_next_one(
     plain = transformed(session, dataflow, one, batch, tmp_path)
     assert given.collect() == plain.collect()
     assert given.dtypes == plain.dtypes
+
+
+ISOLATION = "spark.sql.artifact.isolation.enabled"
+
+
+def test_a_session_takes_compiled_code_from_others_and_nothing_else(engine: SparkEngine) -> None:
+    first, second = engine.session(), engine.session()
+    first.conf.set("strandline.known", "mine")
+    first.range(1).createOrReplaceTempView("mine")
+    assert [keeps_code(each) for each in (first, second)] == [True, True]
+    assert [each.conf.get(ISOLATION) for each in (first, second)] == ["false", "false"]
+    assert first.session_id != second.session_id  # type: ignore[attr-defined]  # of Spark Connect
+    assert second.conf.get("strandline.known", None) is None
+    assert not second.catalog.tableExists("mine")
+    assert second.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_dataflow_whose_functions_run_in_spark_has_a_session_with_classes_of_its_own(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed()
+    plain = feed.dataflow
+    step = plain.model_copy(update={"transform": "module:function"})
+    sessions = [feed.platform.engine(each).session() for each in (plain, step)]
+    assert [keeps_code(each) for each in sessions] == [True, False]
+    assert [each.conf.get(ISOLATION) for each in sessions] == ["false", "true"]
+
+
+def test_a_server_that_knows_no_clones_serves_a_session_as_it_is(
+    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(client: SparkConnectClient, new_session_id: str | None = None) -> None:
+        raise RuntimeError("UNIMPLEMENTED")
+
+    monkeypatch.setattr(SparkConnectClient, "clone", refuse)
+    session = engine.session()
+    assert not keeps_code(session)
+    assert session.range(3).count() == 3
 
 
 def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:

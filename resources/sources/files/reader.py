@@ -21,6 +21,7 @@ from resources.sources.files.paths import (
 )
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
+from resources.sources.schema import has_fixed_texts, plain
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -80,6 +81,17 @@ class FilesReader:
         for frame in frames[1:]:
             result = result.unionByName(frame)
         return result
+
+    def columns(self, pinned: PinnedSchema, *, origin: bool) -> StructType | None:
+        """Return the columns of the rows that :meth:`read` returns; None if Spark makes other types of them."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if has_fixed_texts(pinned.struct):
+            return None
+        added = ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
+        return StructType(
+            [*plain(pinned.struct).fields, *(StructField(name, StringType()) for name in added)]
+        )
 
     def _alike(
         self, spark: SparkSession, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema

@@ -24,6 +24,7 @@ from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class FileSource:
@@ -112,6 +113,11 @@ class FileSource:
         origin = self._dataflow.target.origin_columns if origin is None else origin
         self._follower.check(spark, files, schema)
         return self._reader.read(spark, files, schema, origin=origin)
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the columns of the rows of files that were read before with this schema; None if only Spark can tell."""
+        origin = self._dataflow.target.origin_columns
+        return self._reader.columns(PinnedSchema.of(pinned), origin=origin)
 
     def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
         """Find files that Spark would load otherwise than they are meant, without a word."""

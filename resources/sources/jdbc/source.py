@@ -27,7 +27,7 @@ from resources.sources.jdbc.client import Client, Column, client, is_unknown_col
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
-from resources.sources.schema import PinsColumns, kinds, pinned_struct, plain, strict
+from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
 from resources.spark import with_known_columns
 from resources.sql import quoted
@@ -292,7 +292,7 @@ class JdbcRows(PinsColumns):
             found = self._load_parts(spark, *self._query.in_parts(parts, there), later=True)
         rows = strict(self._times(found, there), schema, there.fieldNames())
         # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
-        return rows if _has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
+        return rows if has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
 
     @property
     def rounded_type(self) -> str | None:
@@ -364,8 +364,3 @@ class JdbcRows(PinsColumns):
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options
-
-
-def _has_fixed_texts(schema: StructType) -> bool:
-    """Whether a column is of type char or varchar, which Spark makes a string of once it looks at a query."""
-    return "char(" in schema.simpleString()
