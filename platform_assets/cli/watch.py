@@ -513,7 +513,7 @@ class _FileEvents:
 
 def _doubled(seconds: float) -> float:
     """Return 30 s, 60 s, 120 s and so on, the last that is not longer: what lasts is told less and less often."""
-    return _SLOW * 2 ** int(math.log2(seconds / _SLOW))
+    return _SLOW * 2.0 ** int(math.log2(seconds / _SLOW))
 
 
 def _is_folder(path: Path) -> bool:
