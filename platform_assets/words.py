@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from partitions.errors import StrandlineError
+from partitions.instants import time_in_words
 from partitions.sentinels import deserialise
 from platform_assets.kinds import PROFILES
 
@@ -36,11 +37,11 @@ def stored_in_words(kind: str, text: str) -> str:
 def held_in_words(held: Mapping[str, Any]) -> str:
     """Return who holds the next number of a dataflow, as :func:`resources.loop.lease.held_by` finds it."""
     run = f"run {held['run_id'][:8]}, " if held["run_id"] else ""
-    who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {held['since']}"
+    who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {time_in_words(held['since'])}"
     if held["alive"] is not None:
         return (
             f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
         )
     if not held["renewed"]:
         return f"{who}: it has no lease, so the next run looks for one and finishes what it began"
-    return f"{who}: it last renewed its lease at {held['renewed']} (by the clock there); if it does so no more, the next run finishes what it began"
+    return f"{who}: it last renewed its lease at {time_in_words(held['renewed'])} (by the clock there); if it does so no more, the next run finishes what it began"

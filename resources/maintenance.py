@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
+from partitions.instants import time_in_words
 from partitions.maintenance import OPTIMIZE, VACUUM, Task
 from resources.decisions.deciding import claim_of
 from resources.loop.entries import in_table
@@ -147,7 +148,7 @@ def _needed_by(platform: Platform, dataflow: Dataflow) -> str | None:
         if intent is None or intent.is_decision:
             continue
         if datetime.now(UTC) - datetime.fromisoformat(intent.time) > _LONG_UNFINISHED:
-            return f"dataflow {reader} has a slice unfinished since {intent.time}, which may read an older version. Run `strandline run {reader}`"
+            return f"dataflow {reader} has a slice unfinished since {time_in_words(intent.time)}, which may read an older version. Run `strandline run {reader}`"
     return None
 
 

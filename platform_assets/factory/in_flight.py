@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
+from partitions.instants import time_in_words
 from resources.io_managers import holder_of
 from resources.loop import lease
 from resources.loop.holder import host_name, process_is_alive
@@ -145,4 +146,4 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
 
 def _time(record: RunRecord) -> str:
     started = record.start_time or record.create_timestamp.timestamp()
-    return datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds")
+    return time_in_words(datetime.fromtimestamp(started, UTC))

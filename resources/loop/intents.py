@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import Conflict, Held, StrandlineError
+from partitions.instants import time_in_words
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
@@ -126,7 +127,7 @@ def held(intent: Intent) -> Held:
     by_run = f", run {intent.run_id}" if intent.run_id else ""
     return Held(
         f"dataflow {intent.dataflow} is held: number {intent.number} is being {doing} by process {holder.pid} on {holders.host_name(holder)}"
-        f"{by_run}, since {intent.time}. Nothing was done; run again when it is over"
+        f"{by_run}, since {time_in_words(intent.time)}. Nothing was done; run again when it is over"
     )
 
 
