@@ -102,11 +102,15 @@ def is_code(value: str | None) -> bool:
 
 def has_decimal_comma(values: Iterable[str | None]) -> bool:
     """Return whether all texts are whole numbers or such as ``1.234,56``, and one has a decimal comma; those without a value do not count."""
-    found = [text for value in values if (text := (value or "").strip())]
+    found = _given(values)
     return any("," in text for text in found) and all(map(_COMMA.fullmatch, found))
 
 
 def is_day_first(values: Iterable[str | None]) -> bool:
     """Return whether all texts are dates such as ``28.12.2024``, and there is one; those without a value do not count."""
-    found = [text for value in values if (text := (value or "").strip())]
+    found = _given(values)
     return bool(found) and all(map(_DAY_FIRST.fullmatch, found))
+
+
+def _given(values: Iterable[str | None]) -> list[str]:
+    return [text for value in values if (text := (value or "").strip())]

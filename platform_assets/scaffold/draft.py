@@ -39,11 +39,9 @@ def draft(seen: Surveyed, path: str, today: date) -> str:
 
 
 def _head(seen: Surveyed, today: date) -> list[str]:
-    more = "" if seen.complete else " or more"
-    counts = ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
-    skipped = f" Skipped, by their endings: {counts}." if counts else ""
+    skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(seen)) else ""
     return [
-        f"# {counted(seen.count, 'file')}{more}, {_size(seen.size)}, as they were on {today.isoformat()}.{skipped}",
+        f"# {_amount(seen, 'file')}, as they were on {today.isoformat()}.{skipped}",
         "# `strandline validate` checks this file, `strandline plan` shows what a run would do.",
     ]
 
@@ -86,15 +84,23 @@ def _locale(seen: Surveyed) -> list[str]:
 
 def found_in_words(seen: Surveyed, flow: str) -> str:
     """Return a line for people that says what was found for a dataflow."""
-    more = "" if seen.complete else " or more"
     names = [*seen.partitions, *(name for name, _ in seen.columns if name not in seen.partitions)]
     columns = f", {counted(len(names), 'column')}: {_some(names)}" if names else ""
     tracked = (
         "; names do not sort by time, so each file is remembered (tracking: set)" if seen.unsorted else ""
     )
-    counts = ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
-    skipped = f"; skipped, by their endings: {counts}" if counts else ""
-    return f"{flow}: {counted(seen.count, f'{seen.form} file')}{more}, {_size(seen.size)}{columns}{tracked}{skipped}"
+    skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(seen)) else ""
+    return f"{flow}: {_amount(seen, f'{seen.form} file')}{columns}{tracked}{skipped}"
+
+
+def _amount(seen: Surveyed, noun: str) -> str:
+    more = "" if seen.complete else " or more"
+    return f"{counted(seen.count, noun)}{more}, {_size(seen.size)}"
+
+
+def _skipped(seen: Surveyed) -> str:
+    """The files of other endings, counted by ending."""
+    return ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
 
 
 def _some(names: Sequence[str]) -> str:

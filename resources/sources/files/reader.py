@@ -74,9 +74,8 @@ class FilesReader:
             for alike, group in self._alike(spark, scanner, filled, pinned).items()
         ]
         if not frames:
-            added = ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
             empty = spark.createDataFrame([], pinned.struct)
-            return empty.select("*", *[text_column(None).alias(name) for name in added])
+            return empty.select("*", *[text_column(None).alias(name) for name in self._added(origin)])
         result = frames[0]
         for frame in frames[1:]:
             result = result.unionByName(frame)
@@ -88,10 +87,12 @@ class FilesReader:
 
         if has_fixed_texts(pinned.struct):
             return None
-        added = ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
-        return StructType(
-            [*plain(pinned.struct).fields, *(StructField(name, StringType()) for name in added)]
-        )
+        added = [StructField(name, StringType()) for name in self._added(origin)]
+        return StructType([*plain(pinned.struct).fields, *added])
+
+    def _added(self, origin: bool) -> list[str]:
+        """The texts that reading adds behind the pinned columns."""
+        return ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
 
     def _alike(
         self, spark: SparkSession, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema
