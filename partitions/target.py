@@ -22,6 +22,8 @@ DATAFLOW_COLUMN = "_dataflow"
 HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
 """Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
 
+HELPER_PREFIX = "_strandline_"
+"""Of the names of columns that only a query has."""
 COMMIT_COLUMN = "_commit"
 """Of each row of an Iceberg table: the app id and the number of the commit that wrote it."""
 

@@ -52,8 +52,8 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     if not place:
         return rows.distinct()
     whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
-    taken = [F.max(F.struct(*place)).alias("_latest")]
-    taken += [F.max_by(whole, F.struct(*place)).alias("_rest")] if unordered else []
+    taken = [F.max(F.struct(*place)).alias("_strandline_latest")]
+    taken += [F.max_by(whole, F.struct(*place)).alias("_strandline_rest")] if unordered else []
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
     return latest.select(*_restored(rows, known, len(lateness)))
 
@@ -70,7 +70,7 @@ def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str], ord
     from pyspark.sql import functions as F
 
     columns = dict.fromkeys([*keys, *(by.column for by in order)])
-    renamed = {name: f"_other_{number}" for number, name in enumerate(columns)}
+    renamed = {name: f"_strandline_other_{number}" for number, name in enumerate(columns)}
     held = others.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
     same = " AND ".join(f"{quoted(name)} <=> {quoted(renamed[name])}" for name in keys)
     if not order:
@@ -162,9 +162,9 @@ def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
         if name.lower() in keys:
             columns.append(F.col(quoted(name)))
         elif has_no_order(kind):
-            columns.append(F.col(f"_rest.v{rest}").alias(name))
+            columns.append(F.col(f"_strandline_rest.v{rest}").alias(name))
             rest += 1
         else:
-            columns.append(F.col(f"_latest.c{compared}").alias(name))
+            columns.append(F.col(f"_strandline_latest.c{compared}").alias(name))
             compared += 1
     return columns

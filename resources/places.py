@@ -189,11 +189,16 @@ class Place:
         return {key: value for key, value in options.items() if value is not None}
 
     @property
+    def bucket(self) -> str | None:
+        """The name of its bucket; None of a folder."""
+        return _bucket(self.url)[1] if self.url.startswith("s3://") else None
+
+    @property
     def spark_conf(self) -> Mapping[str, str]:
         """S3A's settings of this bucket alone, credentials among them, without the ``spark.hadoop.`` in front."""
-        if not self.url.startswith("s3://"):
+        if self.bucket is None:
             return {}
-        found, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{_bucket(self.url)[1]}."
+        found, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
         options = {
             # Its buffer on disk wants the checksumming local file system, which cannot have names with a colon.
             "fast.upload.buffer": "bytebuffer",

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary, WeakSet
@@ -47,6 +48,8 @@ _START = threading.Lock()
 _kept: list[SparkSession] = []
 """Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
 that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
+_opened: dict[tuple[str, str], str] = {}
+"""By Spark and by bucket: the store that this process has told it of, or has heard of."""
 _sharing: WeakSet[SparkConnectSession] = WeakSet()
 """Sessions that use the Java code that their server has compiled for the queries of others."""
 _STATIC = (
@@ -57,8 +60,10 @@ _STATIC = (
 )
 _DELTA_SQL = "io.delta.sql.DeltaSparkSessionExtension"
 _ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+TIME_ZONE = "spark.sql.session.timeZone"
+"""Is UTC in all sessions: times are read, written and compared in it, and those of partitions named."""
 _OF_A_SESSION = {
-    "spark.sql.session.timeZone": "UTC",
+    TIME_ZONE: "UTC",
     # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them
@@ -82,6 +87,8 @@ _SHORT_RUNS = (
 )
 
 
+AWAKE_SECONDS = 60.0
+"""Between two questions that keep a session from ending; a server ends one by default that was not used for an hour."""
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 BYTES_PER_ROW = 100
@@ -218,6 +225,29 @@ def observed_rows(rows: DataFrame, observation: Observation, *asked: Column) -> 
     return cast("DataFrame", watched)
 
 
+@contextmanager
+def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
+    """Within it a session on a Connect server does not end for want of use: this process may fetch rows for longer than a server waits.
+
+    Args:
+        session: returns the session, once there is one.
+    """
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.wait(AWAKE_SECONDS):
+            found = session()
+            if found is not None and _is_remote(found):
+                with suppress(Exception):  # the next real question tells what is wrong
+                    found.conf.get(TIME_ZONE)
+
+    threading.Thread(target=ask, name="strandline-awake", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
     """Begin something on a Connect server that ends there after this process, if need be. Do not wait, and do not report a failure.
 
@@ -293,8 +323,10 @@ class SparkEngine:
             ConfigurationError: if the Spark that runs already differs in a static setting.
         """
         _be_quiet()
+        stores = _stores_of(self.places)
         with _START:
             session = self._connect() if self.remote else self._embed()
+            _check_stores(session, self.remote, stores)
         set_all(session, {key: value for place in self.places for key, value in place.spark_conf.items()})
         return session
 
@@ -470,6 +502,69 @@ class SparkEngine:
     def sharing(self, packages: Iterable[str]) -> SparkEngine:
         """The same engine, which starts Spark with these jars, too."""
         return replace(self, shared=tuple(dict.fromkeys(packages)))
+
+
+def _stores_of(places: Iterable[Place]) -> dict[str, str]:
+    """Return the address of the store of each bucket.
+
+    Raises:
+        ConfigurationError: two places give a bucket's name to different stores, or reach it in different ways.
+    """
+    stores: dict[str, str] = {}
+    ways: dict[str, Mapping[str, str]] = {}
+    for place in places:
+        if place.bucket is None:
+            continue
+        if ways.setdefault(place.bucket, place.spark_conf) != place.spark_conf:
+            raise ConfigurationError(
+                f"bucket {place.bucket}: expected one connection for all that a dataflow reads and writes in it, found two that differ: Spark knows"
+                " a bucket by its name alone. Use one connection; or, for two stores, buckets of different names"
+            )
+        stores[place.bucket] = ((place.connection and place.connection.endpoint) or "AWS").rstrip("/")
+    return stores
+
+
+def _check_stores(session: SparkSession, remote: str | None, stores: Mapping[str, str]) -> None:
+    """Raise if the Spark that is used knows a bucket as one of another store.
+
+    Hadoop opens a bucket once for all that a JVM does, by the name alone, and whatever a session says of its store later is not heard: rows would
+    be read from there, and written to there. On a Connect server the names of global views, which are its only memory that all sessions share, tell.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    for bucket, store in stores.items():
+        key = (remote or "", bucket)
+        if key not in _opened:
+            _opened[key] = _heard_of(session, bucket, store) if remote else store
+        if _opened[key] != store:
+            raise ConfigurationError(
+                f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Load the two by"
+                " Sparks of their own: a Connect server for each, or `strandline run` for one dataflow at a time; or rename a bucket"
+            )
+
+
+def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
+    """Return which store a bucket's name means to a Connect server: the given one from now on, if nobody has told it another."""
+    prefix, mine = (
+        f"strandline_{_short_hash(bucket)}_",
+        f"strandline_{_short_hash(bucket)}_{_short_hash(store)}",
+    )
+    with suppress(
+        Exception
+    ):  # a server may lack global views, or not let them be listed: what it writes is looked for in any case
+        names = {
+            row["viewName"] for row in session.sql(f"SHOW VIEWS IN global_temp LIKE '{prefix}*'").collect()
+        }
+        if names - {mine}:
+            return "another store"
+        if not names:
+            session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {mine} AS SELECT 1 AS is_known").collect()
+    return store
+
+
+def _short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _includes(key: str, current: str | None, wanted: str) -> bool:

@@ -21,6 +21,7 @@ from resources.functions import FunctionConnection
 from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 from resources.places import S3Connection
+from resources.spark import TIME_ZONE
 
 _SHORTEST_HIDDEN = 4
 
@@ -38,6 +39,16 @@ def _conf_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _in_utc(conf: dict[str, str]) -> dict[str, str]:
+    """Raise if sessions are to have another zone: times are read, written and compared in UTC."""
+    zone = conf.get(TIME_ZONE, "UTC")
+    if zone != "UTC":
+        raise ValueError(
+            f"expected {TIME_ZONE}: UTC, or none, since times are read, written and compared in UTC (in sql: from_utc_timestamp), found {zone}"
+        )
+    return conf
+
+
 class SparkSettings(Model):
     """Spark inside the process (or on a cluster) by ``master``, or a Connect server by ``remote``.
 
@@ -47,7 +58,9 @@ class SparkSettings(Model):
     """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
-    conf: dict[str, Annotated[str, BeforeValidator(_conf_text)]] = Field(default_factory=dict)
+    conf: Annotated[dict[str, Annotated[str, BeforeValidator(_conf_text)]], AfterValidator(_in_utc)] = Field(
+        default_factory=dict
+    )
     remote: Annotated[str, AfterValidator(_remote)] | None = None
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ from partitions.replay.reading import chunk_slice, is_done, later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind, kind_of_value
-from resources.kinds.kind import StatsReader, WriteStats
+from resources.kinds.kind import ROWS, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
@@ -453,12 +453,12 @@ class ColumnKind:
                 for number, name in enumerate(columns)
                 for written in [as_value(answer[f"v{number}"], types[name])]
             ]
-            by_column: dict[str, Sequence[Any]] = {
+            by_column: dict[Any, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }
-            return by_column | {self.WITHOUT: (answer["without"],)}
+            return by_column | {self.WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
 
-        asked.append(F.count(F.when(without, 1)).alias("without"))
+        asked += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
         return observed_rows(rows, observation, *asked), stats
 
     def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 WriteStats = Mapping[Any, Sequence[Any]]
 """What a write counted of the parts of a slice, by the part's key."""
 
+ROWS = ("rows",)
+"""Among the statistics of a write: how many rows it was that they were counted of."""
+
 StatsReader = Callable[[], WriteStats]
 """Returns write statistics after the write; empty if it was skipped, or not observed."""
 

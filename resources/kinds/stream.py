@@ -25,6 +25,7 @@ from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
+from partitions.target import HELPER_PREFIX
 from resources.kinds import stream_rows as R
 from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
@@ -201,10 +202,10 @@ class StreamKind:
 
     def _check_columns(self, spark: SparkSession, pinned: str) -> None:
         """Raise unless names of columns are told apart from each other, and from those of the queries."""
-        taken = [name for name in pinned_struct(pinned).names if name.casefold().startswith(R.PREFIX)]
+        taken = [name for name in pinned_struct(pinned).names if name.casefold().startswith(HELPER_PREFIX)]
         if taken:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {R.PREFIX}, found {', '.join(taken)}. Rename it where the"
+                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {HELPER_PREFIX}, found {', '.join(taken)}. Rename it where the"
                 " source is made"
             )
         if not self.dataflow.operators:

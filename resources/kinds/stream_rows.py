@@ -28,9 +28,6 @@ TIME, SPLIT, REASON, JUDGED_BY = (
 )
 """Columns of an epoch's rows: event time and watermark in ticks, the split's name, and why a row is quarantined."""
 
-PREFIX = "_strandline_"
-"""Of the names of columns that only a query has."""
-
 _PRIOR = "_strandline_prior"
 _WHOLE = ("byte", "short", "integer", "long")
 _ZERO = "CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)"

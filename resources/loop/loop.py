@@ -33,6 +33,7 @@ from resources.loop.recorded import recorded_slice
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, abandoned_intent
 from resources.sources.files.failures import cause
+from resources.spark import kept_awake
 from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
@@ -92,7 +93,8 @@ class _Run(Generic[SliceT]):
         """Run, and report."""
         started, run, outcome = time.monotonic(), self._run, self._outcome
         try:
-            with run.staging.emptied():  # a look at bad parts stages, too
+            # A look at bad parts stages, too.
+            with run.staging.emptied(), kept_awake(lambda: vars(run).get("spark")):
                 self._begin_at(run.log.newest(run.name))
                 self._recover()
                 guarded_head(run, outcome.newest)  # also if there is nothing to do

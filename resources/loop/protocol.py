@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.plan import counted
-from resources.kinds.kind import BuildsOnState, KeepsStats, SliceT, StatsReader, WriteStats
+from resources.kinds.kind import ROWS, BuildsOnState, KeepsStats, SliceT, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
@@ -128,7 +128,7 @@ def _write_and_append(
     if isinstance(written, NotCommitted):
         return written
     tagged = verified_commit(run, entry, intent)
-    stats = _kept_stats(run, intent, written) if tagged.owner == intent.id else {}
+    stats = _kept_stats(run, intent, written, tagged) if tagged.owner == intent.id else {}
     return _append(run, entry, intent, slice_, tagged, stats, started, recovered=recovered)
 
 
@@ -168,9 +168,18 @@ def _append(
     )
 
 
-def _kept_stats(run: RunContext[SliceT], intent: Intent, read_stats: StatsReader) -> WriteStats:
-    """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
-    stats = read_stats()
+def _kept_stats(
+    run: RunContext[SliceT], intent: Intent, read_stats: StatsReader, tagged: TaggedCommit
+) -> WriteStats:
+    """What the write saw, kept beside the log before its entry is there: it is only read with an entry.
+
+    A write that was begun again has read its source twice, and Spark in this process tells of the first time. Of an append the number of its
+    rows shows it; any other load would find rows again that are read once more.
+    """
+    stats = dict(read_stats())
+    (seen,) = stats.pop(ROWS, (None,))
+    if seen is not None and seen != tagged.rows and run.dataflow.target.load == "append":
+        return {}
     if stats and isinstance(run.kind, KeepsStats):
         rows = run.kind.stats_to_rows(stats)
         run.log.put_list(run.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
-from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS, RUN_COLUMNS
+from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
 from resources.deduplication import has_no_order
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
-from resources.spark import with_typed_columns
+from resources.spark import TIME_ZONE, with_typed_columns
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -148,6 +148,12 @@ def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, bat
         raise StrandlineError(
             f"{who}: {users_line(error)}. Nothing was begun; correct the function", code="query"
         ) from error
+    if (zone := df.sparkSession.conf.get(TIME_ZONE)) != "UTC":
+        raise StrandlineError(
+            f"{who}: expected the session's zone ({TIME_ZONE}) to stay UTC, found {zone}: it would change what times mean that are read and written."
+            " Nothing was begun; convert in the function: from_utc_timestamp, to_utc_timestamp",
+            code="query",
+        )
     if not isinstance(made, DataFrame):
         raise StrandlineError(
             f"{who}: expected a Spark DataFrame, found {type(made).__name__}. Nothing was begun; have the function return the rows",
@@ -176,7 +182,23 @@ def _as_data(value: Column, names: Sequence[str]) -> Column:
 
 
 def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
+    """Raise if a name is one of Strandline's own columns, or of two: a first load would lose values, or leave a number that no run can finish."""
     target = dataflow.target
+    helper = next((name for name in df.columns if name.lower().startswith(HELPER_PREFIX)), None)
+    if helper is not None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected no column whose name begins with {HELPER_PREFIX}, as those of Strandline's own queries, found {helper}."
+            " Name it otherwise, in sql or at the source",
+            code="query",
+        )
+    times = Counter(name.lower() for name in df.columns)
+    twice = next((name for name in df.columns if times[name.lower()] > 1), None)
+    if twice is not None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected columns of different names, found two that are called {twice}: tables do not tell upper from lower case."
+            " Name one of them otherwise, in sql or at the source",
+            code="query",
+        )
     reads_tables = any(each.lake_table for each in dataflow.source.parts.values())
     reserved = target.reserved | target.reserved_of_runs(reads_tables=reads_tables)
     taken = next((name for name in df.columns if name.lower() in reserved), None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, TargetError
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.places import Place
@@ -44,6 +44,8 @@ _S3_OPTIONS = {
     "fs.s3a.committer.name": "magic",
 }
 """Uploads of all tasks are completed when the job has succeeded: S3 has no rename."""
+MOST_COPIED = 64 * 2**20
+"""Bytes of files that a commit reads to write a part of them again, without a look whether they hold rows that go."""
 _FOOTER_BYTES = 64 * 2**10
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _INDEXED = 32
@@ -108,6 +110,9 @@ def write_files(
         partition_by: columns that folders stand for.
         copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
         compression: of the files; None: the session's.
+
+    Raises:
+        TargetError: Spark has written the files elsewhere.
     """
     writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
     if compression is not None:
@@ -116,9 +121,32 @@ def write_files(
         writer = writer.partitionBy(*partition_by)
     if folder.local is not None or copies:
         writer.save(folder.spark_url)
+    else:
+        with settings_for_a_while(rows.sparkSession, _COMMITTER):
+            writer.options(**_S3_OPTIONS).save(folder.spark_url)
+    _check_seen(rows, folder, partition_by)
+
+
+def _check_seen(rows: DataFrame, folder: Place, partition_by: Sequence[str]) -> None:
+    """Raise if nothing is where Spark has written rows: they are in a store of Spark's own, and a commit without them would lose them.
+
+    Spark writes a file for no rows, too, but where columns stand for folders.
+    """
+    if _holds_files(folder) or (partition_by and rows.isEmpty()):
         return
-    with settings_for_a_while(rows.sparkSession, _COMMITTER):
-        writer.options(**_S3_OPTIONS).save(folder.spark_url)
+    raise TargetError(
+        f"folder {folder}: expected the files that Spark has just written, found none: Spark has written them elsewhere. Nothing was committed. Let Spark and"
+        " this process reach the same store under this name: a folder must be mounted on each machine of Spark, and a bucket's name means one"
+        " endpoint for all who share a Spark (docs/cluster.md)",
+        code="written_elsewhere",
+    )
+
+
+def _holds_files(folder: Place) -> bool:
+    if folder.local is not None:
+        return any(names for _, _, names in os.walk(folder.local))
+    with store_failures(folder):
+        return any(page for page in folder.store.list())
 
 
 def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFrame:
@@ -170,6 +198,21 @@ def found_files(table: Place, folder: str) -> list[Written]:
         return sorted(found, key=itemgetter(0))
 
 
+def footer_of(table: Place, path: str, size: int) -> FileMetaData:
+    """Return what a file says of itself.
+
+    Args:
+        table: for example the table's place.
+        path: relative to it.
+        size: in bytes.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    with store_failures(table):
+        return _footer(table, path, size) if table.local is None else _local_footer(table.local / path)
+
+
 def remove_files(table: Place, folder: str) -> None:
     """Remove a folder of a table; what cannot be removed is VACUUM's."""
     with suppress(StrandlineError):
@@ -182,15 +225,18 @@ def is_of_another_calendar(footer: FileMetaData) -> bool:
 
 
 def _local(table: Path, folder: str) -> Iterator[Written]:
-    import pyarrow.parquet as pq
-
     for path in (Path(parent, name) for parent, _, names in os.walk(table / folder) for name in names):
         relative = path.relative_to(table).as_posix()
         if _is_of_the_job(relative):
             status = path.stat()
-            with path.open("rb") as file:
-                footer = pq.read_metadata(file)
-            yield Written(relative, status.st_size, status.st_mtime_ns // 1_000_000, footer)
+            yield Written(relative, status.st_size, status.st_mtime_ns // 1_000_000, _local_footer(path))
+
+
+def _local_footer(path: Path) -> FileMetaData:
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as file:
+        return pq.read_metadata(file)
 
 
 def _remote(table: Place, folder: str) -> Iterator[Written]:

@@ -12,7 +12,7 @@ from resources.dialects.spark import SPARK
 from resources.observation import observed
 from resources.places import Place
 from resources.spark import observed_rows
-from resources.tables.data_files import DataFile, read_files
+from resources.tables.data_files import DataFile, Written, read_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,7 +52,7 @@ class Replacement:
             counted, self._copied = _counting(kept, F.lit(True))
             self.rows = self.rows.unionByName(counted)
 
-    def copied(self, folder: Place, files: Sequence[DataFile]) -> int:
+    def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
         """Return how many rows that stay were written with those of the slice.
 
         What Spark has not told is counted: in the files that go, and in those that are written, which nobody changes.

@@ -38,6 +38,10 @@ def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFe
         ("raise ValueError('no rate')", "ValueError: no rate ({folder}/{name}.py:2). Nothing was begun"),
         ("df.count()", "expected a Spark DataFrame, found NoneType. Nothing was begun"),
         ("return df.select('nope')", "`nope` cannot be resolved"),
+        (
+            "df.sparkSession.conf.set('spark.sql.session.timeZone', 'Asia/Tokyo'); return df",
+            "to stay UTC, found Asia/Tokyo",
+        ),
     ],
 )
 def test_a_function_that_fails_is_named_with_its_line_and_nothing_is_begun(
@@ -78,3 +82,25 @@ def test_a_column_of_the_user_s_is_never_replaced_by_the_run_s_own(make_feed: Ma
     kept.put("1.ndjson", 1)
     assert kept.run().error is None
     assert kept.ids == [1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            "id, 1 AS _Strandline_change",
+            "begins with _strandline_, as those of Strandline's own queries, found _Strandline_change",
+        ),
+        ("id, 1 AS a, 2 AS A", "expected columns of different names, found two that are called a"),
+    ],
+    ids=["a name of Strandline's queries", "one name twice"],
+)
+def test_columns_that_no_table_can_have_are_refused_before_anything_is_begun(
+    make_feed: MakeFeed, columns: str, said: str
+) -> None:
+    feed = make_feed(sql=f"SELECT {columns} FROM input")
+    feed.put("1.ndjson", 1)
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, said in error.message) == ("query", True), error.message
+    assert (feed.entries, feed.open_intent) == ([], None)

@@ -23,6 +23,7 @@ from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.tables.data_files import (
+    MOST_COPIED,
     DataFile,
     lacks_committer,
     remove_files,
@@ -54,8 +55,6 @@ _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
 _CHECKPOINT_INTERVAL = 10
 """Commits, as Delta's own writer has it by default."""
-_MOST_COPIED = 64 * 2**20
-"""Bytes of files that are read, and of which a part is written again, without a look whether they hold rows that go."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
 
 
@@ -401,7 +400,7 @@ def _removals(table: DeltaTable, load: Load) -> Removals | None:
     )
     # The values of partitions stand in no file; and of many rows Delta first looks which files have some that go.
     if removals.part and (
-        table.metadata().partition_columns or sum(file["size_bytes"] for file in removals.part) > _MOST_COPIED
+        table.metadata().partition_columns or sum(file["size_bytes"] for file in removals.part) > MOST_COPIED
     ):
         return None
     if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):

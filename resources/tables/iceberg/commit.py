@@ -21,7 +21,8 @@ _APP_ID = "strandline.app-id"
 _NUMBER = "strandline.number"
 _LOAD = "strandline.load"
 _BASE = "strandline.base"
-"""Keys of a summary: what the commit says of itself, under which tag, how it was made, and on which snapshot, if others may be between."""
+COPIED = "strandline.copied-records"
+"""Keys of a summary: what the commit says of itself, under which tag, how it was made, on which snapshot, if others may be between, and how many rows it only moved."""
 
 _MERGED = "spark.merge-into.num-target-rows-"
 """Before what Spark counts in a MERGE."""
@@ -153,8 +154,8 @@ class Commit:
         written = snapshot.count("added-records")
         if load == _REPLACED_ALL and self.before is not None:
             return written, None, True
-        moved = 0
-        if changes_rows(snapshot):
+        moved = snapshot.count(COPIED)
+        if changes_rows(snapshot) and COPIED not in snapshot.summary:
             counts = [snapshot.count(f"{_MERGED}{what}") for what in ("inserted", "updated")]
             if f"{_MERGED}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False

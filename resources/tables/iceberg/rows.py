@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import StaticTable
+    from pyiceberg.types import NestedField
 
 
 def count_rows(metadata: Metadata, snapshot: Snapshot | None = None, rows: Predicate = EVERYTHING) -> int:
@@ -144,7 +145,7 @@ def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> l
         return []
     try:
         table = _table(metadata)
-        value = _bound_of(table, column)
+        value = bound_of(_column(table, column))
         found = [(value(file.upper_bounds), file.record_count) for file in _data_files(table, snapshot)]
     except Exception as error:
         raise _unreadable(metadata, error) from error
@@ -161,7 +162,7 @@ def file_spans(
         return None
     try:
         table = _table(metadata)
-        of_group, value = _bound_of(table, group), _bound_of(table, column)
+        of_group, value = bound_of(_column(table, group)), bound_of(_column(table, column))
         found = [
             (
                 of_group(file.lower_bounds),
@@ -180,22 +181,25 @@ def file_spans(
     return [span for _, span in found] if told else None
 
 
-def _bound_of(table: StaticTable, column: str) -> Callable[[Mapping[int, bytes] | None], Any]:
+def bound_of(column: NestedField) -> Callable[[Mapping[int, bytes] | None], Any]:
     """Return what reads a column's bound from those of a file; it gives None if there is none."""
     import pyarrow as pa
     from pyiceberg.conversions import from_bytes
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    wanted = table.schema().find_field(column, case_sensitive=False)
-    kind: Any = wanted.field_type
+    kind: Any = column.field_type
     arrow = schema_to_pyarrow(kind)
 
     def value(bounds: Mapping[int, bytes] | None) -> Any:
-        bound = (bounds or {}).get(wanted.field_id)
+        bound = (bounds or {}).get(column.field_id)
         # of days and instants it is the number
         return None if bound is None else known_value(pa.scalar(from_bytes(kind, bound), arrow))
 
     return value
+
+
+def _column(table: StaticTable, name: str) -> NestedField:
+    return table.schema().find_field(name, case_sensitive=False)
 
 
 def _highest_bounds(

@@ -43,7 +43,7 @@ from resources.tables.iceberg.evolution import TakenColumns
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
-from resources.tables.iceberg.own_append import OwnAppend, gone
+from resources.tables.iceberg.own_commit import OthersFirst, OwnCommit, gone
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
@@ -91,10 +91,6 @@ _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 class _BranchLost(Exception):
     """A branch is not what was written to it: the writer was believed dead, or another engine has dropped it."""
-
-
-class _OthersFirst(Exception):
-    """Others have changed what readers see since the branch was made."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,7 @@ class Commits:
                     metadata = self._own(rows, metadata)
                 if metadata is None or first:
                     self._create(rows, load)
-                elif isinstance(load, Append) and self._own_append(rows, metadata):
+                elif isinstance(load, Append | Replace) and self._lands_as_own(rows, load, metadata):
                     return
                 elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
                     self._append(self._fitted(rows, load, metadata), metadata)
@@ -263,10 +259,10 @@ class Commits:
     def _make_namespace(self, session: SparkSession) -> None:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}")
 
-    def _own_append(self, rows: DataFrame, metadata: Metadata) -> bool:
-        """Append without Spark's commit, and return whether that was done; whether the number was taken meanwhile or not, there is nothing more to do then."""
-        own = OwnAppend(self.place, self.catalog, self._summary(Append(), None), self._is_taken)
-        return own.lands(self._placed(self._fitted(rows, Append(), metadata), metadata), metadata)
+    def _lands_as_own(self, rows: DataFrame, load: Append | Replace, metadata: Metadata) -> bool:
+        """Load without Spark's commit, and return whether that was done; whether the number was taken meanwhile or not, there is nothing more to do then."""
+        own = OwnCommit(self.place, self.catalog, self._summary(load, None), self._is_taken)
+        return own.lands(self._placed(self._fitted(rows, load, metadata), metadata), load, metadata)
 
     def _placed(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
         """Rows with the table's columns and that of their commit, which are checked to fit."""
@@ -344,10 +340,10 @@ class Commits:
         """Have readers see the newest snapshot of a branch, which goes.
 
         Raises:
-            _OthersFirst: they see another one than the branch began at.
+            OthersFirst: they see another one than the branch began at.
         """
         if not self.catalog.change_refs(RefChange(branches={MAIN: tip}, dropped=(branch,), seen=base)):
-            raise _OthersFirst(f"readers see another snapshot than {base}, where the branch begins")
+            raise OthersFirst(f"readers see another snapshot than {base}, where the branch begins")
 
     def _tip_after(self, tip: int, branch: str) -> int:
         """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
@@ -474,7 +470,7 @@ def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContex
 
 
 def _is_conflict(error: Exception) -> bool:
-    if isinstance(error, (_BranchLost, _OthersFirst)):
+    if isinstance(error, (_BranchLost, OthersFirst)):
         return True
     text = in_one_line(str(error))
     return any(words in text for words in _CONFLICTS)

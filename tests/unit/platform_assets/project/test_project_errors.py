@@ -423,6 +423,12 @@ SETTINGS = [
         "master and conf, or remote alone",
         None,
     ),
+    (
+        "spark: {conf: {spark.sql.session.timeZone: Europe/Berlin}}\n",
+        (1, "spark.conf", "Europe/Berlin"),
+        "spark.sql.session.timeZone: UTC, or none, since times are read, written and compared in UTC (in sql: from_utc_timestamp)",
+        None,
+    ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
     (
         "connections: {land: {type: s4}}\n",

@@ -1,4 +1,4 @@
-"""Appends to Iceberg tables that Strandline commits itself: what they look like to readers, and beside other writers (docs/iceberg.md)."""
+"""Appends to Iceberg tables, and replacements of rows, that Strandline commits itself: what they look like to readers, and beside other writers (docs/iceberg.md)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from partitions.errors import TargetError
-from partitions.load import Append
+from partitions.errors import RowsRefused, TargetError
+from partitions.load import Append, Load, Replace
+from partitions.predicate import Among, Between, Predicate
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import data_files
-from resources.tables.iceberg import own_append
+from resources.tables.iceberg import own_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
-from resources.tables.iceberg.own_append import OwnAppend
+from resources.tables.iceberg.own_commit import OwnCommit
 from resources.tables.iceberg.table import IcebergTable
-from resources.tables.table import Tag
+from resources.tables.table import Tag, TaggedCommit
 from tests.support.iceberg import foreign_table, iceberg_rows
 
 if TYPE_CHECKING:
@@ -56,10 +57,16 @@ class Lake:
     ) -> None:
         self.append_rows(number, self.spark.createDataFrame(list(rows), columns).coalesce(1), table)
 
-    def append_rows(self, number: int, rows: DataFrame, table: IcebergTable | None = None) -> None:
+    def replace(self, number: int, where: Predicate, *rows: Any, columns: str = "id long") -> None:
+        given = self.spark.createDataFrame(list(rows), columns).coalesce(1)
+        self.append_rows(number, given, load=Replace(where))
+
+    def append_rows(
+        self, number: int, rows: DataFrame, table: IcebergTable | None = None, load: Load | None = None
+    ) -> None:
         (table or self.table()).write(
             rows,
-            Append(),
+            load or Append(),
             Tag(APP, number, f"owner {number}"),
             str(number),
             base=self.table().tip(APP).version,
@@ -67,6 +74,13 @@ class Lake:
 
     def table(self, *partition_by: str) -> IcebergTable:
         return IcebergTable(Place(str(self.folder)), partition_by)
+
+    def call(self, procedure: str, **arguments: Any) -> None:
+        """Another engine's procedure."""
+        table = foreign_table(self.spark, self.folder)
+        catalog, _, name = table.partition(".")
+        given = ", ".join(f"{key} => {value}" for key, value in arguments.items())
+        self.spark.sql(f"CALL {catalog}.system.{procedure}(table => '{name}', {given})").collect()
 
     def sql(self, text: str) -> Any:
         """Another engine's statement; ``{t}`` is the table."""
@@ -95,13 +109,13 @@ class Lake:
 @pytest.fixture
 def lake(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     own: list[bool] = []
-    lands = OwnAppend.lands
+    lands = OwnCommit.lands
 
-    def told(self: OwnAppend, *arguments: Any) -> bool:
+    def told(self: OwnCommit, *arguments: Any) -> bool:
         own.append(lands(self, *arguments))
         return own[-1]
 
-    monkeypatch.setattr(OwnAppend, "lands", told)
+    monkeypatch.setattr(OwnCommit, "lands", told)
     return Lake(engine.session(), tmp_path / "lake/bronze/t", own)
 
 
@@ -114,10 +128,10 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], 
 
         def written(*arguments: Any, **more: Any) -> None:
             write(*arguments, **more)
-            monkeypatch.setattr(own_append, "write_files", write)
+            monkeypatch.setattr(own_commit, "write_files", write)
             act()
 
-        monkeypatch.setattr(own_append, "write_files", written)
+        monkeypatch.setattr(own_commit, "write_files", written)
 
     return arranged
 
@@ -240,6 +254,102 @@ def test_rows_that_a_file_names_no_bounds_of_are_found_beside_those_that_it_does
     expected = rows.where(f"x = {wanted}").count()
     assert lake.own == [True]
     assert lake.sql(f"SELECT count(*) n FROM {{t}} WHERE x = {wanted}")[0]["n"] == expected > 0
+
+
+def _tagged(lake: Lake, number: int) -> TaggedCommit:
+    (found,) = [each for each in lake.table().head(None, APP).tagged if each.number == number]
+    return found
+
+
+def test_rows_are_replaced_in_one_snapshot_that_copies_those_that_stay_of_a_file(lake: Lake) -> None:
+    lake.append(1, (1,), (2,))
+    lake.append(2, (3,), (4,))
+    lake.append(3, (5,))
+    lake.append(4, (6,), (7,))
+    lake.replace(5, Between("id", 2, 6), (3,), (3,), (5,))
+    assert (lake.own[-1], lake.ids, lake.strays) == (True, [1, 3, 3, 5, 6, 7], set())
+    newest, before = list(lake.metadata.lineage())[:2]
+    assert (newest.parent, newest.operation) == (before.id, "overwrite")
+    assert (newest.count("total-records"), newest.count("total-data-files")) == (6, 3)
+    tagged = _tagged(lake, 5)
+    assert (tagged.rows, tagged.removed, tagged.uncounted) == (3, 4, False)
+    commits = lake.sql("SELECT id, _commit FROM {t} WHERE id IN (1, 6, 7)")
+    assert {(row["id"], int(row["_commit"][-10:])) for row in commits} == {(1, 1), (6, 4), (7, 4)}
+    entries = lake.sql("SELECT status, snapshot_id FROM {t}.entries")
+    assert sorted(tuple(row) for row in entries) == sorted(
+        [(2, newest.id)] * 3 + [(1, newest.id)] * 2 + [(1, before.id)]
+    )
+    lake.append(6, (8,))
+    lake.replace(7, Between("id", 8, 9))
+    assert (lake.own[-1], lake.ids, lake.strays) == (True, [1, 3, 3, 5, 6, 7], set())
+    assert next(lake.metadata.lineage()).operation == "delete"
+    lake.sql("INSERT INTO {t} VALUES (77, NULL)")  # Spark goes on from there
+    lake.call("expire_snapshots", older_than="TIMESTAMP '2999-01-01 00:00:00'", retain_last=1)
+    assert lake.ids == [1, 3, 3, 5, 6, 7, 77]
+
+
+def test_rows_without_a_value_and_those_of_files_that_tell_nothing_are_looked_at_one_by_one(
+    lake: Lake,
+) -> None:
+    columns = "id long, unit string, x double"
+    lake.append(1, (1, "a", 1.0), columns=columns)
+    lake.append(2, (2, None, 1.0), (3, "a" * 40, float("nan")), (4, "a", None), columns=columns)
+    lake.replace(3, Among("unit", ("a",)), (5, "a", 2.0), columns=columns)
+    assert (lake.own, lake.ids) == ([True, True], [2, 3, 5])
+    lake.replace(4, Between("x", 0.0, 9.0, upper_inclusive=True), columns=columns)
+    assert (lake.own, lake.ids) == ([True] * 3, [3])
+    lake.replace(5, Among("unit", (None,)), (6, None, 0.0), columns=columns)
+    assert (lake.own, lake.ids) == ([True] * 4, [3, 6])
+
+
+def test_what_others_have_committed_meanwhile_is_replaced_too_and_a_commit_is_put_on_it_once(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    lake.append(1, (1,), (2,))
+    meanwhile(lambda: lake.sql("INSERT INTO {t} VALUES (2, NULL), (77, NULL)"))
+    lake.replace(2, Between("id", 2, 3), (2,))
+    assert (lake.own, lake.ids, lake.strays) == ([True], [1, 2, 77], set())
+
+
+@pytest.mark.parametrize("act", ["fenced", "written"])
+def test_a_replacement_whose_number_was_taken_meanwhile_leaves_nothing(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None], act: str
+) -> None:
+    lake.append(1, (1,), (2,))
+    taken = {
+        "fenced": lambda: lake.table().give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None),
+        "written": lambda: lake.replace(2, Between("id", 2, 3), (2,), (2,)),
+    }
+    meanwhile(taken[act])
+    lake.replace(2, Between("id", 2, 3))
+    assert (lake.ids, lake.strays) == ([1, 2] if act == "fenced" else [1, 2, 2], set())
+
+
+def test_a_row_outside_of_what_is_replaced_is_refused_and_leaves_nothing(lake: Lake) -> None:
+    lake.append(1, (1,), (2,))
+    with pytest.raises(RowsRefused, match="1 rows are not among those that the slice replaces"):
+        lake.replace(2, Between("id", 2, 3), (2,), (4,))
+    assert (lake.ids, lake.strays) == ([1, 2], set())
+
+
+def test_files_without_a_column_of_the_table_are_copied_by_spark(lake: Lake) -> None:
+    lake.append(1, (1,), (2,), (3,))
+    lake.append(2, (4,))
+    lake.sql("ALTER TABLE {t} ADD COLUMN more int")
+    lake.replace(3, Between("id", 2, 3), (2, 7), columns="id long, more int")
+    assert (lake.own, lake.ids, lake.strays) == ([True, False], [1, 2, 3, 4], set())
+    lake.replace(4, Between("id", 4, 5), (4, 8), columns="id long, more int")  # all of a file
+    assert (lake.own[-1], lake.ids, lake.strays) == (True, [1, 2, 3, 4], set())
+
+
+def test_a_table_with_deletes_beside_its_files_is_changed_by_spark(lake: Lake) -> None:
+    lake.append(1, (1,), (2,), (3,))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    lake.sql("DELETE FROM {t} WHERE id = 1")
+    lake.sql("ALTER TABLE {t} UNSET TBLPROPERTIES ('write.delete.mode')")
+    assert lake.sql("SELECT count(*) n FROM {t}.delete_files")[0]["n"] == 1
+    lake.replace(2, Between("id", 2, 3), (2,))
+    assert (lake.own, lake.ids) == ([False], [2, 3])
 
 
 def test_an_append_is_put_on_what_others_have_committed_meanwhile(

@@ -1,0 +1,143 @@
+"""The files of an Iceberg table in which a load by a condition finds rows, as their bounds tell: those that go as a whole, and those that go in part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from partitions.extents import Extent, Match, match_of
+from partitions.load import Replace
+from partitions.predicate import columns_of
+from resources.places import Place
+from resources.tables.data_files import MOST_COPIED, footer_of
+from resources.tables.iceberg.catalog import key_below
+from resources.tables.iceberg.plain_table import PlainTable
+from resources.tables.iceberg.rows import bound_of
+from resources.tables.replacement import is_outside
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+    from pyspark.sql import DataFrame
+
+_MOST_FILES = 1000
+"""Of a table whose manifests are read here; of more Spark reads them, several at once."""
+
+
+@dataclass(frozen=True)
+class ReplacedFiles:
+    """What a commit removes from a table.
+
+    Attributes:
+        entries: of the files, as the manifests have them.
+        part: keys, below the table's place, of those of which the other rows are written again.
+        manifests: those that name the files.
+        neighbours: entries of other files in these manifests.
+    """
+
+    entries: Sequence[ManifestEntry] = ()
+    part: Sequence[str] = ()
+    manifests: Sequence[ManifestFile] = ()
+    neighbours: Sequence[ManifestEntry] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows they have."""
+        return sum(entry.data_file.record_count for entry in self.entries)
+
+    @property
+    def size(self) -> int:
+        """How many bytes they have."""
+        return sum(entry.data_file.file_size_in_bytes for entry in self.entries)
+
+    def kept(self, rows: DataFrame, load: Replace, place: Place) -> DataFrame | None:
+        """Return the rows that stay of the files that go in part, with the columns of rows; None if there are no such files."""
+        if not self.part:
+            return None
+        reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
+        # Without it days before 1582 would be read in a calendar that a file of another writer does not name.
+        reader = reader.option("datetimeRebaseMode", "CORRECTED")
+        return reader.parquet(*(place.child(key).spark_url for key in self.part)).where(is_outside(load))
+
+
+def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles | None:
+    """Return what a load removes from a table without partitions; None if Spark must look which rows these are.
+
+    Args:
+        table: that takes files at the place.
+        load: by a condition.
+        place: of the table.
+    """
+    from pyiceberg.manifest import ManifestContent
+
+    if any(manifest.content != ManifestContent.DATA for manifest in table.manifests):
+        return None
+    counts = ((each.added_files_count, each.existing_files_count) for each in table.manifests)
+    if sum((added or 0) + (existing or 0) for added, existing in counts) > _MOST_FILES:
+        return None
+    columns = _Columns(load, table.schema)
+    gone, part, touched, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
+    for manifest in table.manifests:
+        entries = manifest.fetch_manifest_entry(table.io)
+        matches = [(entry, columns.match(entry.data_file)) for entry in entries]
+        mine = [entry for entry, match in matches if match is not Match.NONE]
+        if not mine:
+            continue
+        if manifest.partition_spec_id != table.layout.spec_id:
+            return None
+        gone += mine
+        part += [entry.data_file for entry, match in matches if match is Match.UNKNOWN]
+        touched.append(manifest)
+        neighbours += [entry for entry, match in matches if match is Match.NONE]
+    keys = _keys(part, table, place)
+    return None if keys is None else ReplacedFiles(gone, keys, touched, neighbours)
+
+
+def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str] | None:
+    """Where files lie below the table's place; None if Spark must read them, as Iceberg does, or they are so large that it should look first."""
+    from pyiceberg.manifest import FileFormat
+
+    if sum(file.file_size_in_bytes for file in files) > MOST_COPIED:
+        return None
+    keys = []
+    for file in files:
+        key = key_below(place, file.file_path)
+        if key is None or file.file_format != FileFormat.PARQUET:
+            return None
+        if not table.is_read_by_names(footer_of(place, key, file.file_size_in_bytes)):
+            return None
+        keys.append(key)
+    return keys
+
+
+class _Columns:
+    """The columns that a load compares, and what manifests say of them."""
+
+    def __init__(self, load: Replace, schema: Schema) -> None:
+        self._where = load.where
+        fields = {field.name.lower(): field for field in schema.fields}
+        known = {name: fields.get(name.lower()) for name in columns_of(load.where)}
+        self._fields = {
+            name: (field.field_id, bound_of(field)) for name, field in known.items() if _is_bounded(field)
+        }
+
+    def match(self, file: DataFile) -> Match:
+        """Return how many rows of a file are replaced."""
+        return match_of(self._where, {name: self._extent(file, name) for name in self._fields})
+
+    def _extent(self, file: DataFile, name: str) -> Extent:
+        id_, value = self._fields[name]
+        lower, upper = value(file.lower_bounds), value(file.upper_bounds)
+        nulls = (file.null_value_counts or {}).get(id_)
+        if nulls is None:
+            return Extent(lower, upper)
+        return Extent(lower, upper, nulls > 0, nulls < file.record_count)
+
+
+def _is_bounded(field: NestedField | None) -> TypeGuard[NestedField]:
+    """Whether bounds of a column are those of all its values: NaN, above all numbers with a fraction, is in none."""
+    from pyiceberg.types import DoubleType, FloatType
+
+    return field is not None and not isinstance(field.field_type, (FloatType, DoubleType))
