@@ -391,6 +391,27 @@ def test_rows_are_put_together_by_the_columns_of_cluster_by_and_the_next_run_goe
     assert feed.run().status == "nothing"
 
 
+@pytest.mark.each_case
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_a_column_of_cluster_by_that_the_table_lacks_stops_care_before_it_begins(
+    make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(maintenance=PERIODS, target={"format": form})
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.define(target={"cluster_by": ["idd"]})
+    number = feed.newest.number if feed.newest else None
+    answer = feed.cli("maintain", NAME)
+    said = answer.json["error"]["message"]
+    assert answer.code == 2
+    assert (
+        f"target.cluster_by: expected columns of the table bronze/{NAME}, found idd (did you mean id?); there are id"
+        in said
+    )
+    assert said.endswith("Nothing was begun; correct target.cluster_by")
+    assert (feed.newest.number if feed.newest else None) == number
+
+
 def _clustering(feed: Feed) -> Any:
     """By which columns a Delta table is clustered; the order in which the rows of an Iceberg table's only file lie by kind."""
     spark = feed.engine.session()
