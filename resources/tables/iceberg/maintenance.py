@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from resources.spark_process import said
+from resources.sources.files.failures import cause
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
@@ -82,7 +82,7 @@ class Care:
             ).collect()
         except Exception as error:
             raise TargetError(
-                f"table {self.shown} cannot be {done}: {said(error).rstrip(' .;')}. No row was changed"
+                f"table {self.shown} cannot be {done}: {cause(error).rstrip(' .;')}. No row was changed"
             ) from error
 
 
