@@ -37,8 +37,12 @@ MEANINGS = {
     "output_mode": "Spark's checkpoint keeps the output mode that it was begun with",
     "source.sources": "Spark's checkpoint knows its sources by their order, and what it has read of each",
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
+    "target.format": "a table keeps its format: another format needs another table",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
+
+_NOTHING_LOADED = "nothing counts as loaded, so the new table gets all that there is"
+"""What a change of the target means if the watermark is empty."""
 
 _OF_SPARK = "Spark's checkpoint belongs to the source that it was begun with"
 """What a change of a source without a line of its own means where the watermark is Spark's."""
@@ -58,12 +62,14 @@ class Change(NamedTuple):
         before: what it was; None: there was no such part.
         now: what it is.
         by_spark: whether the watermark is Spark's own, so that a checkpoint goes with it.
+        is_empty: whether the watermark is, so that nothing counts as loaded.
     """
 
     name: str
     before: Any
     now: Any
     by_spark: bool = False
+    is_empty: bool = False
 
     @property
     def part(self) -> str:
@@ -80,6 +86,8 @@ class Change(NamedTuple):
     @property
     def meaning(self) -> str:
         """What becomes of the watermark."""
+        if self.is_empty and self.part == "target":
+            return _NOTHING_LOADED
         return _OF_SPARK if self.by_spark and self.part == "source" else MEANINGS[self.part]
 
     def __str__(self) -> str:

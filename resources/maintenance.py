@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import Conflict
+from partitions.errors import ConfigurationError, Conflict
 from partitions.instants import time_in_words
 from partitions.maintenance import OPTIMIZE, VACUUM, Task
+from partitions.spelling import beside_known
 from resources.decisions.deciding import claim_of
 from resources.loop.entries import in_table
 from resources.loop.giving_up import drop
@@ -84,6 +85,7 @@ def maintain(
         Conflict: a run has left a slice unfinished, or was faster.
         NeedsDecision: state and table do not belong together.
         TargetError: the table cannot be cared for.
+        ConfigurationError: the table lacks a column of ``cluster_by``.
     """
     run = platform.loop(dataflow, datetime.now(UTC)).context
     table, log, name = run.table, platform.log, dataflow.name
@@ -103,6 +105,8 @@ def maintain(
     if not todo:
         return Done(name, skipped=skipped)
     check_table(dataflow, last, table)
+    if OPTIMIZE in todo:
+        _check_clustered(dataflow, table)
     entry = following(
         last,
         id=new_id(),
@@ -130,6 +134,18 @@ def maintain(
         appended = log.append(name, entry, expected=entry.previous)
     _note(platform, name, todo)
     return Done(name, cared, skipped, appended)
+
+
+def _check_clustered(dataflow: Dataflow, table: Table) -> None:
+    columns = table.columns() if dataflow.target.cluster_by else []
+    known = {name.lower() for name in columns}
+    missing = [name for name in dataflow.target.cluster_by if name.lower() not in known]
+    if missing and columns:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: target.cluster_by: expected columns of the table {dataflow.table}, found"
+            f" {beside_known(missing, columns)}. Nothing was begun; correct target.cluster_by",
+            code="query",
+        )
 
 
 def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from partitions.errors import in_one_line
+from resources.spark_runtime import ICEBERG_PACKAGE
 
 SHOW = "STRANDLINE_DEBUG"
 """The variable that, set to 1, leaves Java its own place to print to: the terminal."""
@@ -121,6 +122,34 @@ _GONE = ("RetriesExceeded", "Py4JNetworkError")
 
 _SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
 """Status codes of an RPC that got no answer. Each of Spark's own errors comes as an RPC that failed, too, with another code."""
+
+
+_LACKS_ICEBERG = re.compile(r"ClassNotFoundException: org\.apache\.iceberg\.[\w.$]+")
+"""What Spark says of a catalog of Iceberg's if it was started without Iceberg's runtime."""
+
+
+def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None:
+    """What to do about an engine that was started without Iceberg's runtime; None if an error says nothing of the kind.
+
+    No later run succeeds on that engine.
+
+    Args:
+        error: of Spark.
+        server: the address of the Connect server, if it is known to be one.
+    """
+    if (match := _LACKS_ICEBERG.search(str(error))) is None:
+        return None
+    return (
+        f"{f'the Spark Connect server {server}' if server else 'this Spark'} was started without Iceberg ({match[0]}). Start it with the package"
+        f" {ICEBERG_PACKAGE} (docs/iceberg.md); `strandline dev` does so if a dataflow is Iceberg when it starts, so start it again; or use"
+        " another engine: unset STRANDLINE_SPARK_REMOTE or spark.remote"
+    )
+
+
+def server_of(session: object) -> str | None:
+    """The address of the Connect server of a session; None if Spark runs elsewhere."""
+    endpoint = getattr(getattr(getattr(session, "client", None), "_builder", None), "endpoint", None)
+    return f"sc://{endpoint}" if endpoint else None
 
 
 def engine_lost(error: BaseException) -> str | None:

@@ -16,6 +16,7 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
+from partitions.spelling import nearest
 from partitions.stream.completeness import refused
 from partitions.supported import source_refusal
 from partitions.window.definition import WindowWatermark
@@ -94,6 +95,7 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
     schema = _schema(flow)
     for key in ("partition_by", "cluster_by"):
         _single_columns(flow, key, schema)
+    _clustered(flow, schema)
     _for_dagster(flow)
 
 
@@ -304,6 +306,32 @@ def _single_columns(flow: Checked[Dataflow], name_of_key: str, schema: Sequence[
                 "a column with single values",
             )
         seen.add(name.casefold())
+
+
+def _clustered(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
+    """Refuse to cluster by columns that the table will not have. Of files a folder may bring one, which a run finds out, or ``maintain``."""
+    model = flow.model
+    if model is None or not schema or any(source.holds_files for source in model.source.parts.values()):
+        return
+    if (
+        model.sql
+        or model.transform
+        or model.target.schema_mode != "strict"
+        or model.watermark.type == "stream"
+    ):
+        return
+    names = [column.name for column in schema]
+    cut = model.source.row_columns
+    known = {name.casefold() for name in (*names, cut.window or "", *dict(cut.units).values())}
+    for index, name in enumerate(model.target.cluster_by):
+        # Loading adds columns whose names begin so.
+        if name and not name.startswith("_") and name.casefold() not in known:
+            flow.refuse(
+                ("target", "cluster_by", index),
+                f"{name}, which source.schema lacks",
+                f"columns of the table, such as {', '.join(names[:3])}; or sql or transform that makes it",
+                nearest(name, names),
+            )
 
 
 def _for_dagster(flow: Checked[Dataflow]) -> None:

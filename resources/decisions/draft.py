@@ -18,6 +18,7 @@ from resources.loop.entries import in_table, lost_files
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
 from resources.platform import Platform
+from resources.tables import refuse_other_formats
 from resources.tables.table import TableCommit, adopted_state
 from resources.watermarks.entry import Entry, Why, following, new_id
 
@@ -69,7 +70,7 @@ def draft_entry(
         changes: other fields of the entry.
 
     Raises:
-        ConfigurationError: if there is no reason.
+        ConfigurationError: if there is no reason; code ``other_format``: there is no table, but one of another format, which no decision changes.
         NeedsDecision: code ``tags_expire``.
     """
     if not reason.strip():
@@ -80,6 +81,8 @@ def draft_entry(
     table, aside = platform.table(dataflow), platform.bad_records(dataflow)
     beside = [*([aside] if aside else []), *platform.side_tables(dataflow).values()]
     tip = table.tip(app_id)
+    if tip.newest is None:
+        refuse_other_formats(dataflow.target.format, table.place)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
     decided: dict[str, Any] = {

@@ -8,6 +8,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.invalidation import Change, changes
 from partitions.stream.structured import StructuredStream
+from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
@@ -49,21 +50,34 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
         if dataflow.keeps_table_in_reset
         else ""
     )
+    names = {change.name for change in changed}
+    if "target.format" in names and "target.table" not in names:
+        # The table that is there takes no state of this definition: a reset goes on once another place is its own.
+        reset = f"strandline state reset {name} {'' if keeps else '--replace '}--reason TEXT"
+        way_on = "Put the old definition back; or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
+        return _stop(dataflow, entry, said, way_on, (reset,))
     resets = f"{keeps}`state reset --replace`, which empties {'it' if keeps else 'the table'} first"
     accept = _can_be_taken_over(dataflow, changed)
     way_on = (
-        f"Run `state accept` if the watermark is still valid; else {resets}"
+        f"Run `state accept` if {'that is meant' if is_empty(entry.state()) else 'the watermark is still valid'}; else {resets}"
         if accept
         else f"Put the old definition back; or run {resets}"
     )
+    choices = (
+        *((f"strandline state accept {name} --reason TEXT",) if accept else ()),
+        *((f"strandline state reset {name} --reason TEXT",) if keeps else ()),
+        f"strandline state reset {name} --replace --reason TEXT",
+    )
+    return _stop(dataflow, entry, said, way_on, choices)
+
+
+def _stop(
+    dataflow: Dataflow, entry: Entry, said: str, way_on: str, choices: tuple[str, ...]
+) -> NeedsDecision:
     return NeedsDecision(
-        f"dataflow {name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
+        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
         code="definition_changed",
-        choices=(
-            *((f"strandline state accept {name} --reason TEXT",) if accept else ()),
-            *((f"strandline state reset {name} --reason TEXT",) if keeps else ()),
-            f"strandline state reset {name} --replace --reason TEXT",
-        ),
+        choices=choices,
     )
 
 
@@ -88,7 +102,8 @@ def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[Change
     )
     if made_with is None:
         return []
-    return changes(made_with.definition, dataflow.identity())
+    found, nothing_loaded = changes(made_with.definition, dataflow.identity()), is_empty(entry.state())
+    return [change._replace(is_empty=nothing_loaded) for change in found]
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:

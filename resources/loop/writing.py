@@ -24,8 +24,8 @@ from resources.loop.rows import repeats_query, slice_rows
 from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
-from resources.spark import EngineLost
-from resources.spark_process import engine_lost
+from resources.spark import EngineLost, SparkUnavailable
+from resources.spark_process import engine_lost, lacks_iceberg, server_of
 from resources.tables.table import Tag, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
@@ -200,9 +200,15 @@ def _find_bad_part(
 
     Raises:
         EngineLost: the engine is gone, so nothing can be told of the source.
+        SparkUnavailable: the engine lacks what the dataflow's tables need.
     """
     if lost := engine_lost(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
+    if without := lacks_iceberg(error, server_of(run.spark)):
+        raise SparkUnavailable(
+            f"dataflow {run.name}: slice {intent.number} cannot be written: {without}. Nothing is lost: the next run with such an engine goes on",
+            choices=("strandline doctor",),
+        ) from error
     bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
     return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {}, error)
 

@@ -82,6 +82,41 @@ class TestMistakes:
         assert "state accept" not in json.dumps(error)
         assert error["message"].endswith("or `state reset --replace`, which empties it first")
 
+    @pytest.mark.needs_spark
+    def test_another_format_needs_another_table_and_no_decision_is_taken_before(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(target={"format": "parquet"})
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(target={"format": "delta"})
+        error = feed.cli("plan", NAME).error
+        assert error["code"] == "definition_changed"
+        assert (
+            "target.format was parquet, is delta (a table keeps its format: another format needs another table)"
+            in error["message"]
+        )
+        assert error["message"].endswith(
+            "or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
+        )
+        assert error["choices"] == [f"strandline state reset {NAME} --reason TEXT"]
+        for decision in (("reset", "--replace"), ("reset",), ("accept",)):
+            verb, *options = decision
+            refused = feed.cli("state", verb, NAME, *options, "--reason", "another format", "--yes")
+            assert (refused.code, refused.json["error"]["code"], whys(feed)) == (2, "other_format", ["run"])
+        feed.table.rename(feed.table.with_name("old"))
+        decide(feed, "reset")
+        assert (feed.load().rows, feed.ids) == (1, [1])
+
+    def test_another_table_after_a_reset_gets_all_that_there_is(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        decide(feed, "reset")
+        feed.define(target={"table": "bronze/other"})
+        message = feed.cli("plan", NAME).error["message"]
+        assert "(nothing counts as loaded, so the new table gets all that there is)" in message
+        assert "above the watermark" not in message
+
     def test_a_number_that_was_given_up_cannot_be_taken_by_the_writer_that_had_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()

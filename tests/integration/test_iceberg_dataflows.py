@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from partitions.errors import TargetError
+from resources.connect_server import connect_server
 from resources.maintenance import maintain
-from resources.spark import SparkEngine
+from resources.spark import SparkEngine, SparkUnavailable
+from resources.spark_runtime import ICEBERG_PACKAGE
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash
 from tests.support.equality import delete_by_values
@@ -104,3 +107,27 @@ def test_a_run_that_died_is_finished_once_although_another_dataflow_of_the_table
     assert flow.rows("_dataflow", "id") == expected
     assert [flow.load().status, other.load().status] == ["nothing", "nothing"]
     assert [feed.entries[-1].total_rows for feed in (flow, other)] == [3, 2]
+
+
+@pytest.mark.full
+def test_a_server_without_iceberg_is_named_with_the_package_that_it_lacks(
+    make_feed: MakeFeed, engine: SparkEngine, tmp_path: Path
+) -> None:
+    feed = make_feed(target={"format": "iceberg"}, maintenance={"optimize": "P1D"})
+    feed.put("1.ndjson", 1)
+    with connect_server(SparkEngine(), tmp_path / "connect.log", patience=600) as remote:
+        feed.engine = SparkEngine(remote=remote)
+        for _ in range(2):
+            error = feed.run().error
+            assert isinstance(error, SparkUnavailable)
+            assert (
+                f"the Spark Connect server {remote} was started without Iceberg (ClassNotFoundException:"
+                in str(error)
+            )
+            assert f"Start it with the package {ICEBERG_PACKAGE} (docs/iceberg.md)" in str(error)
+            assert "the next run finishes it" not in str(error)
+        feed.engine = engine
+        assert (feed.load().status, feed.ids) == ("recovered", [1])
+        feed.engine = SparkEngine(remote=remote)
+        with pytest.raises(TargetError, match="cannot be optimized: this Spark was started without Iceberg"):
+            maintain(feed.platform, feed.dataflow, ("optimize",))

@@ -313,6 +313,28 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
 
 
 @pytest.mark.needs_spark
+def test_the_vacuum_of_delta_counts_the_files_that_it_really_deletes(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    spark: SparkSession = engine.session()
+    folder = tmp_path / "table"
+    rows = spark.createDataFrame([(1,)], "`a b` long").coalesce(1)
+    for _ in range(3):
+        rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
+    spark.sql(
+        f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+    )
+    table = DeltaLakeTable(Place(str(folder)))
+    table.optimize(lambda: spark, ())
+    files = {path for path in folder.rglob("*") if path.is_file() and "_delta_log" not in path.parts}
+    deleted = table.vacuum(lambda: spark).deleted
+    left = {path for path in files if path.exists()}
+    assert (deleted, table.count_rows()) == (len(files) - len(left), 3)
+    assert deleted >= 3
+    assert table.vacuum(lambda: spark).deleted == 0
+
+
+@pytest.mark.needs_spark
 @pytest.mark.full
 def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
     engine: SparkEngine, tmp_path: Path
@@ -367,6 +389,27 @@ def test_rows_are_put_together_by_the_columns_of_cluster_by_and_the_next_run_goe
     if form == "delta":
         assert _clustering(feed) == ["id", "kind"]
     assert feed.run().status == "nothing"
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_a_column_of_cluster_by_that_the_table_lacks_stops_care_before_it_begins(
+    make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(maintenance=PERIODS, target={"format": form})
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.define(target={"cluster_by": ["idd"]})
+    number = feed.newest.number if feed.newest else None
+    answer = feed.cli("maintain", NAME)
+    said = answer.json["error"]["message"]
+    assert answer.code == 2
+    assert (
+        f"target.cluster_by: expected columns of the table bronze/{NAME}, found idd (did you mean id?); there are id"
+        in said
+    )
+    assert said.endswith("Nothing was begun; correct target.cluster_by")
+    assert (feed.newest.number if feed.newest else None) == number
 
 
 def _clustering(feed: Feed) -> Any:

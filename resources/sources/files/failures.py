@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.sources.files.misfit import BadRecord
-from resources.spark_process import engine_lost, java_end, said
+from resources.spark_process import engine_lost, java_end, lacks_iceberg, said
 from resources.spark_runtime import AVRO_PACKAGE
 from resources.stores import spark_failure
 
@@ -229,6 +229,8 @@ def cause(error: Exception) -> str:
         return lost
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
+    if without := lacks_iceberg(error):
+        return without
     if "Failed to find data source: avro" in str(error):
         return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
     causes = _CAUSE.findall(str(error))

@@ -90,6 +90,22 @@ class DeltaLog:
         paths: Any = table.get_add_actions().column("path").to_pylist() if table else []
         return {file_name(str(path)) for path in paths}
 
+    def beside(self) -> set[str]:
+        """The paths of all files in the table's folder but those of its log, data files or not.
+
+        Raises:
+            TargetError: if the folder cannot be listed.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
+            pages = self.place.store.list()
+            return {
+                meta["path"] for page in pages for meta in page if not meta["path"].startswith("_delta_log/")
+            }
+        except (BaseError, OSError) as error:
+            raise self._failed("list the files beside", error) from None
+
     def _names(self, since: int | None = None) -> Iterator[str]:
         """The names in the log's folder, in any order; of a store, those that sort behind a version's."""
         from obstore.exceptions import BaseError

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import TargetError, in_one_line
+from partitions.errors import TargetError
 from partitions.load import Append
+from resources.spark_process import said
 from resources.sql import quoted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import is_plain, may_remove, takes_place
@@ -38,7 +39,9 @@ def optimize(log: DeltaLog, session: Callable[[], SparkSession], cluster_by: Seq
             table.update_incremental()
             _failing(log, "optimized", table.create_checkpoint)
         return done
-    rows = _failing(log, "optimized", session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect)
+    rows = _failing(
+        log, "optimized", lambda: session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect()
+    )
     told = rows[0]["metrics"]
     return Cared(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
 
@@ -55,16 +58,16 @@ def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
     if _is_ours(log, table):
         deleted = _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
         return Cared(deleted=len(deleted))
-    spark, name = session(), f"delta.{quoted(log.place.spark_url)}"
-    found = _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name} DRY RUN").count())
-    _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name}").collect())
-    return Cared(deleted=int(found))
+    spark, before = session(), log.beside()
+    _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect())
+    # Delta tells neither how many it deletes nor, in a dry run, which of the files that it names are there still; others may write meanwhile.
+    return Cared(deleted=len(before - log.beside()))
 
 
 def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:
     """Have the table's files clustered by these columns, if they are not yet. It changes no file."""
     name = f"delta.{quoted(log.place.spark_url)}"
-    (detail,) = _failing(log, "clustered", spark.sql(f"DESCRIBE DETAIL {name}").collect)
+    (detail,) = _failing(log, "clustered", lambda: spark.sql(f"DESCRIBE DETAIL {name}").collect())
     if detail["partitionColumns"]:
         raise TargetError(
             f"table {log.place}: expected a table without partitions, which target.cluster_by needs, found one that is partitioned by"
@@ -72,7 +75,7 @@ def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None
         )
     if [each.lower() for each in detail["clusteringColumns"]] != [each.lower() for each in columns]:
         by = ", ".join(map(quoted, columns))
-        _failing(log, "clustered", spark.sql(f"ALTER TABLE {name} CLUSTER BY ({by})").collect)
+        _failing(log, "clustered", lambda: spark.sql(f"ALTER TABLE {name} CLUSTER BY ({by})").collect())
 
 
 def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
@@ -87,5 +90,6 @@ def _failing(log: DeltaLog, done: str, act: Callable[[], Any]) -> Any:
     try:
         return act()
     except Exception as error:
-        said = in_one_line(str(error)) or type(error).__name__
-        raise TargetError(f"table {log.place} cannot be {done}: {said}. No row was changed") from error
+        raise TargetError(
+            f"table {log.place} cannot be {done}: {said(error).rstrip(' .;')}. No row was changed"
+        ) from error

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import TargetError, in_one_line
+from partitions.errors import TargetError
+from resources.sources.files.failures import cause
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
@@ -80,8 +81,9 @@ class Care:
                 f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
             ).collect()
         except Exception as error:
-            said = in_one_line(str(error)) or type(error).__name__
-            raise TargetError(f"table {self.shown} cannot be {done}: {said}. No row was changed") from error
+            raise TargetError(
+                f"table {self.shown} cannot be {done}: {cause(error).rstrip(' .;')}. No row was changed"
+            ) from error
 
 
 def retention(metadata: Metadata) -> timedelta:

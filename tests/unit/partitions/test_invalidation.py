@@ -45,10 +45,20 @@ def test_each_part_that_differs_says_what_it_means_for_the_state(
 
 
 def test_a_change_is_a_line_for_people() -> None:
-    assert str(Change("target.format", None, "delta")) == (
-        "target.format was nothing, is delta (the rows that were loaded so far are in the old table: the new one gets only what lies above"
+    assert str(Change("target.table", None, "a/b")) == (
+        "target.table was nothing, is a/b (the rows that were loaded so far are in the old table: the new one gets only what lies above"
         " the watermark)"
     )
+
+
+def test_another_format_needs_another_table() -> None:
+    change = Change("target.format", "parquet", "delta")
+    assert str(change).endswith("(a table keeps its format: another format needs another table)")
+
+
+def test_without_a_watermark_nothing_is_said_of_what_lies_above_it() -> None:
+    change = Change("target.table", "a/b", "a/c", is_empty=True)
+    assert str(change).endswith("(nothing counts as loaded, so the new table gets all that there is)")
 
 
 def test_operators_are_a_line_for_people() -> None:

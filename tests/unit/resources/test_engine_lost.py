@@ -8,7 +8,8 @@ import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
 from resources.sources.files.failures import cause
-from resources.spark_process import engine_lost, said
+from resources.spark_process import engine_lost, lacks_iceberg, said
+from resources.spark_runtime import ICEBERG_PACKAGE
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -67,3 +68,18 @@ def test_a_session_that_the_engine_has_forgotten_is_lost() -> None:
 )
 def test_other_errors_say_nothing_of_the_engine(error: Exception) -> None:
     assert engine_lost(error) is None
+
+
+def test_an_engine_without_iceberg_is_told_with_the_package_to_start_it_with() -> None:
+    error = SparkException(
+        "(java.lang.ClassNotFoundException) org.apache.iceberg.spark.SparkCatalog\n\nJVM stacktrace:\n"
+        "java.lang.ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog\n\tat a.B.c(B.java:1)"
+    )
+    told = lacks_iceberg(error, "sc://engine:15002")
+    assert told is not None
+    assert told.startswith(
+        "the Spark Connect server sc://engine:15002 was started without Iceberg (ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog)."
+        f" Start it with the package {ICEBERG_PACKAGE} (docs/iceberg.md)"
+    )
+    assert cause(error) == lacks_iceberg(error)
+    assert lacks_iceberg(SparkException("java.lang.ClassNotFoundException: com.example.Mine")) is None

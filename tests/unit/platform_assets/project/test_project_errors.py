@@ -707,3 +707,32 @@ def test_iceberg_tables_on_an_object_store_need_a_catalog_that_commits_one_write
     flow = GOOD + "target: {format: iceberg}\n"
     (error,) = make(flow, platform="lake: s3://b/lake\n").errors
     assert (error.key, error.found) == ("target.format", "iceberg in a lake on an object store")
+
+
+def test_rows_of_a_function_are_not_clustered_by_a_column_that_its_schema_lacks(make: Make) -> None:
+    flow = (
+        "source: {type: python, function: 'a:b', schema: 'id long, customer long'}\n"
+        "watermark: {type: column, columns: [id]}\n"
+        "target: {cluster_by: [Customer, custmer, _ingested_at]}\n"
+        "maintenance: {optimize: P1D}\n"
+    )
+    (error,) = make(flow).errors
+    assert (error.line, error.key, error.found) == (
+        3,
+        "target.cluster_by.1",
+        "custmer, which source.schema lacks",
+    )
+    assert error.expected == "columns of the table, such as id, customer; or sql or transform that makes it"
+    assert error.nearest == "customer"
+
+
+def test_sql_may_make_the_column_that_rows_are_clustered_by(make: Make) -> None:
+    assert not make(
+        "source: {type: python, function: 'a:b', schema: 'id long'}\nwatermark: {type: column, columns: [id]}\n"
+        "sql: select *, 1 AS kind from input\ntarget: {cluster_by: [kind]}\nmaintenance: {optimize: P1D}\n"
+    ).errors
+
+
+def test_files_may_be_clustered_by_a_column_of_their_folders_that_the_schema_lacks(make: Make) -> None:
+    files = "source: {type: files, path: x, format: csv, schema: 'id long'}\nwatermark: {type: path}\n"
+    assert not make(files + "target: {cluster_by: [day]}\nmaintenance: {optimize: P1D}\n").errors
