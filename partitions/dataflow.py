@@ -367,7 +367,8 @@ class Dataflow(Model):
                 else {}
             ),
             "target": {"table": self.table, "format": self.target.format}
-            | ({"shared": True} if self.target.shared else {}),
+            | ({"shared": True} if self.target.shared else {})
+            | ({"load": "scd2"} if self.target.load == "scd2" else {}),
         }
 
     @property

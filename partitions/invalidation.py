@@ -38,6 +38,7 @@ MEANINGS = {
     "source.sources": "Spark's checkpoint knows its sources by their order, and what it has read of each",
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
     "target.format": "a table keeps its format: another format needs another table",
+    "target.load": "a table of versions takes load: scd2 alone, and rows of other loads are no versions",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
 
@@ -47,8 +48,19 @@ _NOTHING_LOADED = "nothing counts as loaded, so the new table gets all that ther
 _OF_SPARK = "Spark's checkpoint belongs to the source that it was begun with"
 """What a change of a source without a line of its own means where the watermark is Spark's."""
 
-_FORMS = ("kind", "scope", "columns", "engine", "event_time", "split", "operators", "policy", "output_mode")
-"""Parts by which a watermark has another form, which no other definition can take over."""
+_FORMS = (
+    "target.load",
+    "kind",
+    "scope",
+    "columns",
+    "engine",
+    "event_time",
+    "split",
+    "operators",
+    "policy",
+    "output_mode",
+)
+"""Parts by which the watermark, or the table, has another form, which no other definition can take over."""
 
 _PARTED = ("source", "target")
 """What is compared part by part."""
@@ -86,13 +98,16 @@ class Change(NamedTuple):
     @property
     def meaning(self) -> str:
         """What becomes of the watermark."""
-        if self.is_empty and self.part == "target":
+        if self.is_empty and self.part == "target" and not self.changes_form:
             return _NOTHING_LOADED
         return _OF_SPARK if self.by_spark and self.part == "source" else MEANINGS[self.part]
 
     def __str__(self) -> str:
         """What was, what is, and what that means for the state."""
-        return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({self.meaning})"
+        was, now = _words(self.before), _words(self.now)
+        if self.name == "target.load":  # only one of them makes a difference
+            was, now = (word if word == "scd2" else "another" for word in (was, now))
+        return f"{self.name} was {was}, is {now} ({self.meaning})"
 
 
 def _words(value: Any) -> str:
@@ -117,7 +132,7 @@ def _declared(part: Mapping[str, Any]) -> str:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
-    """Return each part of an identity that is another now.
+    """Return each part of an identity that is another now. What the old table holds is no matter for a new one.
 
     Args:
         before: the identity that a state was made with; it may hold more.
@@ -125,11 +140,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     """
     then, current, by_spark = _flat(before), _flat(now), now.get("engine") == "structured_streaming"
     named = [*current, *(name for name in then if name not in current and _is_known(name))]
-    return [
-        Change(name, then.get(name), current.get(name), by_spark)
-        for name in named
-        if then.get(name) != current.get(name)
-    ]
+    changed = [name for name in named if then.get(name) != current.get(name)]
+    if "target.table" in changed:
+        changed = [name for name in changed if name != "target.load"]
+    return [Change(name, then.get(name), current.get(name), by_spark) for name in changed]
 
 
 def _is_known(name: str) -> bool:

@@ -56,6 +56,14 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
         reset = f"strandline state reset {name} {'' if keeps else '--replace '}--reason TEXT"
         way_on = "Put the old definition back; or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
         return _stop(dataflow, entry, said, way_on, (reset,))
+    if "target.load" in names:
+        way_on = (
+            "Put the old definition back; or set target.table to another table; or run `state reset --replace`, which empties this one and loads what the"
+            " source still has"
+        )
+        return _stop(
+            dataflow, entry, said, way_on, (f"strandline state reset {name} --replace --reason TEXT",)
+        )
     resets = f"{keeps}`state reset --replace`, which empties {'it' if keeps else 'the table'} first"
     accept = _can_be_taken_over(dataflow, changed)
     way_on = (

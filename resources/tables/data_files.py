@@ -110,9 +110,6 @@ def write_files(
         partition_by: columns that folders stand for.
         copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
         compression: of the files; None: the session's.
-
-    Raises:
-        TargetError: Spark has written the files elsewhere.
     """
     writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
     if compression is not None:
@@ -121,32 +118,9 @@ def write_files(
         writer = writer.partitionBy(*partition_by)
     if folder.local is not None or copies:
         writer.save(folder.spark_url)
-    else:
-        with settings_for_a_while(rows.sparkSession, _COMMITTER):
-            writer.options(**_S3_OPTIONS).save(folder.spark_url)
-    _check_seen(rows, folder, partition_by)
-
-
-def _check_seen(rows: DataFrame, folder: Place, partition_by: Sequence[str]) -> None:
-    """Raise if nothing is where Spark has written rows: they are in a store of Spark's own, and a commit without them would lose them.
-
-    Spark writes a file for no rows, too, but where columns stand for folders.
-    """
-    if _holds_files(folder) or (partition_by and rows.isEmpty()):
         return
-    raise TargetError(
-        f"folder {folder}: expected the files that Spark has just written, found none: Spark has written them elsewhere. Nothing was committed. Let Spark and"
-        " this process reach the same store under this name: a folder must be mounted on each machine of Spark, and a bucket's name means one"
-        " endpoint for all who share a Spark (docs/cluster.md)",
-        code="written_elsewhere",
-    )
-
-
-def _holds_files(folder: Place) -> bool:
-    if folder.local is not None:
-        return any(names for _, _, names in os.walk(folder.local))
-    with store_failures(folder):
-        return any(page for page in folder.store.list())
+    with settings_for_a_while(rows.sparkSession, _COMMITTER):
+        writer.options(**_S3_OPTIONS).save(folder.spark_url)
 
 
 def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFrame:
@@ -166,36 +140,55 @@ def lacks_committer(error: Exception) -> bool:
     return any(name in str(error) for name in _COMMITTER.values())
 
 
-def written_files(table: Place, folder: str, schema: StructType) -> list[DataFile]:
+def written_files(
+    table: Place, folder: str, schema: StructType, rows: DataFrame, partition_by: Sequence[str]
+) -> list[DataFile]:
     """Return the files with rows below a folder of a table, in order of their paths.
 
     Args:
         table: the table's place.
         folder: relative to it.
         schema: of the rows, partition columns included.
+        rows: as they were given to :func:`write_files`.
+        partition_by: likewise.
 
     Raises:
         SourceError: the folder cannot be listed, or a file not be read.
+        TargetError: the files are not there.
         ValueError: a partition column has a value that Python has no word for, as a time after the year 9999.
     """
     with store_failures(table):
-        files = [_data_file(*each, schema) for each in found_files(table, folder)]
+        files = [_data_file(*each, schema) for each in found_files(table, folder, rows, partition_by)]
     return [file for file in files if file.rows]
 
 
-def found_files(table: Place, folder: str) -> list[Written]:
-    """Return the files below a folder of a place, in order of their paths.
+def found_files(
+    table: Place, folder: str, rows: DataFrame, partition_by: Sequence[str] = ()
+) -> list[Written]:
+    """Return the files that Spark has written below a folder of a place, in order of their paths.
 
     Args:
         table: for example the table's place.
         folder: relative to it.
+        rows: as they were given to :func:`write_files`.
+        partition_by: likewise.
 
     Raises:
         SourceError: the folder cannot be listed, or a file not be read.
+        TargetError: the files are not there: Spark has written them into a store of its own, or somebody has removed them. A commit without them would
+            lose the rows. Of no rows there is a file, too, but where columns stand for folders.
     """
     with store_failures(table):
-        found = _local(table.local, folder) if table.local is not None else _remote(table, folder)
-        return sorted(found, key=itemgetter(0))
+        listed = _local(table.local, folder) if table.local is not None else _remote(table, folder)
+        found = sorted(listed, key=itemgetter(0))
+    if found or (partition_by and rows.isEmpty()):
+        return found
+    raise TargetError(
+        f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, let it"
+        " and this process reach the same store under this name: a folder is mounted on each machine of Spark, and a bucket's name means one store to all"
+        " who share a Spark (docs/cluster.md). If somebody deletes files that no commit names yet, as VACUUM does, let them wait for a day",
+        code="files_missing",
+    )
 
 
 def footer_of(table: Place, path: str, size: int) -> FileMetaData:

@@ -11,6 +11,8 @@ from deltalake import DeltaTable
 
 from platform_assets.project.errors import InvalidProject
 from resources.loop.outcome import Step
+from resources.places import Place
+from resources.tables import open_table
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, dies_after
@@ -50,6 +52,27 @@ def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_
         " bigint, found text"
     )
     assert feed.load().status == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("ndjson", '{"id": 1}\n', '{"id": 3000000000}\n{"id": 2}\n'),
+        ("csv", "id\n1\n", "id\n3000000000\n2\n"),
+    ],
+)
+def test_a_whole_number_that_is_too_large_widens_its_column_and_is_no_bad_record(
+    make_feed: MakeFeed, name: str, first: str, second: str
+) -> None:
+    source = {"format": name, "schema": "id int"}
+    feed = make_feed(source=source, target={"schema_mode": "merge"}, **FEW)
+    feed.put_text(f"a.{name}", first)
+    feed.load()
+    feed.put_text(f"b.{name}", second)
+    rows = feed.load().rows
+    ids = [row["id"] for row in open_table("delta", Place(str(feed.table))).distinct_rows(["id"])]
+    assert (rows, ids) == (2, [1, 2, 3_000_000_000])
+    assert not Path(f"{feed.table}_bad_records").exists()
 
 
 def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_before(

@@ -287,3 +287,36 @@ def dying_at(step: Step) -> Any:
             raise KeyboardInterrupt
 
     return observer
+
+
+class TestVersions:
+    """A table of versions is no table of rows."""
+
+    @pytest.mark.needs_spark
+    def test_a_table_of_versions_takes_no_other_load_until_it_is_emptied(self, make_feed: MakeFeed) -> None:
+        keyed = {"merge_keys": ["id"]}
+        scd2 = {"load": "scd2", "effective_column": "day", **keyed}
+        feed = make_feed(source={"schema": "id long, day int, fact int"}, target=scd2)
+        feed.put("1.ndjson", {"id": 1, "day": 1, "fact": 1})
+        feed.put("2.ndjson", {"id": 1, "day": 2, "fact": 2})
+        feed.load()
+        upsert = {"load": "merge_upsert", "effective_column": None}
+        for load, other in ((scd2, upsert), (upsert, scd2)):
+            feed.define(target=other)
+            error = feed.cli("run", NAME).error
+            assert (error["code"], error["choices"]) == (
+                "definition_changed",
+                [f"strandline state reset {NAME} --replace --reason TEXT"],
+            )
+            assert "a table of versions takes load: scd2 alone" in error["message"]
+            assert "set target.table to another table" in error["message"]
+            assert feed.cli("state", "accept", NAME, "--reason", "x", "--yes").code == 4
+            feed.define(target=load)
+            feed.load()
+            feed.define(target=other)
+            answer = feed.cli("state", "reset", NAME, "--replace", "--reason", "x", "--yes")
+            assert answer.code == 0, answer.out
+            feed.load()
+            rows = DeltaTable(str(feed.table)).to_pyarrow_table().to_pylist()
+            versions = [(row["id"], row["day"], row.get("_valid_to")) for row in rows]
+            assert len(versions) == (1 if other["load"] == "merge_upsert" else 2), versions

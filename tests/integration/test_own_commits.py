@@ -236,7 +236,7 @@ def test_files_are_replaced_whole_or_in_part(
     assert table.writers == ["own"] * 6
     counted = [table.table.counted(each, 0) for each in table.table.head(None, APP).tagged]
     assert [(each.rows, each.removed) for each in counted][3:] == [(2, 10), (1, 0), (1, 15)]
-    monkeypatch.setattr(own_commit, "_MOST_COPIED", 0)
+    monkeypatch.setattr(own_commit, "MOST_COPIED", 0)
     table.write(7, spark.range(29, 30).coalesce(1), Replace(Between("id", 29, 30)))
     assert table.writers[-1] == "Delta"
     assert [row["id"] for row in table.query("id")] == [*range(5), 25, 28, 29, 40]

@@ -59,7 +59,7 @@ class _ArrowCommit(Commit):
         target.mkdir(parents=True)
         written = rows.table.to_pylist()
         for index, chunk in enumerate((written[::2], written[1::2])):
-            if chunk:
+            if chunk or not index:  # as Spark, which writes a file for no rows, too
                 pq.write_table(pa.Table.from_pylist(chunk, schema=SCHEMA), target / f"part-{index}.parquet")
 
 

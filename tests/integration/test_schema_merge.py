@@ -171,6 +171,19 @@ class TestFilesOfEachFormat:
         assert types(feed)["id"] == "long"
 
     @pytest.mark.full
+    @pytest.mark.parametrize("mode", ["merge", "strict"])
+    def test_types_are_inferred_of_csv_files_under_one_header(self, make_feed: MakeFeed, mode: str) -> None:
+        feed = make_feed(source={"format": "csv", "schema": None}, target={"schema_mode": mode})
+        feed.put_text("a.csv", "id,d\n1,2026-01-01\n")
+        feed.put_text("b.csv", "id,d,x\n2,2026-01-02,3\n")
+        assert (feed.run().error is None) == (mode == "merge")
+        types = {
+            field.name: str(field.type) for field in DeltaTable(str(feed.table)).to_pyarrow_table().schema
+        }
+        expected = {"id": "int32", "d": "date32[day]"} | ({"x": "int32"} if mode == "merge" else {})
+        assert {name: types[name] for name in types if not name.startswith("_")} == expected
+        assert feed.ids == ([1, 2] if mode == "merge" else [1])
+
     def test_csv_files_may_have_columns_more_fewer_and_in_another_order(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": None}, target=MERGE)
         feed.put_text("a.csv", "id,name\n1,x\n")

@@ -43,9 +43,11 @@ def test_rows_that_spark_has_written_elsewhere_are_no_commit_without_rows(
     with monkeypatch.context() as patch:
         # As if the folder was one of Spark's own machine.
         patch.setattr(Place, "spark_url", property(lambda place: f"{place.url}-on-another-machine"))
-        with pytest.raises(TargetError, match="Spark has written them elsewhere") as raised:
+        with pytest.raises(
+            TargetError, match="expected the files that Spark has just written, found none"
+        ) as raised:
             write(2, (2, "a"))
-    assert raised.value.code == "written_elsewhere"
+    assert raised.value.code == "files_missing"
     assert open_table(kind, Place(str(folder))).tip(APP).tag == 1
     write(2, (2, "a"))
     write(3)

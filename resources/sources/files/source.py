@@ -154,10 +154,13 @@ class FileSource:
         """Return the records that do not parse, which :meth:`read` leaves out, in the order of the files.
 
         Raises:
+            SchemaEvolved: some do not since a number needs a wider type, which the schema mode accepts.
             BadFile: the file of the first that is more than ``max_bad_records``.
         """
         most = self._dataflow.max_bad_records
         found = self._format.records_aside(spark, files, PinnedSchema.of(pinned), most + 1)
+        if found:
+            self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
         if len(found) > most:
             path, record = found[most]
             bad = bad_record(path, record, show=self._dataflow.show_bad_records)

@@ -225,7 +225,7 @@ class OwnCommit:
             if isinstance(load, Replace) and not first:
                 replacement = self._replacement(rows, load, removals)
             write_files(replacement.rows if replacement else rows, place.child(staged), layout)
-            files = written_files(place, staged, schema)
+            files = written_files(place, staged, schema, rows, layout)
             copied = replacement.copied(place.child(staged), files) if replacement else 0
         except Exception as error:
             remove_files(place, staged)

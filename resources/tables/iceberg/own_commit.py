@@ -124,7 +124,7 @@ class OwnCommit:
         """
         try:
             write_files(table.with_ids(rows), folder.child(staged), (), compression=table.codec)
-            return [file for file in found_files(folder, staged) if file.footer.num_rows]
+            return [file for file in found_files(folder, staged, rows) if file.footer.num_rows]
         except Exception as error:
             remove_files(folder, staged)
             if lacks_committer(error):

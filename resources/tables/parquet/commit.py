@@ -126,7 +126,7 @@ class Commit:
             if isinstance(load, Replace) and begun is not None:
                 replacement = self._replacement(rows, load, part)
             self._write_files(replacement.rows if replacement else rows, folder, layout)
-            written = self._written(folder, spark_schema(columns_json))
+            written = self._written(folder, spark_schema(columns_json), rows, layout)
             copied_rows = (
                 replacement.copied(self.placement.hidden.child(folder.name), written) if replacement else 0
             )
@@ -270,9 +270,11 @@ class Commit:
             kept = read_files(rows, self._place, paths).where(is_outside(load))
         return Replacement(rows, load, kept)
 
-    def _written(self, folder: StagedFolder, schema: StructType) -> list[DataFile]:
+    def _written(
+        self, folder: StagedFolder, schema: StructType, rows: DataFrame, layout: Sequence[str]
+    ) -> list[DataFile]:
         try:
-            return written_files(self.placement.hidden, folder.name, schema)
+            return written_files(self.placement.hidden, folder.name, schema, rows, layout)
         except ValueError as error:
             raise RowsRefused(
                 f"table {self._place}: a column of partition_by has a value that no folder can be named by: {error}"

@@ -56,6 +56,23 @@ def test_another_format_needs_another_table() -> None:
     assert str(change).endswith("(a table keeps its format: another format needs another table)")
 
 
+SCD2 = {"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"), [(SCD2, {}, "was scd2, is another"), ({}, SCD2, "was another, is scd2")]
+)
+def test_a_table_of_versions_takes_no_other_load_and_another_table_any(
+    before: dict[str, Any], now: dict[str, Any], said: str
+) -> None:
+    (change,) = changes(_flow(**before).identity(), _flow(**now).identity())
+    assert (change.name, change.changes_form, said in str(change)) == ("target.load", True, True)
+    elsewhere = {"target": {**now.get("target", {}), "table": "a/b"}}
+    assert [each.name for each in changes(_flow(**before).identity(), _flow(**elsewhere).identity())] == [
+        "target.table"
+    ]
+
+
 def test_without_a_watermark_nothing_is_said_of_what_lies_above_it() -> None:
     change = Change("target.table", "a/b", "a/c", is_empty=True)
     assert str(change).endswith("(nothing counts as loaded, so the new table gets all that there is)")

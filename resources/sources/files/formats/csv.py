@@ -91,6 +91,12 @@ class CsvFiles(FormatReader):
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
         return columns
 
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Look at the files under the header of the first: Spark takes any other header for values, which are text."""
+        headers = {file.path: self._names(file) for file in files}
+        first = next((header for header in headers.values() if header is not None), None)
+        return super().infer(spark, [file for file in files if headers[file.path] in (None, first)])
+
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
