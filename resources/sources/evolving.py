@@ -71,8 +71,8 @@ def explained(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -
     """Return what the rule says, with the place and what to do."""
     return SchemaError(
         f"{where}: {error.message}. schema_mode: {mode} accepts {ACCEPTED[mode]}. Mend the source;"
-        " or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; or run the reset below, which empties the table"
-        " and loads everything that is still at the source into the new columns",
+        " or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; or give source.schema types that hold all of it, and run the"
+        " reset below, which empties the table and loads what is still at the source: rows of files that are gone do not come back",
         reason=error.reason,
         field=error.field,
         choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),

@@ -322,6 +322,7 @@ def test_rows_between_bounds_are_read_to_the_microsecond_and_the_last_digit(subj
         assert (column, found) == (column, [[2, 3], [1, 2]])
 
 
+@pytest.mark.full
 def test_a_bound_that_the_column_cannot_hold_is_compared_exactly(subject: Subject) -> None:
     subject.put(*map(row, range(1, 4)))
     for bound, above in ((Decimal("0.015"), [2, 3]), (0, [1, 2, 3]), (1, []), (Decimal("1E+30"), [])):

@@ -40,6 +40,7 @@ def make(tmp_path: Path, engine: SparkEngine) -> Any:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.full
 def test_chunks_are_judged_one_after_another_in_one_epoch_or_in_many(make: Any, kind: str) -> None:
     stream = make(kind, CHUNKS[0], splits=["a", "b"], idle="stall", checkpoint={"interval_files": 1})
     stream.feed.load()
@@ -70,6 +71,7 @@ def test_an_epoch_that_died_is_finished_with_the_same_chunks(make: Any, kind: st
 
 
 @pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.full
 def test_compaction_is_no_input_and_hides_none(make: Any, kind: str) -> None:
     stream = make(kind, *CHUNKS[:1], splits=["a", "b"], idle="stall")
     stream.feed.load()
@@ -93,6 +95,7 @@ def test_a_chunk_that_changes_rows_stops_the_run(make: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.full
 def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_do(
     make: Any, kind: str
 ) -> None:
@@ -112,6 +115,7 @@ def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_d
 
 
 @pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.full
 def test_chunks_on_both_sides_of_one_that_is_passed_over_are_read(make: Any, kind: str) -> None:
     stream = make(kind, CHUNKS[0], splits=["a", "b"], idle="stall")
     stream.feed.define(source={"on_change": "skip"})
@@ -150,6 +154,7 @@ def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: An
     assert "strandline state reset flow --replace" in error.choices[0]
 
 
+@pytest.mark.full
 def test_a_backlog_of_files_that_is_read_folder_by_folder_makes_no_split_idle_and_no_row_late(
     make: Any,
 ) -> None:

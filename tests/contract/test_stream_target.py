@@ -39,6 +39,7 @@ def make(tmp_path: Path, engine: SparkEngine) -> Any:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.full
 def test_each_row_is_in_one_table_epoch_by_epoch(make: Any, format_: str) -> None:
     stream = make(format_, *CHUNKS[:3], splits=["a", "b"])
     stream.feed.load()

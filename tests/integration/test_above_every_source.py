@@ -230,6 +230,7 @@ def test_rows_that_come_late_within_settle_are_there_once_and_so_are_those_of_on
     assert run(flow).status == "nothing"
 
 
+@pytest.mark.full
 def test_rows_that_come_late_within_a_look_back_are_there_once(subject: Subject) -> None:
     flow = subject.flow(watermark=BY_TIME | {"backward": {"days": 2}}, target=UPSERT)
     days = [datetime.now(UTC) - timedelta(days=number) for number in range(6)]

@@ -89,6 +89,7 @@ def test_files_of_partitions_are_read_aside_and_promoted(
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
 
 
+@pytest.mark.full
 def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

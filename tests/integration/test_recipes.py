@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from resources.spark import SparkEngine
 from tests.support.environment import clean_environment
 
@@ -17,6 +19,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 
 
+@pytest.mark.full
 def test_every_block_of_the_recipes_works_in_order(tmp_path: Path, engine: SparkEngine) -> None:
     blocks = _BLOCK.findall(PAGE.read_text())
     assert {language for language, _ in blocks} == {"sh", "python", "yaml"}

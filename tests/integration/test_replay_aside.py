@@ -332,6 +332,7 @@ def test_a_promote_gives_way_to_a_live_run(tmp_path: Path, engine: SparkEngine) 
 
 
 @pytest.mark.parametrize(("load", "code"), [({}, 4), (UPSERT, 0)])
+@pytest.mark.full
 def test_before_the_first_run_only_rows_that_are_found_again_by_keys_are_promoted(
     tmp_path: Path, engine: SparkEngine, load: dict[str, Any], code: int
 ) -> None:

@@ -136,6 +136,7 @@ def test_rows_above_the_watermark_are_left_to_the_next_run_of_an_append(
     assert flow.ids == [1, 3, 4, 5, 6]
 
 
+@pytest.mark.full
 def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -680,6 +680,7 @@ def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_str
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
 
+@pytest.mark.full
 def test_a_source_with_other_columns_stops_a_stream_and_a_reset_with_replace_loads_it_into_them(
     make_stream: Any,
 ) -> None:
@@ -723,6 +724,7 @@ def test_a_table_that_was_restored_is_adopted_with_a_buffer_that_others_have_com
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
 
+@pytest.mark.full
 def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: Any) -> None:
     stream = _appended(make_stream(splits=["a", "b"]))
     stream.feed.load()
@@ -783,6 +785,7 @@ _HISTORY: list[tuple[dict[str, Any], list[tuple[int, str | None, int | None]]]] 
     ],
     ids=["exclude", "adopt_max", "unit"],
 )
+@pytest.mark.full
 def test_splits_that_sleep_return_come_and_never_come_give_what_the_pure_operators_give(
     make_stream: Any, declared: dict[str, Any]
 ) -> None:
@@ -873,6 +876,7 @@ def test_a_stream_over_the_table_of_another_stream_numbers_its_own_epochs(make_s
     assert second.rows("id", "_epoch") == [(1, 1), (2, 2), (3, 2)]
 
 
+@pytest.mark.full
 def test_late_rows_of_a_stream_can_be_the_source_of_another(make_stream: Any) -> None:
     first = make_stream()
     second = _over(first, "silver/readings__late", "belated")

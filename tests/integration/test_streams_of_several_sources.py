@@ -124,6 +124,7 @@ def test_a_union_under_min_keeps_the_rows_of_a_slow_source_and_under_max_drops_t
     assert _seconds(union.watermark["global"]) == (55 if policy == "min" else 1990)
 
 
+@pytest.mark.full
 def test_a_join_drops_late_rows_and_tells_of_rows_that_found_none_once(
     tmp_path: Path, spark_engine: SparkEngine
 ) -> None:

@@ -188,6 +188,7 @@ def test_a_checkpoint_that_is_not_the_state_s_stops_with_exit_code_4_and_choices
     assert stream.counts() == [(10, 5)]
 
 
+@pytest.mark.full
 def test_two_runs_at_the_same_moment_leave_each_row_once(tmp_path: Path, spark_engine: SparkEngine) -> None:
     stream = Stream.of(tmp_path, spark_engine, operators=[])
     stream.define(watermark={"checkpoint": {"interval_files": 1}}, target={"load": "append"})
@@ -272,6 +273,7 @@ def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_rea
     assert len(stream.rows("ts", "device")) == 9
 
 
+@pytest.mark.full
 def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_its_checkpoint(
     stream: Stream,
 ) -> None:
@@ -294,6 +296,7 @@ def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_it
     assert stream.counts() == [(10, 5), (15, 1), (25, 1), (40, 1)]
 
 
+@pytest.mark.full
 def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_accept_and_loaded_once(
     stream: Stream,
 ) -> None:
@@ -336,6 +339,7 @@ def test_a_table_that_tells_no_state_is_not_answered_with_a_set_which_a_stream_o
     assert adopted.error["choices"] == ["strandline state reset flow --reason TEXT"]
 
 
+@pytest.mark.full
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:
     stream.run()
     shutil.rmtree(next(stream.streams.iterdir()) / "checkpoint")

@@ -199,6 +199,7 @@ def wait(rows, batch):
 """
 
 
+@pytest.mark.full
 def test_long(short: Feed) -> None:
     """A load that takes long holds up no other dataflow; who asks for it waits for its end, and hears of nothing else."""
     gate, begun = short.folder / "gate", short.folder / "begun"
@@ -415,6 +416,7 @@ def test_several_at_once(short: Feed) -> None:
     assert left.returncode == 0
 
 
+@pytest.mark.full
 def test_removed(short: Feed) -> None:
     """A dataflow whose file is removed is watched no more; settings with errors leave all as it was."""
     with watching(short):

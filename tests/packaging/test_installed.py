@@ -157,6 +157,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(folder, wheel)
 
 
+@pytest.mark.full
 def test_the_definitions_merge_with_those_of_a_project_that_has_a_package_named_resources(
     installed: Installed,
 ) -> None:
@@ -184,6 +185,7 @@ def test_every_definitions_file_that_the_documentation_shows_loads(installed: In
     assert "email_on_run_failure" in said
 
 
+@pytest.mark.full
 def test_a_project_is_a_code_location_beside_others_of_the_workspace(installed: Installed) -> None:
     installed.json("init", "location")
     installed.write("workspace.yaml", WORKSPACE)
@@ -208,6 +210,7 @@ def component(installed: Installed) -> Path:
 class TestAsAComponent:
     """``dg`` makes it, checks its YAML, and loads it beside a user's own definitions."""
 
+    @pytest.mark.full
     def test_dg_finds_it(self, installed: Installed, component: Path) -> None:
         found = json.loads(installed.call(*DG, "list", "components", "--json", folder="dg"))
         assert "strandline.StrandlineProject" in [each["key"] for each in found["items"]]
@@ -218,6 +221,7 @@ class TestAsAComponent:
         )
         assert files == [".gitignore", "dataflows/orders.yaml", "defs.yaml", "platform.yaml"]
 
+    @pytest.mark.full
     def test_its_yaml_is_checked(self, installed: Installed, component: Path) -> None:
         installed.call(*DG, "check", "yaml", folder="dg")
         text = (component / "defs.yaml").read_text()
