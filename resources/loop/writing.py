@@ -121,10 +121,13 @@ def _write_once(
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
+        rescues = run.dataflow.target.schema_mode == "rescue"
+        rows, count_rescued = run.rescued.watched(rows) if rescues else (rows, lambda: None)
         rows = _coming(
             run, _reduced(rows, planned, load), load
         )  # behind the observation, which counts what was read
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
+        count_rescued()
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _given_up(run, entry, intent, why)
