@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
-from partitions.evolution import evolved, new_fields
+from partitions.evolution import evolved, new_fields, with_wider_integers
 from partitions.sources.formats import FORMATS
 from resources.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
@@ -69,7 +69,9 @@ def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, A
     form = FORMATS.get(dataflow.source.form)
     by_values = mode in _BY_VALUES and (form.is_text if form else dataflow.source.form == "api")
     if by_values:
-        fresh = new_fields(known, fresh)  # no sample tells what the values of all others are
+        # No sample tells what the values of all others are; but a whole number of CSV is inferred as wide as its largest value.
+        wider = with_wider_integers(new_fields(known, fresh), fresh) if mode == "merge" else None
+        fresh = wider if wider and dataflow.source.form == "csv" else new_fields(known, fresh)
     values = _BY_VALUES[mode] if by_values else None
     try:
         found = evolved(known, fresh, mode)

@@ -124,6 +124,8 @@ def maintain(
             raise beaten(run, winner)
         check_table(dataflow, last, table)
         cared = {task: _care(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in todo}
+        did = "; ".join(f"{task}: {done}" for task, done in cared.items())
+        entry = entry.model_copy(update={"reason": did})
         # The guards have passed the table as it is now, so the next run may build on it: files that the last slice added may be joined.
         head = check_table(dataflow, last, table)
         if last.table == dataflow.table and head.newest is not None and last.table_version is not None:

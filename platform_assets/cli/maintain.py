@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import click
 
 from partitions.errors import ConfigurationError
-from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.maintenance import Done, due_tasks, maintain
@@ -48,10 +47,6 @@ def _print(done: Done) -> None:
     if not done.cared and not done.skipped:
         click.echo(f"{done.dataflow}: nothing is due")
     for task, cared in done.cared.items():
-        counts = [
-            f"{counted(count, 'file')} {name.removeprefix('files ')}"
-            for name, count in cared.counts().items()
-        ]
-        click.echo(f"{done.dataflow}: {task}: {', '.join(counts) or 'nothing to do'}")
+        click.echo(f"{done.dataflow}: {task}: {cared}")
     for task, why in done.skipped.items():
         click.echo(f"{done.dataflow}: {task}: skipped: {why}")

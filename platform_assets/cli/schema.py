@@ -94,6 +94,8 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
     evolution = document["evolution"]
     if evolution is not None and difference:
         does = _DOES[evolution["action"]].format(mode=evolution["mode"])
+        if evolution["action"] == "none" and evolution["values"]:
+            does = _BY_VALUES.format(mode=evolution["mode"])
         click.echo(f"  {does}{': ' if evolution['changes'] else ''}{'; '.join(evolution['changes'])}")
         if evolution["values"]:
             click.echo(f"  {evolution['values']}")
@@ -107,3 +109,8 @@ _DOES = {
     "refuse": "schema_mode: {mode} refuses this",
 }
 """What a run would do, by what the rule says."""
+
+_BY_VALUES = (
+    "schema_mode: {mode} adds no column for this; which types change, the values of the next files tell"
+)
+"""What it would do if no column is new, and its values may still change one."""

@@ -14,6 +14,7 @@ from partitions.request import DUE, Request
 from resources.kinds.kind import Kind, SliceT
 from resources.loop.inputs import InputTables
 from resources.loop.outcome import Observer
+from resources.loop.rescued import RescuedRows
 from resources.spark import leave_behind
 from resources.staging import Staging
 from resources.tables.table import CanPrepare, Table
@@ -43,6 +44,7 @@ class RunContext(Generic[SliceT]):
         notify: hears of every step.
         bad_records: the table for records that do not parse; None if none may be set aside.
         sides: the side tables, by their short names.
+        rescued: the rows of which values did not fit, as they are counted.
     """
 
     dataflow: Dataflow
@@ -60,6 +62,7 @@ class RunContext(Generic[SliceT]):
     notify: Observer = lambda step, line: None
     bad_records: Table | None = None
     sides: Mapping[str, Table] = field(default_factory=dict)
+    rescued: RescuedRows = field(default_factory=RescuedRows)
 
     @property
     def name(self) -> str:

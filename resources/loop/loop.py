@@ -112,6 +112,7 @@ class _Run(Generic[SliceT]):
         if outcome.committed:
             self._tidy()
         outcome.warnings.extend(run.kind.remarks)
+        outcome.warnings.extend(filter(None, [run.rescued.remark]))
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.

@@ -26,7 +26,7 @@ from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost, SparkUnavailable
 from resources.spark_process import engine_lost, lacks_iceberg, server_of
-from resources.tables.table import Tag, TellsRefusals
+from resources.tables.table import Table, Tag, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _ACCEPTED = {
     "rescue": "schema_mode: rescue accepts what the source has, and no change of sql, transform or source.schema",
 }
 """What a table takes, by its schema mode."""
+
+_OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
+"""Codes of Spark's and Delta's by which columns of rows and table differ."""
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
@@ -118,10 +121,13 @@ def _write_once(
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
+        rescues = run.dataflow.target.schema_mode == "rescue"
+        rows, count_rescued = run.rescued.watched(rows) if rescues else (rows, lambda: None)
         rows = _coming(
             run, _reduced(rows, planned, load), load
         )  # behind the observation, which counts what was read
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
+        count_rescued()
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _given_up(run, entry, intent, why)
@@ -142,7 +148,7 @@ def _write_once(
                 f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
                 f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
             ) from error
-        blamed = blamed or _refusal(run, intent, load, error)
+        blamed = blamed or _refusal(run, intent, load, rows, error)
         blamed.__cause__ = error
         return _given_up(run, entry, intent, blamed)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -170,6 +176,8 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     """The rows without those of keys of which the table holds later ones."""
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
+    if not set(columns_of(load.later)) <= set(run.table.columns()):
+        return rows  # which bring the columns: no row of the table has a value there
     held = run.table.read(run.spark, run.table.newest_version(), load.later).where(sql(load.later, SPARK))
     if load.own != NOTHING:
         held = held.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
@@ -220,9 +228,11 @@ def _is_refused(error: Exception) -> bool:
     return isinstance(error, (AnalysisException, RowsRefused))
 
 
-def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Exception) -> TargetError:
+def _refusal(
+    run: RunContext[SliceT], intent: Intent, load: Load, rows: DataFrame | None, error: Exception
+) -> TargetError:
     reload = f"strandline state reset {run.name} --replace --reason TEXT"
-    table = run.table
+    table, mode = run.table, run.dataflow.target.schema_mode
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
         columns = columns_of(load.where)
         folders = [name for name in columns if name in run.dataflow.target.names_folders]
@@ -237,14 +247,36 @@ def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Excepti
             f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
         )
-    refused = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+    refused = (
+        f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+        f"{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
+    )
     if run.dataflow.target.shared:
+        merge = (
+            ""
+            if mode == "merge"
+            else "set schema_mode: merge in each file of the table, which takes new columns; or "
+        )
         return TargetError(
-            f"{refused} {_ACCEPTED[run.dataflow.target.schema_mode]}, and a reset leaves the columns of a table that holds rows of other dataflows."
-            " Give the rows these columns, by source.schema or sql; or set schema_mode: merge in each file of the table; or use another"
-            " target.table"
+            f"{refused}, and a reset leaves the columns of a table that holds rows of other dataflows. To go on, {merge}give the rows the table's"
+            " columns, by source.schema or sql; or use another target.table"
         )
     return TargetError(
-        f"{refused} {_ACCEPTED[run.dataflow.target.schema_mode]}: put the old definition back; or empty the table and load it again",
+        f"{refused}: put the old definition back; or empty the table and load it again",
         choices=(reload,),
     )
+
+
+def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
+    """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
+    if rows is None or not any(code in str(error) for code in _OF_COLUMNS):
+        return ""
+    there, coming = table.columns(), dict(rows.dtypes)
+    known, brought = {name.casefold() for name in there}, {name.casefold() for name in coming}
+    new = [f"{name} {kind}" for name, kind in coming.items() if name.casefold() not in known]
+    lacking = [name for name in there if name.casefold() not in brought]
+    said = [
+        *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),
+        *([f"the table has {', '.join(lacking)}, which the rows lack"] if lacking else []),
+    ]
+    return f" Of their columns, {'; '.join(said)}." if said else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
 from partitions.load import Load
+from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Predicate
 from resources.places import Place
 
@@ -391,6 +392,13 @@ class Cared:
         """Those that are not 0."""
         counts = {"files added": self.added, "files removed": self.removed, "files deleted": self.deleted}
         return {name: count for name, count in counts.items() if count}
+
+    def __str__(self) -> str:
+        """In words."""
+        counts = [
+            f"{counted(count, 'file')} {name.removeprefix('files ')}" for name, count in self.counts().items()
+        ]
+        return ", ".join(counts) or "nothing to do"
 
 
 @runtime_checkable

@@ -489,6 +489,23 @@ def _gets_columns(subject: Subject, load: Load | None) -> None:
     assert [subject.commit(number).rows for number in (1, 2, 3)] == [1, 1, 1]
 
 
+def test_a_load_by_a_column_that_the_table_lacks_brings_it_and_replaces_nothing_at_first(
+    subject: Subject,
+) -> None:
+    subject.load(1, (1, "a"))
+    for number, row in enumerate([(2, "b", "x"), (3, "b", "x"), (4, "b", "y")], 2):
+        table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")
+        rows = subject.spark.createDataFrame([row], "id long, unit string, day string")
+        tag = Tag(APP, number, f"owner {number}")
+        table.write(rows, Replace(Among("day", (row[2],))), tag, "s", base=table.tip(APP).version)
+    assert subject.all_rows == [(1, "a", None), (3, "b", "x"), (4, "b", "y")]
+    assert [(subject.commit(number).rows, subject.commit(number).removed) for number in (2, 3, 4)] == [
+        (1, 0),
+        (1, 1),
+        (1, 0),
+    ]
+
+
 def test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")

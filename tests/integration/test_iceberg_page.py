@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
+import pytest
 import yaml
 from pyiceberg.table import StaticTable
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from tests.integration.conftest import MakeFeed
 
 
-def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(make_feed: MakeFeed) -> None:
+def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(
+    make_feed: MakeFeed, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (CHECKOUT / "docs" / "iceberg.md").read_text()
     shown = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
     shown["source"]["path"] = "./landing"
@@ -37,3 +40,9 @@ def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(make_feed: M
     spark = feed.engine.session()
     read = spark.table(foreign_table(spark, feed.table)).select("id", "origin").collect()
     assert sorted(map(tuple, read)) == expected
+
+    lines = re.findall(r'^    python -c "(.*)"$', page, re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        exec(line.replace(".strandline/lake/bronze/flights", str(feed.table)))
+    assert str(table.current_snapshot().snapshot_id) in capsys.readouterr().out  # type: ignore[union-attr]

@@ -73,13 +73,19 @@ def test_small_files_are_joined_and_the_next_run_goes_on(ticked: Feed) -> None:
     assert (entry.why, entry.number, entry.reason, entry.state()) == (
         "maintain",
         7,
-        "optimize",
+        "optimize: 1 file added, 6 files removed",
         {"path": "6.ndjson"},
     )
     assert entry.table_file == Path(_files(ticked)[0]).name
     ticked.put("7.ndjson", 7)
     ticked.load()
     assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_history_says_what_care_did(ticked: Feed) -> None:
+    _care(ticked)
+    assert ticked.newest is not None
+    assert ticked.newest.reason == "vacuum: nothing to do; optimize: 1 file added, 6 files removed"
 
 
 def test_care_of_a_table_without_small_files_changes_nothing(ticked: Feed) -> None:

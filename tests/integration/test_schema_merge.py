@@ -125,6 +125,18 @@ class TestFilesOfEachFormat:
         assert pinned(feed) == ["id bigint", "n array<int>"]
         assert feed.cli("schema", "show", "flow").json["pinned"]["changed"]
 
+    def test_a_whole_number_of_csv_that_is_too_large_is_told_before_it_widens_the_column(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id int, n int"}, target=MERGE)
+        feed.put_text("a.csv", "id,n\n1,1\n")
+        feed.load()
+        feed.put_text("b.csv", "id,n\n2,3000000000\n")
+        asked = feed.cli("schema", "infer", "flow").json["evolution"]
+        assert (asked["action"], asked["changes"]) == ("merge", ["n was int, is bigint"])
+        feed.load()
+        assert types(feed)["n"] == "long"
+
     def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_types_and_file(
         self, make_feed: MakeFeed
     ) -> None:

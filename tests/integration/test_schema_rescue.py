@@ -41,7 +41,9 @@ def test_fields_that_are_new_or_of_another_type_are_kept_as_json_and_the_others_
         "".join(f"{json.dumps(record)}\n" for record in records) if form == "ndjson" else json.dumps(records)
     )
     feed.put_text(f"a.{form}", text)
-    assert feed.load().rows == 4
+    outcome = feed.load()
+    assert outcome.rows == 4
+    assert f"values of 3 rows are in _rescued_data. The first: file a.{form}: d, l" in outcome.warnings
     assert rows(feed, "id", "l", "d") == [
         (1, [1], date(2026, 1, 1), None),
         (2, None, None, {"name": "n", "s": {"a": 2, "b": 3}}),
@@ -49,6 +51,22 @@ def test_fields_that_are_new_or_of_another_type_are_kept_as_json_and_the_others_
         (4, None, None, {"s": {"a": "q"}}),
     ]
     assert feed.rows("id", "_source_file")[0] == (1, f"a.{form}")
+
+
+@pytest.mark.parametrize(
+    "target", [RESCUE, RESCUE | {"load": "merge_upsert", "merge_keys": ["id"]}], ids=["append", "keys"]
+)
+def test_a_run_warns_once_of_all_rows_with_values_that_were_rescued(
+    make_feed: MakeFeed, target: dict[str, Any]
+) -> None:
+    feed = make_feed(
+        source={"schema": "id long"}, target=target, watermark={"checkpoint": {"interval_files": 1}}
+    )
+    for number in (1, 2, 3):
+        feed.put(f"{number}.ndjson", {"id": number, **({"amount": "x"} if number > 1 else {})})
+    assert feed.load().warnings == ["values of 2 rows are in _rescued_data. The first: file 2.ndjson: amount"]
+    feed.put("4.ndjson", 4)
+    assert feed.load().warnings == []
 
 
 def test_a_record_that_does_not_parse_at_all_is_a_bad_record(make_feed: MakeFeed) -> None:

@@ -219,6 +219,84 @@ def test_a_dataflow_whose_columns_the_shared_table_lacks_is_told_what_leads_on(
     assert "other dataflows" in error.message
 
 
+FOLDERS = "./days/{start:%Y-%m-%d}"
+
+
+def _path_and_folders(folder: Path, engine: SparkEngine, **target: Any) -> tuple[Feed, Feed]:
+    """Two dataflows that share a table: one of files that come, and one of a folder for each day, whose rows tell their window."""
+    source = {"schema": "id long"}
+    flow = Feed(folder, engine, {"source": source, "target": BOTH | target}, name=NAME)
+    days = {
+        "source": source | {"path": FOLDERS, "extensions": [".ndjson"]},
+        "watermark": watermark(units=None, partial=False),
+        "target": BOTH | REPLACED | target,
+    }
+    return flow, Feed(folder, engine, days, name=OTHER)
+
+
+def _put_day(feed: Feed, day: int, *ids: int) -> None:
+    path = feed.folder / "days" / f"2020-01-{day:02d}" / "x.ndjson"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f'{{"id": {id_}}}\n' for id_ in ids))
+
+
+def test_rows_that_a_shared_table_refuses_are_told_with_the_columns_that_differ(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, days = _path_and_folders(tmp_path, engine)
+    flow.put("a.ndjson", 1)
+    flow.load()
+    _put_day(days, 1, 2)
+    error = days.run(now=instant("2020-01-02T06:00")).error
+    assert error is not None
+    assert "the rows have _window_start timestamp, _unit string, which the table lacks." in error.message
+    assert (
+        "To go on, set schema_mode: merge in each file of the table, which takes new columns; or"
+        in error.message
+    )
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("more", [{}, {"merge_keys": ["id"]}], ids=["windows", "keys"])
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_windows_join_a_table_of_files_that_takes_columns(
+    tmp_path: Path, engine: SparkEngine, form: str, more: dict[str, Any]
+) -> None:
+    flow, days = _path_and_folders(tmp_path, engine, format=form, schema_mode="merge")
+    days.define(target=more)
+    flow.put("a.ndjson", 1)
+    flow.load()
+    for day in (1, 2):
+        _put_day(days, day, 10 * day)
+    assert days.run(now=instant("2020-01-03T06:00")).error is None
+    _put_day(days, 3, 30)
+    assert days.run(now=instant("2020-01-04T06:00")).error is None
+    flow.put("b.ndjson", 2)
+    flow.load()
+    found = [(row[0], row[1], row[2] and row[2].day) for row in flow.rows("_dataflow", "id", "_window_start")]
+    assert found == [
+        (NAME, 1, None),
+        (NAME, 2, None),
+        (OTHER, 10, 1),
+        (OTHER, 20, 2),
+        (OTHER, 30, 3),
+    ]
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_rows_that_are_found_by_keys_bring_columns_into_a_table_that_another_dataflow_has_made(
+    tmp_path: Path, engine: SparkEngine, form: str
+) -> None:
+    flow, other = _pair(tmp_path, engine, target={"format": form, "schema_mode": "merge"})
+    other.define(source={"schema": "id long, name string"}, target=UPSERT)
+    flow.put("a.ndjson", 1)
+    flow.load()
+    for name in ("x", "y"):
+        other.put(f"{name}.ndjson", {"id": 1, "name": name})
+        assert other.load().status == "committed"
+    assert flow.rows("_dataflow", "id", "name") == [(NAME, 1, None), (OTHER, 1, "y")]
+
+
 def test_a_dataflow_with_rows_in_a_table_of_its_own_changes_its_columns_by_a_reset(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

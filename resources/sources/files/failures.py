@@ -138,21 +138,27 @@ def bad_encoding(path: str, line: int | None, options: str = "encoding: windows-
     )
 
 
-def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadFile:
-    """The error for a CSV file whose header is another than the schema's."""
+def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, takes: bool = False) -> BadFile:
+    """The error for a CSV file whose header is another than the schema's; ``takes``: whether the dataflow may take columns by a schema mode."""
     missing = [name for name in expected if name not in found]
     new = [name for name in found if name not in expected]
     differs = [
         *([f"without {', '.join(missing)}"] if missing else []),
         *([f"{', '.join(new)} not in the schema"] if new else []),
     ]
+    misread = _named_twice(found) or _other_separator(expected, found)
     why = (
         f"expected the header {','.join(expected)}, found {','.join(found)}"
-        f" ({_named_twice(found) or _other_separator(expected, found) or '; '.join(differs) or 'another order'})"
+        f" ({misread or '; '.join(differs) or 'another order'})"
+    )
+    merge = (
+        "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
+        if takes and differs and not misread
+        else ""
     )
     return BadFile(
-        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, or load files with this header"
-        " by a dataflow of their own; the watermark stays below it",
+        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, {merge}or load files with this"
+        " header by a dataflow of their own; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_HEADER,

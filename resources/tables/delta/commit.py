@@ -10,6 +10,9 @@ from typing import Any
 
 from resources.tables.table import TableCommit, TaggedCommit
 
+_OF_COLUMNS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
+"""Operations that change columns or properties alone."""
+
 
 @dataclass(frozen=True)
 class Commit:
@@ -84,6 +87,12 @@ class Commit:
     def is_of_another(self, dataflow: str | None) -> bool:
         """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
         return dataflow is not None and bool(self.ours) and self.ours.get("dataflow") != dataflow
+
+    @property
+    def changes_no_row(self) -> bool:
+        """Return whether it changes nothing but columns or properties, as the commits do by which a table gets columns before their rows."""
+        appends_nothing = self.operation == "WRITE" and str(self.parameters.get("mode")).lower() == "append"
+        return not self.tags and self.file is None and (appends_nothing or self.operation in _OF_COLUMNS)
 
     @property
     def id(self) -> str:

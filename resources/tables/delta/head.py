@@ -139,10 +139,12 @@ def _expiry(log: DeltaLog, commits: Sequence[Commit], *, whole: bool) -> str | N
 def _following_own(
     tagged: Sequence[TaggedCommit], later: Sequence[Commit], since: int | None, dataflow: str | None
 ) -> tuple[TaggedCommit, ...]:
-    """The commits, each following the one before it that is not another dataflow's."""
+    """The commits, each following the one before it that is not another dataflow's, and that changes rows or carries a tag."""
     if dataflow is None:
         return tuple(tagged)
-    known = [commit.version for commit in later if not commit.is_of_another(dataflow)]
+    known = [
+        commit.version for commit in later if not (commit.is_of_another(dataflow) or commit.changes_no_row)
+    ]
     return tuple(
         replace(
             commit,

@@ -16,7 +16,7 @@ from partitions.errors import (
 )
 from partitions.evolution import Evolution, SchemaMode, all_nullable
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert, within
-from partitions.predicate import EVERYTHING, Among, Predicate, all_of
+from partitions.predicate import EVERYTHING, Among, Predicate, all_of, columns_of
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -249,6 +249,11 @@ class DeltaLakeTable:
             merge(self._place, rows, load, tag, own.text)
             return
         rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
+        if isinstance(load, Replace) and evolution is not None and self._must_come_first(load.where):
+            # Delta looks for the rows to delete before it takes new columns.
+            self._wrote_by_delta = True
+            rows = self._evolved_before(rows, evolution, ())
+            evolution = None
         changes = evolution is not None and evolution.action != "none"
         if evolution is not None:
             rows = with_types_of(rows, evolution.schema)
@@ -327,6 +332,13 @@ class DeltaLakeTable:
             no_rows.option("mergeSchema", "true").save(self._place.spark_url)
         there = self._rows(rows.sparkSession).schema
         return with_columns_of(rows, type(there)([field for field in there.fields if field.name not in made]))
+
+    def _must_come_first(self, where: Predicate) -> bool:
+        """Whether the table lacks a column of a condition, and takes new ones."""
+        if self._schema_mode != "merge":
+            return False
+        known = {name.casefold() for name in self.columns()}
+        return any(name.casefold() not in known for name in columns_of(where))
 
     def _prepare(self, rows: DataFrame, evolution: Evolution) -> None:
         """Give the table what new columns and wider types need."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from resources.sources.files.failures import cause
+from resources.spark_process import lacks_iceberg, said
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
@@ -81,9 +81,8 @@ class Care:
                 f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
             ).collect()
         except Exception as error:
-            raise TargetError(
-                f"table {self.shown} cannot be {done}: {cause(error).rstrip(' .;')}. No row was changed"
-            ) from error
+            why = lacks_iceberg(error) or said(error).rstrip(" .;")
+            raise TargetError(f"table {self.shown} cannot be {done}: {why}. No row was changed") from error
 
 
 def retention(metadata: Metadata) -> timedelta:

@@ -148,3 +148,13 @@ def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
     why = bad_header("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
     assert why.endswith("(id, ID: a column is named twice; give each another name)")
     assert bad_header("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
+
+
+def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
+    known = ["id", "text"]
+    taking = "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md)"
+    assert taking in bad_header("a.csv", known, ["id", "text", "deleted"], takes=True).message
+    assert taking in bad_header("a.csv", known, ["id"], takes=True).message
+    for found in (["text", "id"], ["id", "text", "TEXT"], ["id;text"]):
+        assert taking not in bad_header("a.csv", known, found, takes=True).message
+    assert taking not in bad_header("a.csv", known, ["id"]).message

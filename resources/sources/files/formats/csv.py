@@ -219,7 +219,8 @@ class CsvFiles(FormatReader):
         found = self._names(file)
         if found is None or _folded(expected) == _folded(found):
             return None
-        return bad_header(file.path, expected, found)
+        takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
+        return bad_header(file.path, expected, found, takes=takes)
 
     @property
     def _has_header(self) -> bool:
