@@ -25,7 +25,7 @@ from partitions.window.work_outcomes import DeferredUnits
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import StatsReader, WriteStats
+from resources.kinds.kind import KnowsColumns, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units, failing
@@ -41,6 +41,7 @@ from resources.watermarks.work_units import WORK_UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,13 @@ class WindowKind:
 
     @property
     def one_query(self) -> bool:
-        """A condition names the windows."""
-        return False
+        """Of folders files are what slices differ in; else a condition names the windows."""
+        return self._columns.tagged and isinstance(self.source, KnowsColumns)
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the columns of the files, and those that tell a row's window and unit."""
+        known = self.source.columns(pinned) if isinstance(self.source, KnowsColumns) else None
+        return None if known is None else self._columns.tagging(known)
 
     @property
     def pacing(self) -> timedelta:

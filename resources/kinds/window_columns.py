@@ -18,6 +18,7 @@ from resources.sources.source import NUMBER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 WINDOW_START = "_window_start"
 """A column of targets whose rows do not tell their window themselves: its start."""
@@ -69,6 +70,12 @@ class WindowColumns:
         return df.withColumn(WINDOW_START, start).withColumn(
             UNIT, F.lit(work.unit if work else None).cast("string")
         )
+
+    def tagging(self, columns: StructType) -> StructType:
+        """Return the columns of rows after :meth:`tag`."""
+        from pyspark.sql.types import StringType, StructType, TimestampType
+
+        return StructType(list(columns)).add(WINDOW_START, TimestampType()).add(UNIT, StringType())
 
     def tag_numbered(self, df: DataFrame, works: Sequence[WorkUnit]) -> DataFrame:
         """Rows that have the number of their work unit, with what tells it instead."""

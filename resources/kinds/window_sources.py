@@ -28,6 +28,7 @@ from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSour
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class WindowSource(Protocol):
@@ -293,6 +294,10 @@ class FolderWindows:
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare ``source.schema`` with what was pinned."""
         self._source.check_schema(spark, pinned)
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the columns of the files that were read before with this schema; None if only Spark can tell."""
+        return self._source.columns(pinned)
 
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
         """Those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""

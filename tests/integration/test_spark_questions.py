@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from resources.spark import SparkEngine, settings_for_a_while, tune
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.support.columns import PostgresRows, at, on_postgres
+from tests.support.iceberg import iceberg_rows
 
 COLUMNS, SETTINGS = "_analyze", "config"
 
@@ -91,6 +93,31 @@ def test_files_that_are_read_as_the_last_ones_were_cost_no_question_for_columns(
     feed.load()
     assert [kind for kind, _ in asked].count(COLUMNS) == 0
     assert feed.ids == [1, 2]
+
+
+def test_folders_that_are_windows_cost_no_question_for_columns_once_one_was_loaded(
+    make_feed: MakeFeed, asked: Asked
+) -> None:
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}", "schema": "id long"},
+        watermark={
+            "type": "window",
+            "window": "daily",
+            "grace": "P1D",
+            "partial": False,
+            "definition": [{"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "-"}}],
+        },
+        target={"format": "iceberg", "load": "merge_overwrite", "replace_by_watermark": True},
+        unknown_fields="ignore",
+    )
+    for day in (1, 2):
+        feed.put(f"2026-01-0{day}/a.ndjson", day)
+    feed.run(now=datetime(2026, 1, 2, 1, tzinfo=UTC))
+    asked.clear()
+    outcome = feed.run(now=datetime(2026, 1, 3, 1, tzinfo=UTC))  # the first day is read again
+    assert (outcome.error, outcome.rows) == (None, 2)
+    assert [kind for kind, _ in asked].count(COLUMNS) == 0
+    assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
 
 
 @pytest.mark.postgres
