@@ -176,7 +176,8 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     """The rows without those of keys of which the table holds later ones."""
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
-    if not set(columns_of(load.later)) <= set(run.table.columns()):
+    known = {name.casefold() for name in run.table.columns()}
+    if not {name.casefold() for name in columns_of(load.later)} <= known:
         return rows  # which bring the columns: no row of the table has a value there
     held = run.table.read(run.spark, run.table.newest_version(), load.later).where(sql(load.later, SPARK))
     if load.own != NOTHING:

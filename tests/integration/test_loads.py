@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from partitions.errors import ConfigurationError
 from resources.late import look
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, at, on_lake
-from tests.support.feed import NAME, NOW, Feed
+from tests.support.feed import CHECKOUT, NAME, NOW, Feed
 from tests.support.window_feed import event, watermark
 from tests.support.window_feed import on_lake as windows_on_lake
 
@@ -45,6 +46,24 @@ def test_files_of_changes_leave_the_row_of_the_last_file_for_each_key(
     assert (outcome.rows, outcome.committed[0].removed) == (3, 2)
     assert feed.entries[-1].total_rows == 4
     assert feed.load().status == "nothing"
+
+
+def test_sql_of_the_page_keeps_the_newest_of_several_rows_of_a_key_in_one_file(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    page = (CHECKOUT / "docs" / "loads.md").read_text()
+    shown = next(
+        yaml.safe_load(text)
+        for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        if "row_number" in text
+    )
+    zwickau, aachen = "3,Zwickau,2026-01-05T08:00:00Z", "3,Aachen,2026-01-05T18:00:00Z"
+    for number, lines in enumerate([(zwickau, aachen), (aachen, zwickau)]):
+        source = shown["source"] | {"path": "./landing"}
+        feed = Feed(tmp_path / str(number), engine, shown | {"source": source})
+        feed.put_text("a.csv", "\n".join(["id,city,updated_at", *lines, ""]))
+        assert feed.load().rows == 1
+        assert feed.rows("id", "city") == [(3, "Aachen")]
 
 
 def test_a_late_file_changes_no_row_that_a_later_file_has_loaded(tmp_path: Path, engine: SparkEngine) -> None:
