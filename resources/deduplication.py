@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.load import ByPath, Order
+from resources.spark import with_columns_as
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     stand_ins = [comparable(name, kind) for name, kind in others if has_no_order(kind.simpleString())]
     place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])]
     if not place:
-        return rows.distinct()
+        return with_columns_as(rows.distinct(), rows)
     whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
     taken = [F.max(F.struct(*place)).alias("_strandline_latest")]
     taken += [F.max_by(whole, F.struct(*place)).alias("_strandline_rest")] if unordered else []
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
-    return latest.select(*_restored(rows, known, len(lateness)))
+    return with_columns_as(latest.select(*_restored(rows, known, len(lateness))), rows)
 
 
 def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str], order: Order = ()) -> DataFrame:

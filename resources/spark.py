@@ -199,10 +199,20 @@ def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows
 
 
+def with_columns_as(made: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return rows that were made of others and have the same columns, for which a Connect server is not asked if those of the others are known."""
+    known = _known_columns(rows)
+    return made if known is None else with_known_columns(made, known)
+
+
+def _known_columns(rows: DataFrame) -> StructType | None:
+    return cast("SparkConnectDataFrame", rows)._cached_schema if _is_remote(rows.sparkSession) else None
+
+
 def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
     """Return rows with more columns, each given with its type. If those of the rows are known, a Connect server is not asked for these either."""
     made = rows.withColumns({name: column for name, (column, _) in added.items()})
-    known = cast("SparkConnectDataFrame", rows)._cached_schema if _is_remote(rows.sparkSession) else None
+    known = _known_columns(rows)
     if known is None or {name.casefold() for name in known.names} & {name.casefold() for name in added}:
         return made
     columns = type(known)(list(known.fields))

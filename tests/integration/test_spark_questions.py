@@ -95,6 +95,26 @@ def test_files_that_are_read_as_the_last_ones_were_cost_no_question_for_columns(
     assert feed.ids == [1, 2]
 
 
+@pytest.mark.parametrize(("form", "questions"), [("delta", 1), ("iceberg", 0)])
+@pytest.mark.each_case
+def test_rows_that_are_merged_as_the_last_ones_were_cost_no_question_for_their_columns(
+    make_feed: MakeFeed, asked: Asked, form: str, questions: int
+) -> None:
+    feed = make_feed(
+        source={"schema": "id long, v long"},
+        target={"format": form, "load": "merge_upsert", "merge_keys": ["id"]},
+        unknown_fields="ignore",
+        late_files="alert",
+    )
+    for name, value in (("a", 1), ("b", 2)):
+        feed.put(f"{name}.ndjson", {"id": 1, "v": value}, {"id": value, "v": value})
+        asked.clear()
+        feed.load()
+    # Of a Delta table Spark is asked for those of the table.
+    assert [kind for kind, _ in asked].count(COLUMNS) == questions
+    assert feed.rows("id", "v") == [(1, 2), (2, 2)]
+
+
 def test_folders_that_are_windows_cost_no_question_for_columns_once_one_was_loaded(
     make_feed: MakeFeed, asked: Asked
 ) -> None:
