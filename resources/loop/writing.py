@@ -44,6 +44,8 @@ _ACCEPTED = {
 _OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
 """Codes of Spark's and Delta's by which columns of rows and table differ."""
 
+_CONSTRAINTS = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
     """Return the rows of a slice, after Spark has looked at the whole query; nothing is read.
@@ -226,7 +228,12 @@ def _is_refused(error: Exception) -> bool:
     """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
     from pyspark.errors import AnalysisException
 
-    return isinstance(error, (AnalysisException, RowsRefused))
+    return isinstance(error, (AnalysisException, RowsRefused)) or _is_constraint(error)
+
+
+def _is_constraint(error: Exception) -> bool:
+    """Whether a row does not meet a condition that another writer has given the table."""
+    return any(code in str(error) for code in _CONSTRAINTS)
 
 
 def _refusal(
@@ -248,10 +255,13 @@ def _refusal(
             f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
         )
-    refused = (
-        f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
-        f"{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
-    )
+    refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+    if _is_constraint(error):
+        return TargetError(
+            f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
+            " (ALTER TABLE … DROP CONSTRAINT)"
+        )
+    refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
     if run.dataflow.target.shared:
         merge = (
             ""

@@ -27,7 +27,7 @@ from resources.spark import settings_for_a_while
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _OPTIONS = {
@@ -46,6 +46,8 @@ _S3_OPTIONS = {
 """Uploads of all tasks are completed when the job has succeeded: S3 has no rename."""
 MOST_COPIED = 64 * 2**20
 """Bytes of files that a commit reads to write a part of them again, without a look whether they hold rows that go."""
+_PATTERN = frozenset("{}[]*?\\")
+"""Characters that make a pattern of a path."""
 _FOOTER_BYTES = 64 * 2**10
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _INDEXED = 32
@@ -123,6 +125,34 @@ def write_files(
         writer.options(**_S3_OPTIONS).save(folder.spark_url)
 
 
+def files_reader(session: SparkSession, schema: StructType) -> DataFrameReader:
+    """Return what reads Parquet files of a table, each of them and all of its rows, whatever the session passes over in sources.
+
+    Args:
+        session: that reads.
+        schema: of the files; what a source has said of its columns means nothing for them.
+    """
+    from pyspark.sql.types import StructType
+
+    plain = StructType.fromJson(_without_metadata(schema.jsonValue()))
+    options = {"__globPaths__": "false", "ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+    return session.read.schema(plain).options(**options)
+
+
+def _without_metadata(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_metadata(each) for each in value]
+    if isinstance(value, dict):
+        return {key: {} if key == "metadata" else _without_metadata(each) for key, each in value.items()}
+    return value
+
+
+def is_found(path: str) -> bool:
+    """Return whether Spark's readers of files find a file if its path is given to them: they take some for patterns, and hide others."""
+    name = path.rpartition("/")[2]
+    return not (_PATTERN & set(path) or name.startswith(("_", ".")) or name.endswith("._COPYING_"))
+
+
 def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFrame:
     """Return the rows of files below a folder, whose folders of partitions count from it.
 
@@ -131,8 +161,8 @@ def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFram
         folder: for example of a table.
         paths: of the files, relative to it.
     """
-    reader = rows.sparkSession.read.schema(rows.schema).option("basePath", folder.spark_url)
-    return reader.option("__globPaths__", "false").parquet(*(folder.child(path).spark_url for path in paths))
+    reader = files_reader(rows.sparkSession, rows.schema).option("basePath", folder.spark_url)
+    return reader.parquet(*(folder.child(path).spark_url for path in paths))
 
 
 def lacks_committer(error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import RowsRefused
+from partitions.errors import RowsRefused, TargetError
 from partitions.load import Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -35,22 +35,25 @@ class Replacement:
         rows: to be written.
     """
 
-    def __init__(self, rows: DataFrame, load: Replace, kept: DataFrame | None) -> None:
+    def __init__(self, rows: DataFrame, load: Replace, part: DataFrame | None, expected: int = 0) -> None:
         """Count them while they are written.
 
         Args:
             rows: of the slice.
             load: by a condition.
-            kept: rows of files that go in part, none for which the condition holds among them; none if no file does.
+            part: rows of files that go in part; none if no file does.
+            expected: how many these are, as the table has it.
         """
         from pyspark.sql import functions as F
 
-        self._is_outside, self._kept = is_outside(load), kept
+        self._is_outside, self._part, self._expected = is_outside(load), part, expected
         self.rows, self._outside = _counting(rows, self._is_outside)
+        self._read: _Count = lambda: 0
         self._copied: _Count = lambda: 0
-        if kept is not None:
-            counted, self._copied = _counting(kept, F.lit(True))
-            self.rows = self.rows.unionByName(counted)
+        if part is not None:
+            read, self._read = _counting(part, F.lit(True))
+            kept, self._copied = _counting(read.where(self._is_outside), F.lit(True))
+            self.rows = self.rows.unionByName(kept)
 
     def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
         """Return how many rows that stay were written with those of the slice.
@@ -63,10 +66,18 @@ class Replacement:
 
         Raises:
             RowsRefused: rows of the slice are not among those that the load replaces.
+            TargetError: Spark has not read all rows of the files that go in part.
         """
-        copied = self._copied()
+        read, copied = self._read(), self._copied()
+        if read is None:
+            read = self._part.count() if self._part is not None else 0
+        if read != self._expected:
+            raise TargetError(
+                f"folder {folder}: expected {self._expected:,} rows in the files of which some are replaced, found {read:,}: a file is damaged, or is not what"
+                " the table says of it. Nothing was committed; restore the file, or the table"
+            )
         if copied is None:
-            copied = self._kept.count() if self._kept is not None else 0
+            copied = self._part.where(self._is_outside).count() if self._part is not None else 0
         outside = self._outside()
         if outside is None:
             paths = [file.path.partition("/")[2] for file in files]

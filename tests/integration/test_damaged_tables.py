@@ -402,3 +402,20 @@ def test_a_compaction_before_an_empty_slice_is_not_taken_for_a_restore_later(mak
     foreign(feed.table, columns(feed.table), 77)
     clean_log(feed.table)
     assert feed.run().error is None
+
+
+@pytest.mark.needs_spark
+def test_a_condition_that_another_writer_has_given_the_table_is_named_and_the_mended_rows_go_on(
+    make_feed: MakeFeed, engine: SparkEngine
+) -> None:
+    feed = make_feed()
+    feed.put("a.ndjson", 1)
+    feed.load()
+    engine.session().sql(f"ALTER TABLE delta.`{feed.table}` ADD CONSTRAINT small CHECK (id < 5)").collect()
+    feed.put("b.ndjson", 7)
+    error = feed.run().error
+    assert error is not None
+    assert "The condition is another writer's. Leave such rows out or mend them" in error.message
+    assert feed.open_intent is None
+    feed.define(sql="select id from input where id < 5")
+    assert (feed.load().rows, feed.ids) == (0, [1])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, Load, Replace
@@ -330,6 +331,61 @@ def test_a_row_outside_of_what_is_replaced_is_refused_and_leaves_nothing(lake: L
     with pytest.raises(RowsRefused, match="1 rows are not among those that the slice replaces"):
         lake.replace(2, Between("id", 2, 3), (2,), (4,))
     assert (lake.ids, lake.strays) == ([1, 2], set())
+
+
+def test_rows_that_stay_keep_their_values_whatever_the_slice_says_of_its_columns(lake: Lake) -> None:
+    columns = "id long, name string, s struct<a: int>"
+    lake.append(1, (1, "ab", (70_000,)), (2, "cd", (300,)), columns=columns)
+    rows = lake.spark.createDataFrame([(2, "ef", (7,))], "id long, name string, s struct<a: tinyint>").select(
+        "id", F.col("name").alias("name", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}), "s"
+    )
+    lake.append_rows(2, rows, load=Replace(Between("id", 2, 3)))
+    assert lake.own == [True]
+    found = lake.sql("SELECT id, name, s.a AS a FROM {t} ORDER BY id")
+    assert [(row["id"], row["name"].rstrip(), row["a"]) for row in found] == [(1, "ab", 70_000), (2, "ef", 7)]
+    assert found[0]["name"] == "ab"
+
+
+def test_a_damaged_file_of_which_rows_stay_stops_the_commit_whatever_a_session_passes_over(
+    lake: Lake,
+) -> None:
+    lake.append(1)
+    lake.append(2, *((id_,) for id_ in range(2000)))
+    (file,) = (path for path in (lake.folder / "data").rglob("*.parquet") if path.stat().st_size > 2000)
+    data = bytearray(file.read_bytes())
+    for at in range(4, len(data) // 2):
+        data[at] ^= 0x5A
+    file.write_bytes(bytes(data))
+    lake.spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(Exception, match=r"\.parquet|expected 2,000 rows"):
+            lake.replace(3, Between("id", 5, 6), (5,))
+    finally:
+        lake.spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    assert (lake.table().tip(APP).tag, lake.strays) == (2, set())
+
+
+@pytest.mark.parametrize("name", ["_part.parquet", ".part.parquet", "part._COPYING_", "a{1,2}[x]*.parquet"])
+@pytest.mark.each_case
+def test_rows_that_stay_of_a_file_with_any_name_are_there(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    lake.append(1)
+    find = data_files.found_files
+
+    def renamed(place: Place, folder: str, rows: DataFrame) -> list[data_files.Written]:
+        (found,) = find(place, folder, rows)
+        assert place.local is not None
+        new = f"{folder}/{name}"
+        (place.local / found.path).rename(place.local / new)
+        return [found._replace(path=new)]
+
+    monkeypatch.setattr(own_commit, "found_files", renamed)
+    lake.append(2, (1,), (2,), (3,))
+    monkeypatch.setattr(own_commit, "found_files", find)
+    lake.replace(3, Between("id", 2, 3), (2,))
+    # Spark's readers of files do not find them, so the replacement is left to Iceberg's.
+    assert (lake.own, lake.ids) == ([True, False], [1, 2, 3])
 
 
 def test_files_without_a_column_of_the_table_are_copied_by_spark(lake: Lake) -> None:

@@ -17,6 +17,7 @@ from partitions.errors import TargetError
 from partitions.extents import Match, match_of
 from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
+from resources.tables.data_files import files_reader, is_found
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import are_plain_columns, extents_of, takes_place
 
@@ -140,6 +141,7 @@ def _are_within_bounds(
     return (
         len(files) <= most_files
         and all(_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
+        and all(is_found(file["path"]) for file in files)
         and all(column in schema.names and _type(schema, column) in _PARTITIONED_BY for column in layout)
         and len({_values(file, layout) for file in files}) <= most_partitions
     )
@@ -198,8 +200,7 @@ def _rows_of(
     """
     from pyspark.sql import functions as F
 
-    reader = spark.read.schema(schema).option("__globPaths__", "false")
-    rows = reader.parquet(*paths)
+    rows = files_reader(spark, schema).parquet(*paths)
     if name is not None:
         rows = rows.withColumn(name, F.col("_metadata.file_name"))
     return rows.unionAll(rows.limit(0))

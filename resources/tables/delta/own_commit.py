@@ -25,6 +25,8 @@ from resources.dialects.spark import SPARK
 from resources.tables.data_files import (
     MOST_COPIED,
     DataFile,
+    files_reader,
+    is_found,
     lacks_committer,
     remove_files,
     write_files,
@@ -42,7 +44,7 @@ from resources.tables.delta.own_limits import (
     new_schema,
     takes_place,
 )
-from resources.tables.replacement import Replacement, is_outside
+from resources.tables.replacement import Replacement
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
@@ -272,13 +274,12 @@ class OwnCommit:
         return highest is not None and highest >= self.tag.number
 
     def _replacement(self, rows: DataFrame, load: Replace, removals: Removals) -> Replacement:
-        kept = None
-        if removals.part:
-            # Not through Delta: a file is read as it is, without the state of the whole table.
-            paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
-            reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
-            kept = reader.parquet(*paths).where(is_outside(load))
-        return Replacement(rows, load, kept)
+        if not removals.part:
+            return Replacement(rows, load, None)
+        # Not through Delta: a file is read as it is, without the state of the whole table.
+        paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
+        there = files_reader(rows.sparkSession, rows.schema).parquet(*paths)
+        return Replacement(rows, load, there, sum(action["num_records"] for action in removals.part))
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
@@ -404,6 +405,8 @@ def _removals(table: DeltaTable, load: Load) -> Removals | None:
     ):
         return None
     if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):
+        return None
+    if any(not is_found(file["path"]) for file in removals.part):
         return None
     return removals
 

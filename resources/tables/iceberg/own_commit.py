@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from partitions.errors import RowsRefused, SourceError, TargetError, in_one_line
+from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
 from partitions.load import Append, Replace
 from resources.places import Place
 from resources.tables.data_files import Written, found_files, lacks_committer, remove_files, write_files
@@ -94,14 +94,15 @@ class OwnCommit:
         try:
             replacement = None
             if isinstance(load, Replace):
-                replacement = Replacement(rows, load, gone.kept(rows, load, self.place))
+                there = gone.read(rows.sparkSession, table, self.place)
+                replacement = Replacement(rows, load, there, gone.part_rows)
             written = self._written(replacement.rows if replacement else rows, table, folder, staged)
             copied = replacement.copied(folder.child(staged), written) if replacement else None
             landed = self._commit(written, table, gone, copied)
         except _Unfit:
             remove_files(folder, staged)
             return False
-        except (OthersFirst, SourceError, RowsRefused):
+        except (OthersFirst, StrandlineError):
             remove_files(folder, staged)
             raise
         if not landed or not written:

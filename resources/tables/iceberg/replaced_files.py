@@ -10,17 +10,17 @@ from partitions.extents import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
 from resources.places import Place
-from resources.tables.data_files import MOST_COPIED, footer_of
+from resources.tables.data_files import MOST_COPIED, files_reader, footer_of, is_found
 from resources.tables.iceberg.catalog import key_below
+from resources.tables.iceberg.metadata import spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.rows import bound_of
-from resources.tables.replacement import is_outside
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.schema import Schema
     from pyiceberg.types import NestedField
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _MOST_FILES = 1000
 """Of a table whose manifests are read here; of more Spark reads them, several at once."""
@@ -33,12 +33,14 @@ class ReplacedFiles:
     Attributes:
         entries: of the files, as the manifests have them.
         part: keys, below the table's place, of those of which the other rows are written again.
+        part_rows: how many rows these have.
         manifests: those that name the files.
         neighbours: entries of other files in these manifests.
     """
 
     entries: Sequence[ManifestEntry] = ()
     part: Sequence[str] = ()
+    part_rows: int = 0
     manifests: Sequence[ManifestFile] = ()
     neighbours: Sequence[ManifestEntry] = ()
 
@@ -52,14 +54,16 @@ class ReplacedFiles:
         """How many bytes they have."""
         return sum(entry.data_file.file_size_in_bytes for entry in self.entries)
 
-    def kept(self, rows: DataFrame, load: Replace, place: Place) -> DataFrame | None:
-        """Return the rows that stay of the files that go in part, with the columns of rows; None if there are no such files."""
+    def read(self, session: SparkSession, table: PlainTable, place: Place) -> DataFrame | None:
+        """Return the rows of the files that go in part, with the columns of their table; None if there are no such files."""
+        from pyspark.sql.types import StructType
+
         if not self.part:
             return None
-        reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
+        reader = files_reader(session, StructType.fromJson(spark_schema(table.metadata.schema)))
         # Without it days before 1582 would be read in a calendar that a file of another writer does not name.
         reader = reader.option("datetimeRebaseMode", "CORRECTED")
-        return reader.parquet(*(place.child(key).spark_url for key in self.part)).where(is_outside(load))
+        return reader.parquet(*(place.child(key).spark_url for key in self.part))
 
 
 def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles | None:
@@ -92,7 +96,9 @@ def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFi
         touched.append(manifest)
         neighbours += [entry for entry, match in matches if match is Match.NONE]
     keys = _keys(part, table, place)
-    return None if keys is None else ReplacedFiles(gone, keys, touched, neighbours)
+    if keys is None:
+        return None
+    return ReplacedFiles(gone, keys, sum(file.record_count for file in part), touched, neighbours)
 
 
 def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str] | None:
@@ -104,7 +110,7 @@ def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[st
     keys = []
     for file in files:
         key = key_below(place, file.file_path)
-        if key is None or file.file_format != FileFormat.PARQUET:
+        if key is None or not is_found(place.child(key).url) or file.file_format != FileFormat.PARQUET:
             return None
         if not table.is_read_by_names(footer_of(place, key, file.file_size_in_bytes)):
             return None

@@ -35,7 +35,7 @@ from resources.tables.parquet.commit_list import (
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
-from resources.tables.replacement import Replacement, is_outside
+from resources.tables.replacement import Replacement
 from resources.tables.row_columns import with_columns_of
 from resources.tables.table import Tag, Version
 from resources.watermarks.entry import utc_now
@@ -264,11 +264,8 @@ class Commit:
             write_files(rows, staged, layout, copies=True)
 
     def _replacement(self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]) -> Replacement:
-        kept = None
-        if part:
-            paths = [file.path for file in part]
-            kept = read_files(rows, self._place, paths).where(is_outside(load))
-        return Replacement(rows, load, kept)
+        there = read_files(rows, self._place, [file.path for file in part]) if part else None
+        return Replacement(rows, load, there, sum(file.rows for file in part))
 
     def _written(
         self, folder: StagedFolder, schema: StructType, rows: DataFrame, layout: Sequence[str]

@@ -15,6 +15,7 @@ from partitions.load import Load
 from partitions.predicate import EVERYTHING, Predicate
 from resources.places import Place
 from resources.sql import quoted
+from resources.tables.data_files import files_reader
 from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.commit_list import Snapshot
@@ -182,9 +183,8 @@ class ParquetTable:
             if match_of(rows, extents_of(snapshot.files[listed], types)) is not Match.NONE:
                 by_folder.setdefault(folder, []).append(path)
         reads = [
-            spark.read.schema(schema)
+            files_reader(spark, schema)
             .option("basePath", base.spark_url)
-            .option("__globPaths__", "false")
             .parquet(*(base.child(path).spark_url for path in paths))
             for base, paths in (
                 (self._placement.place_of(folder), paths) for folder, paths in by_folder.items()
