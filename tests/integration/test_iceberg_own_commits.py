@@ -333,6 +333,25 @@ def test_a_row_outside_of_what_is_replaced_is_refused_and_leaves_nothing(lake: L
     assert (lake.ids, lake.strays) == ([1, 2], set())
 
 
+def test_counts_of_a_commit_are_those_it_had_also_after_the_one_before_was_expired(lake: Lake) -> None:
+    lake.append(1, (1,), (2,), (3,))
+    lake.append(2, (4,))
+    lake.call("expire_snapshots", older_than="TIMESTAMP '2999-01-01 00:00:00'", retain_last=1)
+    tagged = _tagged(lake, 2)
+    assert (tagged.rows, tagged.removed, tagged.uncounted) == (1, 0, False)
+    lake.replace(3, Between("id", 1, 3), (1,))
+    lake.call("expire_snapshots", older_than="TIMESTAMP '2999-01-01 00:00:00'", retain_last=1)
+    tagged = _tagged(lake, 3)
+    assert (tagged.rows, tagged.removed, tagged.uncounted) == (1, 2, False)
+
+
+def test_rows_that_stay_of_a_table_whose_path_looks_like_a_pattern_are_there(lake: Lake) -> None:
+    odd = Lake(lake.spark, lake.folder.parent.parent / "br[1]{a,b}" / "t", lake.own)
+    odd.append(1, (1,), (2,))
+    odd.replace(2, Between("id", 2, 3), (2,))
+    assert (odd.own, sorted(row["id"] for row in iceberg_rows(odd.folder, ["id"]))) == ([False], [1, 2])
+
+
 def test_rows_that_stay_keep_their_values_whatever_the_slice_says_of_its_columns(lake: Lake) -> None:
     columns = "id long, name string, s struct<a: int>"
     lake.append(1, (1, "ab", (70_000,)), (2, "cd", (300,)), columns=columns)

@@ -219,7 +219,7 @@ class OwnCommit:
         if first != (table is None) or not _suits(table, schema, layout, load, rows.sparkSession):
             return False
         removals = Removals() if table is None else _removals(table, load)
-        if removals is None:
+        if removals is None or not all(is_found(place.child(path).url) for path in removals.copied):
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
@@ -405,8 +405,6 @@ def _removals(table: DeltaTable, load: Load) -> Removals | None:
     ):
         return None
     if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):
-        return None
-    if any(not is_found(file["path"]) for file in removals.part):
         return None
     return removals
 

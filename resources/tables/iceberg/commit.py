@@ -154,15 +154,20 @@ class Commit:
         written = snapshot.count("added-records")
         if load == _REPLACED_ALL and self.before is not None:
             return written, None, True
-        moved = snapshot.count(COPIED)
-        if changes_rows(snapshot) and COPIED not in snapshot.summary:
+        if COPIED in snapshot.summary:
+            moved = snapshot.count(COPIED)
+            return written - moved, snapshot.count("deleted-records") - moved, True
+        if not any(map(changes_rows, (*self.parts, snapshot))):
+            return written, 0, True
+        moved = 0
+        if changes_rows(snapshot):
             counts = [snapshot.count(f"{_MERGED}{what}") for what in ("inserted", "updated")]
             if f"{_MERGED}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False
             moved = written - sum(counts)
-        before = self.before.rows if self.before else 0
+        before = self.before.rows if self.before else None if self.follows else 0
         if before is None or snapshot.rows is None:
-            return written - moved, 0, not any(map(changes_rows, (*self.parts, snapshot)))
+            return written - moved, 0, False
         return written - moved, before + written - moved - snapshot.rows, True
 
     @property
