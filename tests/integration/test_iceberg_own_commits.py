@@ -568,6 +568,36 @@ def test_a_lost_answer_is_looked_up_and_the_next_attempt_lands_the_number_once(
     assert lake.ids == [1, 2]
 
 
+class LosesLookups(FolderCatalog):
+    """A catalog that takes a snapshot, and then answers nothing for a moment."""
+
+    down = False
+
+    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+        assert super().add_snapshot(before, snapshot)
+        self.down = True
+        raise TargetError("the connection was lost")
+
+    def newest(self) -> Metadata | None:
+        if self.down:
+            raise TargetError("the connection was lost")
+        return super().newest()
+
+
+@pytest.mark.parametrize("load", [Append(), Replace(Between("id", 2, 3))], ids=["append", "replace"])
+@pytest.mark.each_case
+def test_a_commit_that_landed_although_nothing_tells_keeps_its_files(lake: Lake, load: Load) -> None:
+    lake.append(1, (1,), (2,))
+    table = lake.table()
+    table._catalog = LosesLookups(Place(str(lake.folder)))
+    rows = lake.spark.createDataFrame([(2,)], "id long").coalesce(1)
+    with pytest.raises(TargetError, match="connection was lost"):
+        lake.append_rows(2, rows, table=table, load=load)
+    assert lake.ids == ([1, 2, 2] if isinstance(load, Append) else [1, 2])
+    lake.append_rows(2, rows, load=load)
+    assert (len(lake.ids), lake.table().tip(APP).tag) == (3 if isinstance(load, Append) else 2, 2)
+
+
 def test_an_append_that_landed_though_the_answer_says_otherwise_keeps_its_files(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,18 +91,25 @@ class OwnCommit:
         if gone is None:
             return False
         folder, staged = self.place.child(_DATA), uuid4().hex
+        replacement = None
+        if isinstance(load, Replace):
+            there = gone.read(rows.sparkSession, table, self.place)
+            replacement = Replacement(rows, load, there, gone.part_rows)
         try:
-            replacement = None
-            if isinstance(load, Replace):
-                there = gone.read(rows.sparkSession, table, self.place)
-                replacement = Replacement(rows, load, there, gone.part_rows)
             written = self._written(replacement.rows if replacement else rows, table, folder, staged)
             copied = replacement.copied(folder.child(staged), written) if replacement else None
+        except _Unfit:
+            return False
+        except StrandlineError:
+            remove_files(folder, staged)
+            raise
+        # From here on the table may name the files, whatever an error says.
+        try:
             landed = self._commit(written, table, gone, copied)
         except _Unfit:
             remove_files(folder, staged)
             return False
-        except (OthersFirst, StrandlineError):
+        except OthersFirst:
             remove_files(folder, staged)
             raise
         if not landed or not written:
