@@ -535,7 +535,7 @@ def test_a_table_that_was_made_again_meanwhile_takes_nothing_of_an_append_that_w
         lake.append(1, (7,))
 
     meanwhile(make_again)
-    with pytest.raises(TargetError, match="found another one: it was dropped and made again meanwhile"):
+    with pytest.raises(TargetError, match="expected the files that Spark has just written, found none"):
         lake.append(2, (2,))
     assert lake.ids == [7]
 

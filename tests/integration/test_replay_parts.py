@@ -29,6 +29,7 @@ def replayed(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
         pytest.param({"format": "parquet"}, marks=pytest.mark.full),
     ],
 )
+@pytest.mark.full
 def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
 ) -> None:

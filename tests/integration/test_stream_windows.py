@@ -129,6 +129,7 @@ def _history(chance: random.Random) -> list[list[tuple[int, str | None, int | No
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))])
+@pytest.mark.full
 def test_what_leaves_equals_the_batch_query_however_epochs_are_cut_and_whoever_dies(
     make_stream: MakeStream, name: str, seed: int
 ) -> None:

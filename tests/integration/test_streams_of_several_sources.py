@@ -98,6 +98,7 @@ def _seconds(at: datetime | None) -> int:
         ),
     ],
 )
+@pytest.mark.full
 def test_a_union_under_min_keeps_the_rows_of_a_slow_source_and_under_max_drops_them(
     policy: str,
     ids: list[int],
@@ -199,6 +200,7 @@ def _between(feed: Sources) -> int | None:
 @pytest.mark.parametrize(
     "how", ["put back from a copy, and grown", pytest.param("made again", marks=pytest.mark.full)]
 )
+@pytest.mark.full
 def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
     how: str, tmp_path: Path, spark_engine: SparkEngine
 ) -> None:
