@@ -157,8 +157,6 @@ class Commit:
         if COPIED in snapshot.summary:
             moved = snapshot.count(COPIED)
             return written - moved, snapshot.count("deleted-records") - moved, True
-        if not any(map(changes_rows, (*self.parts, snapshot))):
-            return written, 0, True
         moved = 0
         if changes_rows(snapshot):
             counts = [snapshot.count(f"{_MERGED}{what}") for what in ("inserted", "updated")]
@@ -167,7 +165,7 @@ class Commit:
             moved = written - sum(counts)
         before = self.before.rows if self.before else None if self.follows else 0
         if before is None or snapshot.rows is None:
-            return written - moved, 0, False
+            return written - moved, 0, not any(map(changes_rows, (*self.parts, snapshot)))
         return written - moved, before + written - moved - snapshot.rows, True
 
     @property
