@@ -556,13 +556,10 @@ def _check_stores(session: SparkSession, remote: str | None, stores: Mapping[str
 
 def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
     """Return which store a bucket's name means to a Connect server: the given one from now on, if nobody has told it another."""
-    prefix, mine = (
-        f"strandline_{_short_hash(bucket)}_",
-        f"strandline_{_short_hash(bucket)}_{_short_hash(store)}",
-    )
-    with suppress(
-        Exception
-    ):  # a server may lack global views, or not let them be listed: what it writes is looked for in any case
+    prefix = f"strandline_{_short_hash(bucket)}_"
+    mine = f"{prefix}{_short_hash(store)}"
+    # A server may lack global views, or not let them be listed: what it writes is looked for in any case.
+    with suppress(Exception):
         names = {
             row["viewName"] for row in session.sql(f"SHOW VIEWS IN global_temp LIKE '{prefix}*'").collect()
         }

@@ -73,6 +73,11 @@ class Lake:
             base=self.table().tip(APP).version,
         )
 
+    def make_again(self) -> None:
+        """Somebody drops the table and makes it again, with a row of its own."""
+        self.table().remove(lambda: self.spark)
+        self.append(1, (7,))
+
     def table(self, *partition_by: str) -> IcebergTable:
         return IcebergTable(Place(str(self.folder)), partition_by)
 
@@ -481,12 +486,7 @@ def test_a_table_that_was_made_again_takes_no_version_of_the_one_before(
     lake: Lake, before_snapshots: Callable[..., None]
 ) -> None:
     lake.append(1, (1,))
-
-    def make_again() -> None:
-        lake.table().remove(lambda: lake.spark)
-        lake.append(1, (7,))
-
-    before_snapshots(make_again)
+    before_snapshots(lake.make_again)
     with pytest.raises(TargetError, match="the table was dropped"):
         lake.append(2, (2,))
     assert lake.ids == [7]
@@ -529,12 +529,7 @@ def test_a_table_that_was_made_again_meanwhile_takes_nothing_of_an_append_that_w
     lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
 ) -> None:
     lake.append(1, (1,))
-
-    def make_again() -> None:
-        lake.table().remove(lambda: lake.spark)
-        lake.append(1, (7,))
-
-    meanwhile(make_again)
+    meanwhile(lake.make_again)
     with pytest.raises(TargetError, match="expected the files that Spark has just written, found none"):
         lake.append(2, (2,))
     assert lake.ids == [7]

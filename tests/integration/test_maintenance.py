@@ -302,16 +302,22 @@ def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed, block: int, tas
     assert list(feed.dataflow.maintenance.periods()) == tasks  # type: ignore[union-attr]
 
 
+def _three_files_of_delta_s(spark: SparkSession, tmp_path: Path) -> Path:
+    """The folder of a table that only Delta's own writer changes."""
+    folder = tmp_path / "table"
+    rows = spark.createDataFrame([(1,)], "`a b` long").coalesce(1)
+    for _ in range(3):
+        rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
+    return folder
+
+
 @pytest.mark.full
 @pytest.mark.needs_spark
 def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
     engine: SparkEngine, tmp_path: Path
 ) -> None:
     spark: SparkSession = engine.session()
-    folder = tmp_path / "table"
-    rows = spark.createDataFrame([(1,)], "`a b` long").coalesce(1)
-    for _ in range(3):
-        rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
+    folder = _three_files_of_delta_s(spark, tmp_path)
     table = DeltaLakeTable(Place(str(folder)))
     done = table.optimize(lambda: spark, ())
     assert (done.added, done.removed, table.count_rows()) == (1, 3, 3)
@@ -323,10 +329,7 @@ def test_the_vacuum_of_delta_counts_the_files_that_it_really_deletes(
     engine: SparkEngine, tmp_path: Path
 ) -> None:
     spark: SparkSession = engine.session()
-    folder = tmp_path / "table"
-    rows = spark.createDataFrame([(1,)], "`a b` long").coalesce(1)
-    for _ in range(3):
-        rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
+    folder = _three_files_of_delta_s(spark, tmp_path)
     spark.sql(
         f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
     )
