@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from partitions.load import Scd2
 from partitions.target import HISTORY_COLUMNS
 from resources.deduplication import comparable
-from resources.spark import read_once
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ CHANGE = "_strandline_change"
 _OLD, _NEW = "_strandline_old", "_strandline_new"
 _FACTS = "_strandline_facts"
 _BEFORE = "_strandline_before"
+_FILE = "_strandline_lies_in"
 _KEPT = "_strandline_kept"
 _KEY = "_strandline_key_"
 
@@ -37,25 +37,24 @@ def first_versions(rows: DataFrame, load: Scd2) -> DataFrame:
     return changed_versions(rows, None, load).drop(CHANGE)
 
 
-def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> DataFrame:
+def changed_versions(
+    rows: DataFrame, table: DataFrame | None, load: Scd2, *, file: str | None = None
+) -> DataFrame:
     """Return the versions that a slice adds, changes or removes, each with its change, in the columns of the slice and those of the history.
 
     Args:
-        rows: of the slice, each key and time once; read once, here.
+        rows: of the slice, each key and time once; kept, since they are used more than once beside a table.
         table: all versions that are there; None if there is no table.
         load: keys, time, and what is not compared.
+        file: the table's column that tells in which file a version lies; versions that change have it, too.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     facts = _facts(rows, load)
-    if table is None:
-        events = _event(rows, facts, rows.columns, load)
-    else:
-        # Their keys are looked up in the table, so they are used twice.
-        rows = read_once(rows)
-        known = _version(_of_same_keys(table, rows, load.keys), rows, facts, load)
-        events = _event(rows, facts, rows.columns, load).unionByName(known)
+    events = _event(rows, facts, rows.columns, load)
+    if table is not None:
+        events = events.unionByName(_version(_of_same_keys(table, rows, load.keys), rows, facts, load, file))
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
     versions = _merged(events, in_time)
@@ -67,7 +66,12 @@ def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> Da
     return (
         versions.withColumn(CHANGE, _change())
         .where(f"{CHANGE} IS NOT NULL")
-        .select(*[F.col(quoted(name)) for name in rows.columns], *HISTORY_COLUMNS, CHANGE)
+        .select(
+            *[F.col(quoted(name)) for name in rows.columns],
+            *HISTORY_COLUMNS,
+            CHANGE,
+            *([F.col(f"{_BEFORE}.file").alias(file)] if file else []),
+        )
     )
 
 
@@ -90,6 +94,7 @@ def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) ->
         F.lit(None).cast("boolean").alias(IS_CURRENT),
         F.lit(False).alias(_OLD),
         F.lit(True).alias(_NEW),
+        F.lit(None).cast("string").alias(_FILE),
         _compared(facts, rows.schema).alias(_FACTS),
     )
 
@@ -103,7 +108,7 @@ def _of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> D
     return table.join(given, reduce(lambda left, right: left & right, same), "left_semi")
 
 
-def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2) -> DataFrame:
+def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2, file: str | None) -> DataFrame:
     """Versions that are there. Of their columns only those that are compared are read."""
     from pyspark.sql import functions as F
 
@@ -119,6 +124,7 @@ def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2) ->
         *[F.col(name) for name in HISTORY_COLUMNS],
         F.lit(True).alias(_OLD),
         F.lit(False).alias(_NEW),
+        (F.col(file) if file else F.lit(None).cast("string")).alias(_FILE),
         _compared([there[name.lower()] for name in facts], table.schema).alias(_FACTS),
     )
 
@@ -142,6 +148,7 @@ def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
         F.lag(VALID_TO).over(in_time).alias("ends"),
         F.lag(IS_CURRENT).over(in_time).alias("current"),
         F.lag(_FACTS).over(in_time).alias("facts"),
+        F.lag(_FILE).over(in_time).alias("file"),
     )
     follows = F.lead(_NEW).over(in_time) & F.lead(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
     versions = events.withColumns(
@@ -155,6 +162,7 @@ def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
         F.col(VALID_TO).alias("ends"),
         F.col(IS_CURRENT).alias("current"),
         F.col(_FACTS).alias("facts"),
+        F.col(_FILE).alias("file"),
     )
     return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
 

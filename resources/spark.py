@@ -381,6 +381,8 @@ class SparkEngine:
             "spark.ui.enabled": "false",
             # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
             "spark.sql.ui.explainMode": "simple",
+            # Of all queries together Spark keeps 100 pieces of compiled code: two merges by turns would compile each of theirs again.
+            "spark.sql.codegen.cache.maxEntries": "2000",
             "spark.ui.showConsoleProgress": "false",
         }
         if self.master.startswith("local"):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.load import Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.observation import observed
 from resources.places import Place
-from resources.spark import observed_rows
+from resources.tables.counting import Count, counting
 from resources.tables.data_files import DataFile, Written, read_files
 
 if TYPE_CHECKING:
@@ -47,12 +46,12 @@ class Replacement:
         from pyspark.sql import functions as F
 
         self._is_outside, self._part, self._expected = is_outside(load), part, expected
-        self.rows, self._outside = _counting(rows, self._is_outside)
-        self._read: _Count = lambda: 0
-        self._copied: _Count = lambda: 0
+        self.rows, self._outside = counting(rows, self._is_outside)
+        self._read: Count = lambda: 0
+        self._copied: Count = lambda: 0
         if part is not None:
-            read, self._read = _counting(part, F.lit(True))
-            kept, self._copied = _counting(read.where(self._is_outside), F.lit(True))
+            read, self._read = counting(part, F.lit(True))
+            kept, self._copied = counting(read.where(self._is_outside), F.lit(True))
             self.rows = self.rows.unionByName(kept)
 
     def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
@@ -86,17 +85,3 @@ class Replacement:
         if outside:
             raise RowsRefused(f"{outside:,} rows are not among those that the slice replaces", code=OUTSIDE)
         return copied
-
-
-_Count = Callable[[], "int | None"]
-"""Tells how many rows were written; nothing if Spark has not told."""
-
-
-def _counting(rows: DataFrame, which: Column) -> tuple[DataFrame, _Count]:
-    """Return the rows, and what tells how many of them meet a condition once they are written."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    counted = Observation()
-    asked = observed_rows(rows, counted, F.count_if(which).alias("rows"))
-    return asked, lambda: observed(counted).get("rows")

@@ -19,7 +19,7 @@ from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, 
 from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.tables import open_table, replacement
+from resources.tables import counting, open_table
 from resources.tables.table import (
     CanOptimize,
     CanVacuum,
@@ -255,7 +255,7 @@ def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Su
 def test_a_replace_is_the_same_where_spark_does_not_tell_its_counts(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replacement, "observed", lambda observation: {})  # as on a busy Connect server
+    monkeypatch.setattr(counting, "observed", lambda observation: {})  # as on a busy Connect server
     subject.load(1, (1, "a"), (2, "b"), (3, "c"))
     load = Replace(Among("unit", ("a", "b")))
     with pytest.raises(Exception, match="not among those") as refused:

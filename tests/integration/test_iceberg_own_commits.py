@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.load import Append, Load, Replace
+from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between, Predicate
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import data_files
-from resources.tables.iceberg import own_commit
+from resources.tables.iceberg import changed_rows, own_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.own_commit import OwnCommit
@@ -61,6 +61,9 @@ class Lake:
     def replace(self, number: int, where: Predicate, *rows: Any, columns: str = "id long") -> None:
         given = self.spark.createDataFrame(list(rows), columns).coalesce(1)
         self.append_rows(number, given, load=Replace(where))
+
+    def load(self, number: int, load: Load, *rows: Any, columns: str) -> None:
+        self.append_rows(number, self.spark.createDataFrame(list(rows), columns), load=load)
 
     def append_rows(
         self, number: int, rows: DataFrame, table: IcebergTable | None = None, load: Load | None = None
@@ -430,6 +433,111 @@ def test_a_table_with_deletes_beside_its_files_is_changed_by_spark(lake: Lake) -
     assert lake.sql("SELECT count(*) n FROM {t}.delete_files")[0]["n"] == 1
     lake.replace(2, Between("id", 2, 3), (2,))
     assert (lake.own, lake.ids) == ([False], [2, 3])
+
+
+TWO = "id long, unit string"
+
+
+def _rows(lake: Lake, columns: str = "id, unit") -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in lake.sql(f"SELECT {columns} FROM {{t}}")), key=str)
+
+
+@pytest.mark.parametrize("load", [Upsert(("id",), ()), ReplaceKeys(("id",))], ids=["upsert", "replace keys"])
+def test_rows_of_keys_are_changed_in_one_snapshot_that_leaves_files_without_them(
+    lake: Lake, load: Load
+) -> None:
+    lake.append(1, (1, "a"), (None, "b"), (2, "c"), columns=TWO)
+    lake.append(2, (3, "d"), (4, "e"), columns=TWO)
+    lake.append(3, (5, "f"), columns=TWO)
+    lake.load(4, load, (None, "x"), (3, "y"), (9, "z"), columns=TWO)
+    assert (lake.own[-1], lake.strays) == (True, set())
+    assert _rows(lake) == [(1, "a"), (2, "c"), (3, "y"), (4, "e"), (5, "f"), (9, "z"), (None, "x")]
+    newest, before = list(lake.metadata.lineage())[:2]
+    assert (newest.parent, newest.operation) == (before.id, "overwrite")
+    assert (newest.count("total-records"), newest.count("deleted-data-files")) == (7, 2)
+    tagged = _tagged(lake, 4)
+    assert (tagged.rows, tagged.removed, tagged.uncounted) == (3, 2, False)
+    numbers = lake.sql("SELECT id, _commit FROM {t}")
+    assert {row["id"] for row in numbers if int(row["_commit"][-10:]) == 4} == {None, 3, 9}
+
+
+def test_rows_of_new_keys_only_are_put_on_the_snapshot_that_has_none_of_them(
+    lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    lake.append(1, (1, "a"), columns=TWO)
+    meanwhile(lambda: lake.sql("INSERT INTO {t} VALUES (2, 'theirs', NULL), (77, 'theirs', NULL)"))
+    lake.load(2, Upsert(("id",), ()), (2, "b"), (3, "c"), columns=TWO)
+    assert (lake.own[-1], lake.strays) == (True, set())
+    assert _rows(lake) == [(1, "a"), (2, "b"), (3, "c"), (77, "theirs")]
+    lake.load(3, Upsert(("id",), ()), (4, "d"), columns=TWO)
+    tagged = _tagged(lake, 3)
+    assert (next(lake.metadata.lineage()).operation, tagged.rows, tagged.removed) == ("append", 1, 0)
+
+
+def test_versions_end_and_begin_in_one_snapshot(lake: Lake) -> None:
+    columns, load = "id long, at long, fact string", Scd2(("id",), "at")
+    lake.append_rows(
+        1,
+        lake.spark.createDataFrame([(1, 1, "a"), (2, 1, "b"), (3, 1, "c"), (3, 5, "d")], columns),
+        load=load,
+    )
+    lake.load(2, load, (4, 1, "x"), columns=columns)
+    lake.load(3, load, (1, 3, "z"), (2, 2, "b"), (3, 5, "c"), (5, 9, "n"), columns=columns)
+    assert (lake.own, lake.strays) == ([True, True], set())
+    versions = _rows(lake, "id, fact, _valid_from, _valid_to, _is_current, CAST(right(_commit, 10) AS int)")
+    assert versions == [
+        (1, "a", 1, 3, False, 3),
+        (1, "z", 3, None, True, 3),
+        (2, "b", 1, None, True, 1),
+        (3, "c", 1, None, True, 3),
+        (4, "x", 1, None, True, 2),
+        (5, "n", 9, None, True, 3),
+    ]
+    tagged = _tagged(lake, 3)
+    assert (tagged.rows, tagged.removed, tagged.uncounted) == (4, 3, False)
+    lake.load(4, load, (1, 3, "y"), columns=columns)  # another value for the same time
+    assert (lake.own[-1], _rows(lake, "id, fact, _valid_to")[1]) == (True, (1, "y", None))
+
+
+def test_what_a_change_by_keys_cannot_say_is_a_merge_of_spark(lake: Lake) -> None:
+    lake.append(1, (1, "a"), (1, "b"), (2, "c"), columns=TWO)
+    lake.load(2, Upsert(("id",), ()), (1, "x"), columns=TWO)
+    assert (lake.own[-1], _rows(lake)) == (False, [(1, "x"), (1, "x"), (2, "c")])  # each row of a key stays
+    lake.load(3, Upsert(("id",), (), guard=(ByValue("unit"),)), (1, "a"), (2, "z"), columns=TWO)
+    assert (lake.own[-1], _rows(lake)) == (False, [(1, "x"), (1, "x"), (2, "z")])  # what is later stays
+    lake.load(4, ReplaceKeys(("id",)), (1, "k"), (1, "l"), columns=TWO)
+    assert (lake.own[-1], _rows(lake)) == (True, [(1, "k"), (1, "l"), (2, "z")])
+    lake.load(5, Upsert(("id",), (), guard=(ByValue("unit"),)), (2, "z"), (3, "c"), columns=TWO)
+    assert (lake.own[-1], _rows(lake)[2:]) == (True, [(2, "z"), (3, "c")])
+    lake.load(6, Upsert(("id",), (), where=Among("unit", ("l",))), (2, "y"), columns=TWO)
+    assert (lake.own[-1], _rows(lake)) == (False, [(1, "k"), (2, "y"), (3, "c")])
+    assert lake.strays == set()
+
+
+def test_only_rows_of_its_own_share_are_changed_by_keys(lake: Lake) -> None:
+    columns = "id long, unit string, _dataflow string"
+    for number, name in enumerate("xyx", 1):
+        table = lake.table().share_of(name)
+        rows = lake.spark.createDataFrame([(1, f"{number}", name)], columns)
+        table.write(
+            rows, Upsert(("id",), ()), Tag(name, number, "o"), "s", base=lake.table().tip(name).version
+        )
+    assert (lake.own, _rows(lake, "_dataflow, unit")) == ([True, True], [("x", "3"), ("y", "2")])
+
+
+def test_a_damaged_file_in_which_keys_change_stops_the_commit(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.append(1, (1, "a"), (2, "b"), columns=TWO)
+    monkeypatch.setattr(
+        changed_rows.Changes, "of", lambda self, part, there: _of(self, part.where("id <> 1"), there)
+    )
+    with pytest.raises(TargetError, match=r"expected 3 rows of the slice and of the files .* found 2"):
+        lake.load(2, Upsert(("id",), ()), (2, "x"), (3, "y"), columns=TWO)
+    assert (_rows(lake), lake.strays) == ([(1, "a"), (2, "b")], set())
+
+
+_of = changed_rows.Changes.of
 
 
 def test_an_append_is_put_on_what_others_have_committed_meanwhile(

@@ -11,7 +11,7 @@ from partitions.errors import RowsRefused
 from partitions.load import ReplaceKeys, Scd2, Upsert
 from resources.history import changed_versions
 from resources.places import Place
-from resources.spark import settings_for_a_while
+from resources.spark import read_once, settings_for_a_while
 from resources.sql import quoted
 from resources.tables.merging import merging_writer
 from resources.tables.table import Tag
@@ -39,7 +39,7 @@ def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, tag:
     table = there.schema
     _check_columns(place, rows, table)
     if isinstance(load, Scd2):
-        rows = changed_versions(rows, there, load)
+        rows = changed_versions(read_once(rows), there, load)
     with settings_for_a_while(session, _tagged(tag, text)):
         merging_writer(rows, load, _name(place), table).merge()
 

@@ -1,8 +1,8 @@
 """Strandline's own commit of an Iceberg table: Spark writes plain Parquet files, pyiceberg their manifest (docs/adr/0032).
 
 A version of the metadata is put only as the one after that in which the number was free, so that a number is written once. Other writers' commits
-between do no harm to an append, which is put on theirs; what replaces rows is put only on the snapshot whose rows they are. What a table asks of its
-writers beyond plain files and their bounds is Spark's to do (:mod:`resources.tables.iceberg.plain_table`).
+between do no harm to an append, which is put on theirs; what replaces or changes rows is put only on the snapshot whose rows they are. What a table asks of
+its writers beyond plain files and their bounds is Spark's to do (:mod:`resources.tables.iceberg.plain_table`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
-from partitions.load import Append, Replace
+from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
 from resources.places import Place
 from resources.tables.data_files import Written, found_files, lacks_committer, remove_files, write_files
 from resources.tables.iceberg.catalog import Catalog
+from resources.tables.iceberg.changed_rows import changes_of
 from resources.tables.iceberg.commit import COPIED
 from resources.tables.iceberg.metadata import Metadata, now_after
 from resources.tables.iceberg.plain_table import PlainTable
-from resources.tables.iceberg.replaced_files import ReplacedFiles, replaced_files
+from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
 from resources.tables.replacement import Replacement
 
 if TYPE_CHECKING:
@@ -56,48 +57,66 @@ class _Unfit(Exception):
 
 
 @dataclass(frozen=True)
+class _Work:
+    """What a commit writes and removes.
+
+    Attributes:
+        rows: to be written.
+        gone: files that go.
+        copied: returns how many of the rows were there before, and stay, as the folder and the files tell that were written; None if only rows are added,
+            whatever there is.
+    """
+
+    rows: DataFrame
+    gone: ReplacedFiles
+    copied: Callable[[Place, Sequence[Written]], int] | None = None
+
+
+@dataclass(frozen=True)
 class OwnCommit:
     """One commit; see :meth:`resources.tables.table.Table.write`.
 
     Attributes:
         place: of the table.
         catalog: of the table.
+        commit: what rows carry of it.
         summary: what the snapshot says of itself.
         is_taken: tells of metadata whether the number is taken.
+        placed: gives rows the columns of a table, that of their commit among them.
     """
 
     place: Place
     catalog: Catalog
+    commit: str
     summary: Mapping[str, str]
     is_taken: Callable[[Metadata], bool]
+    placed: Callable[[DataFrame], DataFrame]
 
-    def lands(self, rows: DataFrame, load: Append | Replace, metadata: Metadata) -> bool:
+    def lands(self, rows: DataFrame, load: Load, metadata: Metadata, count: int | None = None) -> bool:
         """Load rows, unless the number is taken; return False, and leave nothing behind, if Spark's writer must do it.
 
         Args:
-            rows: with the table's columns, that of their commit among them.
+            rows: of the slice; of a load by keys they are kept, since they are used more than once.
             load: what becomes of the rows that are there.
             metadata: of the table as it was when the number was free.
+            count: how many rows the slice has, if that is known.
 
         Raises:
-            OthersFirst: rows are to be replaced, and readers see others by now.
-            RowsRefused: a row is not among those that are replaced.
+            OthersFirst: rows are to be replaced or changed, and readers see others by now.
+            RowsRefused: a row does not fit the table, or is not among those that are replaced.
             TargetError: the commit failed otherwise. It may be there nevertheless, as an answer may be lost.
         """
         table = PlainTable(metadata)
         if not table.takes_files_at(self.place):
             return False
-        gone = self._replaced(table, load)
-        if gone is None:
+        work = self._work(rows, load, table, count)
+        if work is None:
             return False
         folder, staged = self.place.child(_DATA), uuid4().hex
-        replacement = None
-        if isinstance(load, Replace):
-            there = gone.read(rows.sparkSession, table, self.place)
-            replacement = Replacement(rows, load, there, gone.part_rows)
+        gone = work.gone
         try:
-            written = self._written(replacement.rows if replacement else rows, table, folder, staged)
-            copied = replacement.copied(folder.child(staged), written) if replacement else None
+            written = self._written(work.rows, table, folder, staged)
+            copied = work.copied(folder.child(staged), written) if work.copied else None
         except _Unfit:
             return False
         except StrandlineError:
@@ -116,11 +135,45 @@ class OwnCommit:
             remove_files(folder, staged)
         return True
 
-    def _replaced(self, table: PlainTable, load: Append | Replace) -> ReplacedFiles | None:
-        if isinstance(load, Append):
-            return ReplacedFiles()
+    def _work(self, rows: DataFrame, load: Load, table: PlainTable, count: int | None) -> _Work | None:
+        """What is to be written and removed; None if Spark must find that out."""
+        match load:
+            case Append():
+                return _Work(self.placed(rows), ReplacedFiles())
+            case _ if not are_read_here(table):
+                return None
+            case Replace():
+                return self._replacing(self.placed(rows), load, table)
+            case Upsert() | ReplaceKeys() | Scd2():
+                return self._changing(rows, load, table, count)
+        return None
+
+    def _replacing(self, rows: DataFrame, load: Replace, table: PlainTable) -> _Work | None:
+        gone = self._removed(lambda: replaced_files(table, load, self.place))
+        if gone is None:
+            return None
+        there = gone.read(rows.sparkSession, table, self.place)
+        replacement = Replacement(rows, load, there, gone.part_rows)
+        return _Work(replacement.rows, gone, replacement.copied)
+
+    def _changing(
+        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: PlainTable, count: int | None
+    ) -> _Work | None:
+        session, snapshot = rows.sparkSession, table.metadata.current
+        assert snapshot is not None
+        there = session.read.option("versionAsOf", str(snapshot.id)).table(self.catalog.name(session))
+        changes = changes_of(rows, load, there, self.commit, self.placed, count)
+        if changes is None:
+            return None
+        gone = self._removed(lambda: files_named(table, changes.files, self.place))
+        if gone is None:
+            return None
+        change = changes.of(gone.read(session, table, self.place), gone.part_rows)
+        return _Work(change.rows, gone, change.copied)
+
+    def _removed(self, find: Callable[[], ReplacedFiles | None]) -> ReplacedFiles | None:
         try:
-            return replaced_files(table, load, self.place)
+            return find()
         except (SourceError, OSError, ValueError, OverflowError):
             return None  # whatever is wrong with a file, Spark says it
 

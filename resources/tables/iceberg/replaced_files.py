@@ -1,8 +1,8 @@
-"""The files of an Iceberg table in which a load by a condition finds rows, as their bounds tell: those that go as a whole, and those that go in part."""
+"""The files of an Iceberg table that a commit removes: as a whole, or in part, as bounds tell of a load by a condition; rows that stay are written again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 1000
 """Of a table whose manifests are read here; of more Spark reads them, several at once."""
+_MOST_REWRITTEN = 100
+"""Whose footers are read here."""
 
 
 @dataclass(frozen=True)
@@ -66,35 +68,66 @@ class ReplacedFiles:
         return reader.parquet(*(place.child(key).spark_url for key in self.part))
 
 
+def are_read_here(table: PlainTable) -> bool:
+    """Return whether files can be told apart without Spark: the table has no deletes beside them, and not too many."""
+    from pyiceberg.manifest import ManifestContent
+
+    counts = ((each.added_files_count, each.existing_files_count) for each in table.manifests)
+    return (
+        all(manifest.content == ManifestContent.DATA for manifest in table.manifests)
+        and sum((added or 0) + (existing or 0) for added, existing in counts) <= _MOST_FILES
+    )
+
+
 def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles | None:
-    """Return what a load removes from a table without partitions; None if Spark must look which rows these are.
+    """Return what a load removes; None if Spark must look which rows these are.
 
     Args:
-        table: that takes files at the place.
+        table: whose files are read here.
         load: by a condition.
         place: of the table.
     """
-    from pyiceberg.manifest import ManifestContent
+    return _removed(table, _Columns(load, table.schema).match, place, MOST_COPIED)
 
-    if any(manifest.content != ManifestContent.DATA for manifest in table.manifests):
+
+def files_named(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles | None:
+    """Return files with these names as what is removed in part; None if Spark must read them, as Iceberg does.
+
+    Args:
+        table: whose files are read here.
+        names: of files, as the manifests have them.
+        place: of the table.
+
+    Raises:
+        ValueError: the table has not all of them.
+    """
+    if len(names) > _MOST_REWRITTEN:
         return None
-    counts = ((each.added_files_count, each.existing_files_count) for each in table.manifests)
-    if sum((added or 0) + (existing or 0) for added, existing in counts) > _MOST_FILES:
-        return None
-    columns = _Columns(load, table.schema)
+    found = _removed(table, lambda file: Match.UNKNOWN if file.file_path in names else Match.NONE, place)
+    if found is not None and len(found.entries) != len(names):
+        raise ValueError(
+            f"table {place}: expected {len(names)} files of one snapshot, found {len(found.entries)}"
+        )
+    return found
+
+
+def _removed(
+    table: PlainTable, match: Callable[[DataFile], Match], place: Place, most_copied: int | None = None
+) -> ReplacedFiles | None:
     gone, part, touched, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
     for manifest in table.manifests:
-        entries = manifest.fetch_manifest_entry(table.io)
-        matches = [(entry, columns.match(entry.data_file)) for entry in entries]
-        mine = [entry for entry, match in matches if match is not Match.NONE]
+        matches = [(entry, match(entry.data_file)) for entry in manifest.fetch_manifest_entry(table.io)]
+        mine = [entry for entry, found in matches if found is not Match.NONE]
         if not mine:
             continue
         if manifest.partition_spec_id != table.layout.spec_id:
             return None
         gone += mine
-        part += [entry.data_file for entry, match in matches if match is Match.UNKNOWN]
+        part += [entry.data_file for entry, found in matches if found is Match.UNKNOWN]
         touched.append(manifest)
-        neighbours += [entry for entry, match in matches if match is Match.NONE]
+        neighbours += [entry for entry, found in matches if found is Match.NONE]
+    if most_copied is not None and sum(file.file_size_in_bytes for file in part) > most_copied:
+        return None  # so large that Spark should look first whether there is a row of the load
     keys = _keys(part, table, place)
     if keys is None:
         return None
@@ -102,11 +135,9 @@ def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFi
 
 
 def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str] | None:
-    """Where files lie below the table's place; None if Spark must read them, as Iceberg does, or they are so large that it should look first."""
+    """Where files lie below the table's place; None if Spark must read them, as Iceberg does."""
     from pyiceberg.manifest import FileFormat
 
-    if sum(file.file_size_in_bytes for file in files) > MOST_COPIED:
-        return None
     keys = []
     for file in files:
         key = key_below(place, file.file_path)

@@ -24,6 +24,7 @@ from resources.history import changed_versions, first_versions
 from resources.places import Place
 from resources.spark import read_once, settings_for_a_while
 from resources.sql import literal, quoted
+from resources.tables.counting import kept_and_counted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (
     OUTSIDE,
@@ -130,6 +131,7 @@ class Commits:
             self._take_columns(rows, load)
         last: Exception | None = None
         begun: str | None = None
+        is_kept, count = first or not isinstance(load, Upsert | ReplaceKeys | Scd2), None
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
@@ -137,12 +139,16 @@ class Commits:
             if (metadata is None and not first) or begun not in (None, metadata and metadata.uuid):
                 raise self._gone(metadata)
             begun = metadata.uuid if metadata else None
+            if not is_kept:
+                # Whatever finds out what they change uses them more than once, and a source may answer otherwise the second time.
+                rows, count = kept_and_counted(rows)
+                is_kept = True
             try:
                 if metadata is not None and isinstance(load, ReplaceAll):
                     metadata = self._own(rows, metadata)
                 if metadata is None or first:
                     self._create(rows, load)
-                elif isinstance(load, Append | Replace) and self._lands_as_own(rows, load, metadata):
+                elif self._lands_as_own(rows, load, metadata, count):
                     return
                 elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
                     self._append(self._fitted(rows, load, metadata), metadata)
@@ -259,10 +265,21 @@ class Commits:
     def _make_namespace(self, session: SparkSession) -> None:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}")
 
-    def _lands_as_own(self, rows: DataFrame, load: Append | Replace, metadata: Metadata) -> bool:
+    def _lands_as_own(self, rows: DataFrame, load: Load, metadata: Metadata, count: int | None) -> bool:
         """Load without Spark's commit, and return whether that was done; whether the number was taken meanwhile or not, there is nothing more to do then."""
-        own = OwnCommit(self.place, self.catalog, self._summary(load, None), self._is_taken)
-        return own.lands(self._placed(self._fitted(rows, load, metadata), metadata), load, metadata)
+        own = OwnCommit(
+            self.place,
+            self.catalog,
+            self.value,
+            self._summary(load, None),
+            self._is_taken,
+            partial(self._placed, metadata=metadata),
+        )
+        landed = own.lands(self._fitted(rows, load, metadata), load, metadata, count)
+        if landed and (left := self._left_branches(metadata)):
+            with suppress(TargetError):  # the next commit drops them
+                self.catalog.change_refs(RefChange(dropped=left))
+        return landed
 
     def _placed(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
         """Rows with the table's columns and that of their commit, which are checked to fit."""
@@ -398,15 +415,15 @@ class Commits:
     def _merge(
         self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, metadata: Metadata, branch: str
     ) -> Iterator[None]:
-        """Merge rows that are read once: Spark looks first which files they touch, and a source may answer otherwise the second time.
+        """Merge rows that are kept: Spark looks first which files they touch, and a source may answer otherwise the second time.
 
         What the load clears is deleted by a commit of its own on the branch, which touches its files: a MERGE that deletes what it does not match
         writes each file of the table again.
         """
         session = rows.sparkSession
         if isinstance(load, Scd2):
-            rows = changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load)
-        rows = read_once(with_commit(rows, self.value))
+            rows = read_once(changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load))
+        rows = with_commit(rows, self.value)
         if isinstance(load, Upsert) and load.where != NOTHING:
             missing_rows_writer(rows, load, branch).merge()
             yield
