@@ -20,7 +20,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
-from resources.spark import read_once
+from resources.spark import read_once, with_typed_columns
 from resources.sql import quoted
 from resources.tables.data_files import Written
 
@@ -117,10 +117,11 @@ def changes_of(
         RowsRefused: rows do not fit the table.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
 
     if "_file" in map(str.casefold, there.columns):
         return None
-    there = there.select("*", F.col("_file").alias(_FILE))
+    there = with_typed_columns(there, {_FILE: (F.col("_file"), StringType())})
     match load:
         case Upsert(where=where) if where == NOTHING:
             return _upserted(rows, load, there, placed(rows), count)

@@ -17,11 +17,12 @@ from uuid import uuid4
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
 from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
 from resources.places import Place
+from resources.spark import with_known_columns
 from resources.tables.data_files import Written, found_files, lacks_committer, remove_files, write_files
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.changed_rows import changes_of
 from resources.tables.iceberg.commit import COPIED
-from resources.tables.iceberg.metadata import Metadata, now_after
+from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
 from resources.tables.replacement import Replacement
@@ -159,9 +160,12 @@ class OwnCommit:
     def _changing(
         self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: PlainTable, count: int | None
     ) -> _Work | None:
+        from pyspark.sql.types import StructType
+
         session, snapshot = rows.sparkSession, table.metadata.current
         assert snapshot is not None
         there = session.read.option("versionAsOf", str(snapshot.id)).table(self.catalog.name(session))
+        there = with_known_columns(there, StructType.fromJson(spark_schema(table.metadata.schema)))
         changes = changes_of(rows, load, there, self.commit, self.placed, count)
         if changes is None:
             return None
