@@ -63,7 +63,7 @@ def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT
     """Of what the write reads: the source, and the table if rows are found there by their keys. None if nothing tells."""
     target = run.dataflow.target
     if target.merges and keeps_code(run.spark):
-        return None  # of versions each query is compiled again nevertheless
+        return None
     source = _source_bytes(run, entry, slice_)
     if source is None or entry is None or not target.merges:
         return source
