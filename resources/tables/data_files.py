@@ -74,6 +74,11 @@ class Written(NamedTuple):
     modified: int
     footer: FileMetaData
 
+    @property
+    def rows(self) -> int:
+        """How many it has."""
+        return int(self.footer.num_rows)
+
 
 @dataclass(frozen=True)
 class DataFile:

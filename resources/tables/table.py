@@ -27,6 +27,10 @@ MOST_ROWS = 1_000_000
 """Distinct rows of a list of units. A longer one is a mistake: a column that is no id."""
 
 
+class OthersFirst(Exception):
+    """Others have changed what readers see since it was looked at."""
+
+
 @dataclass(frozen=True)
 class Tag:
     """What makes a commit idempotent and recognisable.

@@ -17,8 +17,8 @@ from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, U
 from partitions.predicate import Among, Between, Predicate
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.tables import data_files
-from resources.tables.iceberg import changed_rows, own_commit
+from resources.tables import changed_rows, data_files
+from resources.tables.iceberg import own_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.own_commit import OwnCommit

@@ -18,10 +18,11 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.extents import Match, match_of
-from partitions.load import Append, Load, Replace, Scd2
+from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.tables import data_files
 from resources.tables.delta import own_commit
 from resources.tables.delta.own_commit import Change, OwnCommit
 from resources.tables.delta.own_limits import extents_of
@@ -240,6 +241,116 @@ def test_files_are_replaced_whole_or_in_part(
     table.write(7, spark.range(29, 30).coalesce(1), Replace(Between("id", 29, 30)))
     assert table.writers[-1] == "Delta"
     assert [row["id"] for row in table.query("id")] == [*range(5), 25, 28, 29, 40]
+
+
+COLUMNS = "id long, unit string"
+
+
+def _pairs(table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.query("id, unit")), key=str)
+
+
+@pytest.mark.parametrize("load", [Upsert(("id",), ()), ReplaceKeys(("id",))], ids=["upsert", "replace keys"])
+def test_rows_of_keys_are_changed_by_a_commit_that_leaves_files_without_them(
+    spark: SparkSession, tmp_path: Path, load: Load
+) -> None:
+    table = Table(tmp_path / "t")
+    for number, rows in enumerate([[(1, "a"), (None, "b")], [(2, "c"), (3, "d")], [(4, "e")]], 1):
+        table.write(number, spark.createDataFrame(rows, COLUMNS).coalesce(1))
+    table.write(4, spark.createDataFrame([(None, "x"), (3, "y"), (9, "z")], COLUMNS), load)
+    assert table.writers == ["own"] * 4
+    assert _pairs(table) == [(1, "a"), (2, "c"), (3, "y"), (4, "e"), (9, "z"), (None, "x")]
+    assert _spark_rows(spark, table.folder) == _pairs(table)
+    actions = [next(iter(action)) for action in table.log[3]]
+    assert actions.count("remove") == 2
+    (counted,) = [each for each in table.table.head(None, APP).tagged if each.number == 4]
+    assert (counted.rows, counted.removed) == (3, 2)
+    table.write(5, spark.createDataFrame([(10, "n")], COLUMNS), load)
+    assert "remove" not in [next(iter(action)) for action in table.log[4]]
+    table.write(5, spark.createDataFrame([(10, "zombie")], COLUMNS), load)
+    assert (len(table.log), _pairs(table)[1]) == (5, (10, "n"))
+
+
+def test_versions_end_and_begin_in_a_commit_of_our_own(spark: SparkSession, tmp_path: Path) -> None:
+    table, load, columns = Table(tmp_path / "t"), Scd2(("id",), "at"), "id long, at long, fact string"
+    slices = [
+        [(1, 1, "a"), (2, 1, "b"), (3, 1, "c"), (3, 5, "d")],
+        [(4, 1, "x")],
+        [(1, 3, "z"), (2, 2, "b"), (3, 5, "c"), (5, 9, "n")],
+    ]
+    for number, rows in enumerate(slices, 1):
+        table.write(number, spark.createDataFrame(rows, columns), load)
+    assert table.writers == ["own"] * 3
+    found = table.query("id, fact, _valid_from, _valid_to, _is_current")
+    assert sorted((tuple(row.values()) for row in found), key=str) == [
+        (1, "a", 1, 3, False),
+        (1, "z", 3, None, True),
+        (2, "b", 1, None, True),
+        (3, "c", 1, None, True),
+        (4, "x", 1, None, True),
+        (5, "n", 9, None, True),
+    ]
+    (counted,) = [each for each in table.table.head(None, APP).tagged if each.number == 3]
+    assert (counted.rows, counted.removed) == (4, 3)
+
+
+def test_what_a_change_by_keys_cannot_say_is_a_merge_of_delta(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(tmp_path / "t")
+    table.write(1, spark.createDataFrame([(1, "a"), (1, "b"), (2, "c")], COLUMNS))
+    table.write(2, spark.createDataFrame([(1, "x")], COLUMNS), Upsert(("id",), ()))
+    assert (table.writers[-1], _pairs(table)) == ("Delta", [(1, "x"), (1, "x"), (2, "c")])  # each row stays
+    later = Upsert(("id",), (), guard=(ByValue("unit"),))
+    table.write(3, spark.createDataFrame([(2, "b"), (3, "n")], COLUMNS), later)
+    assert (table.writers[-1], _pairs(table)[2:]) == ("Delta", [(2, "c"), (3, "n")])  # what is later stays
+    table.write(4, spark.createDataFrame([(2, "d")], COLUMNS), later)
+    assert (table.writers[-1], _pairs(table)[2:]) == ("own", [(2, "d"), (3, "n")])
+    monkeypatch.setattr(own_commit, "_MOST_FILES", 0)
+    table.write(5, spark.createDataFrame([(2, "e")], COLUMNS), Upsert(("id",), ()))
+    assert (table.writers[-1], _pairs(table)[2:]) == ("Delta", [(2, "e"), (3, "n")])
+
+
+@pytest.mark.parametrize("act", ["others", "written", "fenced"])
+def test_rows_of_keys_that_come_meanwhile_are_changed_too_and_a_number_lands_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    table, load, write = Table(tmp_path / "t"), Upsert(("id",), ()), data_files.write_files
+    table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
+    theirs = pa.table({"id": pa.array([2, 7], pa.int64()), "unit": ["theirs", "theirs"]})
+
+    def happens() -> None:
+        match act:
+            case "others":
+                write_deltalake(str(table.folder), theirs, mode="append")
+            case "written":
+                Table(table.folder).write(2, spark.createDataFrame([(2, "first")], COLUMNS), load)
+            case _:
+                fence = Tag(APP, 2, "fence", gives_up=True)
+                DeltaLakeTable(Place(str(table.folder))).give_up(spark, fence, "{}", None)
+
+    def written(*arguments: Any, **more: Any) -> None:
+        write(*arguments, **more)
+        monkeypatch.setattr(own_commit, "write_files", write)
+        happens()
+
+    monkeypatch.setattr(own_commit, "write_files", written)
+    table.write(2, spark.createDataFrame([(2, "b")], COLUMNS), load)
+    expected = {
+        "others": [(1, "a"), (2, "b"), (7, "theirs")],
+        "written": [(1, "a"), (2, "first")],
+        "fenced": [(1, "a")],
+    }
+    assert _pairs(table) == expected[act]
+    known = pa.table(DeltaTable(str(table.folder)).get_add_actions()).to_pylist()
+    named = {path.partition("/")[0] for file in known if "/" in (path := file["path"])}
+    removed = {
+        action["remove"]["path"].partition("/")[0]
+        for commit in table.log
+        for action in commit
+        if "remove" in action
+    }
+    assert set(table.folders) <= named | removed
 
 
 def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(

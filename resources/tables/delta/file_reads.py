@@ -31,7 +31,7 @@ _MOST_FILES = 32
 _MOST_PARTITIONS, _MOST_GROUPS = 4, 32
 """Combinations of values: each is a read of its own. The second number is for files that are all read."""
 _FEATURES = frozenset({"timestampNtz"})
-_PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
+PLAIN_PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
 """A path that stands in the log as the file is called, below the table's folder."""
 _PATTERN = frozenset("{}*?")
 """Characters of a path that Spark takes for a pattern, and does not look for."""
@@ -140,7 +140,7 @@ def _are_within_bounds(
 ) -> bool:
     return (
         len(files) <= most_files
-        and all(_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
+        and all(PLAIN_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
         and all(is_found(file["path"]) for file in files)
         and all(column in schema.names and _type(schema, column) in _PARTITIONED_BY for column in layout)
         and len({_values(file, layout) for file in files}) <= most_partitions
@@ -186,23 +186,26 @@ def _frame(
             for field in schema.fields
         ]
         more = [] if name is None else [F.col(quoted(name))]
-        frames.append(_rows_of(spark, paths, held, name).select(*columns, *more))
+        rows = rows_of(spark, paths, held) if name is None else rows_with_names(spark, paths, held, name)
+        frames.append(rows.select(*columns, *more))
     return reduce(lambda above, below: above.unionAll(below), frames)
 
 
-def _rows_of(
-    spark: SparkSession, paths: Sequence[str], schema: StructType, name: str | None = None
-) -> DataFrame:
-    """The rows of files, each of which is there.
+def rows_of(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """Return the rows of files, each of which is there.
 
     Spark looks whether a file is there before it lists it, and takes one that is gone when it lists it for one without rows. So it looks once
     more, after it has listed them: a file that is there then was there when it was listed. The second read has no rows, and no part in the job.
     """
+    rows = files_reader(spark, schema).parquet(*paths)
+    return rows.unionAll(rows.limit(0))
+
+
+def rows_with_names(spark: SparkSession, paths: Sequence[str], schema: StructType, name: str) -> DataFrame:
+    """Return the rows of files, as :func:`rows_of` does, with a column for the name of each row's file."""
     from pyspark.sql import functions as F
 
-    rows = files_reader(spark, schema).parquet(*paths)
-    if name is not None:
-        rows = rows.withColumn(name, F.col("_metadata.file_name"))
+    rows = files_reader(spark, schema).parquet(*paths).withColumn(name, F.col("_metadata.file_name"))
     return rows.unionAll(rows.limit(0))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -19,9 +19,13 @@ from uuid import uuid4
 
 from partitions.errors import RowsRefused, SourceError, StrandlineError, TargetError, in_one_line
 from partitions.extents import Match, match_of
-from partitions.load import Append, Load, Replace
+from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.history import IS_CURRENT
+from resources.places import Place
+from resources.sql import quoted
+from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import (
     MOST_COPIED,
     DataFile,
@@ -33,6 +37,7 @@ from resources.tables.data_files import (
     written_files,
 )
 from resources.tables.delta.commit import file_name
+from resources.tables.delta.file_reads import PLAIN_PATH, rows_with_names
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
     extents_of,
@@ -45,7 +50,8 @@ from resources.tables.delta.own_limits import (
     takes_place,
 )
 from resources.tables.replacement import Replacement
-from resources.tables.table import Tag
+from resources.tables.row_columns import with_times
+from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -57,7 +63,13 @@ _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
 _CHECKPOINT_INTERVAL = 10
 """Commits, as Delta's own writer has it by default."""
+_MOST_FILES = 32
+"""Of a table in which keys are looked for here. Of more Spark looks for each in a job of its own, and Delta's own writer has their sizes from its log."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
+
+
+ByKeys = Upsert | ReplaceKeys | Scd2
+"""Loads that find rows by their keys."""
 
 
 class _Outcome(Enum):
@@ -117,8 +129,8 @@ class Change:
         partition_by: the table's columns of partitions.
         staged: the folder of the files, below the table's; empty if there are none.
         files: that are added.
-        copied: paths of the files whose rows that stay are among those that are added.
-        copied_rows: how many these are.
+        gone: what it removes, as it was found then.
+        copied_rows: rows that stay of files that go in part, and are among those that are added.
     """
 
     load: Load
@@ -127,7 +139,7 @@ class Change:
     partition_by: Sequence[str] = ()
     staged: str = ""
     files: Sequence[DataFile] = ()
-    copied: frozenset[str] = frozenset()
+    gone: Removals = Removals()
     copied_rows: int = 0
 
     def removals(self, table: DeltaTable | None, log: DeltaLog) -> Removals | None:
@@ -136,6 +148,7 @@ class Change:
         Raises:
             RowsRefused: there is a table, and there must be none.
             TargetError: it is not the table any more that the commit was begun on.
+            OthersFirst: rows are changed by their keys, and there may be others with these keys by now.
         """
         now = _Begun.of(table)
         if self.begun is None:
@@ -151,8 +164,14 @@ class Change:
             )
         if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
             return None
+        if isinstance(self.load, ByKeys):
+            if now.version != self.begun.version:
+                raise OthersFirst(
+                    f"version {now.version} is there, and rows of {self.begun.version} are changed"
+                )
+            return self.gone
         removals = _removals(table, self.load)
-        return removals if removals is not None and removals.copied == self.copied else None
+        return removals if removals is not None and removals.copied == self.gone.copied else None
 
     def described(self, removals: Removals) -> dict[str, Any]:
         """Return what the commit says of itself, in the words of Delta's own writer."""
@@ -166,9 +185,9 @@ class Change:
             "numOutputBytes": sum(file.size for file in self.files),
         }
         blind = True
-        if self.begun and isinstance(self.load, Replace):
+        if self.begun and isinstance(self.load, Replace | ByKeys):
             blind = False
-            parameters |= {"mode": "Overwrite", "predicate": sql(self.load.where, SPARK)}
+            parameters |= {"mode": "Overwrite", "predicate": _where(self.load)}
             gone = sum(action["num_records"] for action in removals.all)
             counts |= {
                 "numRemovedFiles": len(removals.all),
@@ -180,6 +199,25 @@ class Change:
             "operationMetrics": {name: str(count) for name, count in counts.items()},
             "isBlindAppend": blind,
         }
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a commit writes and removes.
+
+    Attributes:
+        rows: to be written.
+        schema: of them.
+        layout: columns that folders stand for.
+        gone: what is removed.
+        copied: returns how many of the rows were there before, and stay, as the folder and the files tell that were written; None if none do.
+    """
+
+    rows: DataFrame
+    schema: StructType
+    layout: Sequence[str]
+    gone: Removals
+    copied: Callable[[Place, Sequence[DataFile]], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -196,39 +234,48 @@ class OwnCommit:
     tag: Tag
     text: str
 
-    def write(self, rows: DataFrame, load: Load, partition_by: Sequence[str], *, first: bool) -> bool:
+    def write(
+        self,
+        rows: DataFrame,
+        load: Load,
+        partition_by: Sequence[str],
+        *,
+        first: bool,
+        count: int | None = None,
+    ) -> bool:
         """Load rows; return False, and leave nothing behind, if Delta's own writer must do it.
 
         Args:
-            rows: of the slice.
+            rows: of the slice; of a load by keys they are kept, since they are used more than once.
             load: what becomes of the rows that are there.
             partition_by: columns of a table that is made.
             first: whether the table must be made.
+            count: how many rows the slice has, if that is known.
 
         Raises:
+            OthersFirst: rows are changed by their keys, and others have committed meanwhile.
             RowsRefused: as the contract says.
             TargetError: the commit failed otherwise.
         """
         place = self.log.place
         if not takes_place(place):
             return False
-        table, schema = self.log.table(), rows.schema
+        table = self.log.table()
         if self._is_taken(table):
             return True
-        layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
-        if first != (table is None) or not _suits(table, schema, layout, load, rows.sparkSession):
+        if first != (table is None):
             return False
-        removals = Removals() if table is None else _removals(table, load)
-        if removals is None or not all(is_found(place.child(path).url) for path in removals.copied):
+        if isinstance(load, ByKeys) and table is not None:
+            work = self._changing(rows, load, table, count)
+        else:
+            work = self._adding(rows, load, table, partition_by)
+        if work is None:
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            replacement = None
-            if isinstance(load, Replace) and not first:
-                replacement = self._replacement(rows, load, removals)
-            write_files(replacement.rows if replacement else rows, place.child(staged), layout)
-            files = written_files(place, staged, schema, rows, layout)
-            copied = replacement.copied(place.child(staged), files) if replacement else 0
+            write_files(work.rows, place.child(staged), work.layout)
+            files = written_files(place, staged, work.schema, work.rows, work.layout)
+            copied = work.copied(place.child(staged), files) if work.copied else 0
         except Exception as error:
             remove_files(place, staged)
             if lacks_committer(error) or isinstance(error, ValueError):
@@ -239,8 +286,85 @@ class OwnCommit:
                 ) from error
             raise
         return self.land(
-            Change(load, _Begun.of(table), schema, layout, staged, files, removals.copied, copied)
+            Change(load, _Begun.of(table), work.schema, work.layout, staged, files, work.gone, copied)
         )
+
+    def _adding(
+        self, rows: DataFrame, load: Load, table: DeltaTable | None, partition_by: Sequence[str]
+    ) -> _Work | None:
+        """What is written and removed by an append, or a load by a condition; None if Delta's own writer must do it."""
+        schema = rows.schema
+        layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
+        if not _suits(table, schema, layout, load, rows.sparkSession):
+            return None
+        removals = Removals() if table is None else _removals(table, load)
+        if removals is None or not all(is_found(self.log.place.child(path).url) for path in removals.copied):
+            return None
+        if table is None or not isinstance(load, Replace):
+            return _Work(rows, schema, layout, removals)
+        replacement = self._replacement(rows, load, removals)
+        return _Work(replacement.rows, schema, layout, removals, replacement.copied)
+
+    def may_change(self, rows: StructType, load: Load) -> bool:
+        """Return whether rows of the table may be changed by their keys here, as far as the table tells now.
+
+        Args:
+            rows: the columns of the slice.
+            load: by keys.
+        """
+        if not takes_place(self.log.place):
+            return False
+        table = self.log.table()
+        return table is not None and self._files(table, rows, load) is not None
+
+    def _files(self, table: DeltaTable, rows: StructType, load: Load) -> dict[str, Mapping[str, Any]] | None:
+        """The files of a table in which keys are looked for here, by name; None if Delta's own writer must look.
+
+        Args:
+            table: that is there.
+            rows: the columns of the slice.
+            load: by keys.
+        """
+        import pyarrow as pa
+
+        columns = _versioned(rows, load)
+        if table.metadata().partition_columns or not is_plain(table, load) or not fits(table, columns):
+            return None
+        actions = pa.table(table.get_add_actions(flatten=True))
+        if actions.num_rows > _MOST_FILES:
+            return None
+        files = actions.select(["path", "size_bytes", "num_records"]).to_pylist()
+        by_name = {file_name(file["path"]): file for file in files}
+        tell = all(
+            file["num_records"] is not None
+            and PLAIN_PATH.fullmatch(file["path"])
+            and is_found(self.log.place.child(file["path"]).url)
+            for file in files
+        )
+        return by_name if tell and len(by_name) == len(files) else None
+
+    def _changing(
+        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: DeltaTable, count: int | None
+    ) -> _Work | None:
+        """What is written and removed by a load by keys; None if Delta's own writer must do it."""
+        from pyspark.sql.types import StructType
+
+        files = self._files(table, rows.schema, load)
+        if files is None:
+            return None
+        session, schema = rows.sparkSession, StructType.fromJson(json.loads(table.schema().to_json()))
+        there = rows_with_names(session, self._urls(files.values()), schema, FILE)
+        changes = changes_of(rows, load, there, lambda given: given.select(*map(quoted, schema.names)), count)
+        if changes is None:
+            return None
+        part = [files[name] for name in changes.files]
+        read = files_reader(session, schema).parquet(*self._urls(part)) if part else None
+        change = changes.of(read, sum(file["num_records"] for file in part))
+        return _Work(change.rows, schema, (), Removals(part=part), change.copied)
+
+    def _urls(self, files: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Where Spark finds files of the log."""
+        return [self.log.place.child(unquote(file["path"])).spark_url for file in files]
 
     def give_up(self) -> bool:
         """Take the number by a commit that changes no row, in a table that is there; return False if Delta's own writer must do it."""
@@ -261,7 +385,7 @@ class OwnCommit:
         """
         try:
             outcome = self._add(change)
-        except StrandlineError:
+        except (StrandlineError, OthersFirst):
             if change.staged:
                 remove_files(self.log.place, change.staged)
             raise
@@ -277,8 +401,7 @@ class OwnCommit:
         if not removals.part:
             return Replacement(rows, load, None)
         # Not through Delta: a file is read as it is, without the state of the whole table.
-        paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
-        there = files_reader(rows.sparkSession, rows.schema).parquet(*paths)
+        there = files_reader(rows.sparkSession, rows.schema).parquet(*self._urls(removals.part))
         return Replacement(rows, load, there, sum(action["num_records"] for action in removals.part))
 
     def _add(self, change: Change) -> _Outcome:
@@ -348,6 +471,22 @@ class OwnCommit:
                 commit_properties=said,
                 post_commithook_properties=hooks,
             )
+
+
+def _where(load: Replace | Upsert | ReplaceKeys | Scd2) -> str:
+    """Which rows go, in the words of Delta's history."""
+    if isinstance(load, Replace):
+        return sql(load.where, SPARK)
+    return " AND ".join(f"{quoted(key)} <=> slice.{quoted(key)}" for key in load.keys)
+
+
+def _versioned(rows: StructType, load: Load) -> StructType:
+    """The columns of a slice, with those that its load makes."""
+    from pyspark.sql.types import BooleanType, StructType
+
+    if not isinstance(load, Scd2):
+        return rows
+    return StructType([*with_times(rows, load).fields]).add(IS_CURRENT, BooleanType())
 
 
 def _make_checkpoint(table: DeltaTable | None) -> None:

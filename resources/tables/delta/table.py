@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from resources.history import first_versions
 from resources.places import Place
 from resources.spark_process import said
 from resources.sql import literal, quoted
+from resources.tables.counting import kept_and_counted
 from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.file_reads import read_files
@@ -55,6 +57,7 @@ from resources.tables.table import (
     Cared,
     FileSpan,
     Mark,
+    OthersFirst,
     TableCommit,
     TableHead,
     Tag,
@@ -66,6 +69,8 @@ from resources.tables.user_metadata import commit_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_TRIES = 20
+"""Commits of other writers that may come first, one after another, before a load by keys is left to Delta's own."""
 _MOST_TEXTS = 100_000_000
 """Of a column: more than the files that a dataflow has ever loaded."""
 
@@ -242,11 +247,7 @@ class DeltaLakeTable:
         own = self._own(tag, state)
         evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
         if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
-            self._wrote_by_delta = True
-            if evolution is not None:
-                made = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
-                rows = self._evolved_before(rows, evolution, made)
-            merge(self._place, rows, load, tag, own.text)
+            self._write_by_keys(rows, load, tag, own, evolution)
             return
         rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
         if isinstance(load, Replace) and evolution is not None and self._must_come_first(load.where):
@@ -259,6 +260,27 @@ class DeltaLakeTable:
             rows = with_types_of(rows, evolution.schema)
         if changes or not own.write(rows, load, self._partition_by, first=first):
             self._commit(rows, load, tag, own.text, first=first, evolution=evolution)
+
+    def _write_by_keys(
+        self,
+        rows: DataFrame,
+        load: Upsert | ReplaceKeys | Scd2,
+        tag: Tag,
+        own: OwnCommit,
+        evolution: Evolution | None,
+    ) -> None:
+        if evolution is not None:
+            made = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
+            rows = self._evolved_before(rows, evolution, made)
+        if own.may_change(rows.schema, load):
+            rows, count = kept_and_counted(rows)
+            for _ in range(_TRIES):
+                with suppress(OthersFirst):
+                    if own.write(rows, load, (), first=False, count=count):
+                        return
+                    break
+        self._wrote_by_delta = True
+        merge(self._place, rows, load, tag, own.text)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None

@@ -16,16 +16,18 @@ from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
 from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.target import COMMIT_COLUMN
 from resources.places import Place
-from resources.spark import with_known_columns
+from resources.spark import with_known_columns, with_typed_columns
+from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import Written, found_files, lacks_committer, remove_files, write_files
 from resources.tables.iceberg.catalog import Catalog
-from resources.tables.iceberg.changed_rows import changes_of
 from resources.tables.iceberg.commit import COPIED
 from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
 from resources.tables.replacement import Replacement
+from resources.tables.table import OthersFirst
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, Statistics
@@ -38,6 +40,8 @@ _TRIES = 100
 """Versions of the metadata that other writers may put first, one after another, before Spark is left to it."""
 _DATA = "data"
 """The folder of a table's files."""
+_FILE = "_file"
+"""Iceberg's own column for the file of a row."""
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),
     "total-records": ("added-records", "deleted-records"),
@@ -47,10 +51,6 @@ _TOTALS = {
     "total-equality-deletes": ("", ""),
 }
 """Counts of a summary that go on from the snapshot before, each with what it grows and shrinks by."""
-
-
-class OthersFirst(Exception):
-    """Others have changed what readers see since it was looked at."""
 
 
 class _Unfit(Exception):
@@ -160,13 +160,18 @@ class OwnCommit:
     def _changing(
         self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: PlainTable, count: int | None
     ) -> _Work | None:
-        from pyspark.sql.types import StructType
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructType
 
         session, snapshot = rows.sparkSession, table.metadata.current
         assert snapshot is not None
         there = session.read.option("versionAsOf", str(snapshot.id)).table(self.catalog.name(session))
-        there = with_known_columns(there, StructType.fromJson(spark_schema(table.metadata.schema)))
-        changes = changes_of(rows, load, there, self.commit, self.placed, count)
+        columns = StructType.fromJson(spark_schema(table.metadata.schema))
+        if _FILE in map(str.casefold, columns.names):
+            return None
+        there = with_known_columns(there, columns)
+        there = with_typed_columns(there, {FILE: (F.col(_FILE), StringType())})
+        changes = changes_of(rows, load, there, self.placed, count, {COMMIT_COLUMN: self.commit})
         if changes is None:
             return None
         gone = self._removed(lambda: files_named(table, changes.files, self.place))
@@ -189,7 +194,7 @@ class OwnCommit:
         """
         try:
             write_files(table.with_ids(rows), folder.child(staged), (), compression=table.codec)
-            return [file for file in found_files(folder, staged, rows) if file.footer.num_rows]
+            return [file for file in found_files(folder, staged, rows) if file.rows]
         except Exception as error:
             remove_files(folder, staged)
             if lacks_committer(error):
@@ -307,7 +312,7 @@ class _Change:
             manifests.append(_manifest(table, id_, kept=gone.neighbours))
         counts = {
             "added-data-files": len(written),
-            "added-records": sum(file.footer.num_rows for file in written),
+            "added-records": sum(file.rows for file in written),
             "added-files-size": sum(file.size for file in written),
         }
         if copied is not None:

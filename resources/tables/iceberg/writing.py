@@ -44,11 +44,11 @@ from resources.tables.iceberg.evolution import TakenColumns
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
-from resources.tables.iceberg.own_commit import OthersFirst, OwnCommit, gone
+from resources.tables.iceberg.own_commit import OwnCommit, gone
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
-from resources.tables.table import Tag
+from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession

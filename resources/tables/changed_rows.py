@@ -1,4 +1,4 @@
-"""Loads by keys into a plain Iceberg table: in which of its files a slice changes rows, and what these hold afterwards (docs/adr/0032).
+"""Loads by keys into a table whose files are its rows: in which of them a slice changes rows, and what these hold afterwards (docs/adr/0034).
 
 Spark looks for the rows by their keys, which tells the files, and then writes all rows of these files again but those that change. A MERGE would move all of
 them between its tasks twice, since it must also find the rows that are new.
@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import TargetError
 from partitions.load import ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
-from partitions.target import COMMIT_COLUMN
 from resources.deduplication import position
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
-from resources.spark import read_once, with_typed_columns
+from resources.spark import read_once
 from resources.sql import quoted
-from resources.tables.data_files import Written
+from resources.tables.data_files import DataFile, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_FILE = "_strandline_file"
+FILE = "_strandline_file"
+"""The column of a table's rows that tells the file of each."""
+
 _GIVEN = "_strandline_"
 """Before the number of a column of the slice's: the table has no such names, so that each name means one column."""
 _SENT = 100_000
@@ -41,7 +42,7 @@ class Changes:
     Attributes:
         added: rows with the table's columns.
         count: how many they are.
-        files: in which rows change, or go, as the manifests name them.
+        files: in which rows change, or go, as the rows' column tells them.
         changed: how many rows do.
         gone: how many of these are not there any more.
         applied: makes of all rows of these files those that are there afterwards, without the added.
@@ -79,13 +80,13 @@ class Change:
     expected: int
     kept: int
 
-    def copied(self, folder: Place, files: Sequence[Written]) -> int:
+    def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
         """Return how many rows stay as they are, once all rows are written.
 
         Raises:
             TargetError: the files hold more rows, or fewer.
         """
-        written = sum(file.footer.num_rows for file in files)
+        written = sum(file.rows for file in files)
         if written != self.expected:
             raise TargetError(
                 f"folder {folder}: expected {self.expected:,} rows of the slice and of the files in which it changes some, found {written:,}: a file of the"
@@ -99,36 +100,30 @@ def changes_of(
     rows: DataFrame,
     load: Upsert | ReplaceKeys | Scd2,
     there: DataFrame,
-    commit: str,
     placed: Callable[[DataFrame], DataFrame],
     count: int | None,
+    marks: Mapping[str, str] | None = None,
 ) -> Changes | None:
     """Find what a slice changes; None if that takes a MERGE: it clears other rows, too, rows of the table may be later, or keys are there several times.
 
     Args:
         rows: of the slice, which are kept; for an upsert each key once, for versions each key and time.
         load: by keys.
-        there: the table, as its readers see it.
-        commit: what changed rows carry.
+        there: the table, as its readers see it, with the file of each row.
         placed: gives rows the table's columns.
         count: how many rows the slice has; None if nothing has told.
+        marks: columns that tell which commit has changed a row, with what they tell.
 
     Raises:
         RowsRefused: rows do not fit the table.
     """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType
-
-    if "_file" in map(str.casefold, there.columns):
-        return None
-    there = with_typed_columns(there, {_FILE: (F.col("_file"), StringType())})
     match load:
         case Upsert(where=where) if where == NOTHING:
             return _upserted(rows, load, there, placed(rows), count)
         case ReplaceKeys(where=where, later=later) if where == later == NOTHING:
             return _replaced(rows, load, there, placed(rows), count)
         case Scd2():
-            return _versioned(rows, load, there, commit, placed)
+            return _versioned(rows, load, there, placed, marks or {})
     return None
 
 
@@ -147,7 +142,7 @@ def _upserted(
         )
         later = mine < theirs
     by_key = matched.groupBy(*[given.column(key) for key in load.keys]).agg(
-        F.count_if(later).alias("later"), F.count("*").alias("rows"), F.min(_FILE).alias("file")
+        F.count_if(later).alias("later"), F.count("*").alias("rows"), F.min(FILE).alias("file")
     )
     found = by_key.agg(
         F.max("later"), F.max("rows"), F.coalesce(F.sum("rows"), F.lit(0)), F.collect_set("file")
@@ -162,7 +157,7 @@ def _replaced(
 ) -> Changes:
     given = _Given.of(rows, load.keys, count)
     matched = there.join(given.sent, given.meets(load.keys), "left_semi")
-    files = {row[0]: row[1] for row in matched.groupBy(_FILE).count().collect()}
+    files = {row[0]: row[1] for row in matched.groupBy(FILE).count().collect()}
     return given.instead(added, load.keys, EVERYTHING, sum(files.values()), files)
 
 
@@ -170,15 +165,15 @@ def _versioned(
     rows: DataFrame,
     load: Scd2,
     there: DataFrame,
-    commit: str,
     placed: Callable[[DataFrame], DataFrame],
+    marks: Mapping[str, str],
 ) -> Changes:
     from pyspark.sql import functions as F
 
-    versions = read_once(changed_versions(rows, there.drop(COMMIT_COLUMN), load, file=_FILE))
+    versions = read_once(changed_versions(rows, there, load, file=FILE))
     found = {
         row[0]: (row[1], row[2])
-        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.array_compact(F.collect_set(_FILE))).collect()
+        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.array_compact(F.collect_set(FILE))).collect()
     }
     count = {change: rows for change, (rows, _) in found.items()}
     gone = count.get("delete", 0) + count.get("replace", 0)
@@ -191,7 +186,8 @@ def _versioned(
 
     def applied(part: DataFrame) -> DataFrame:
         change = given.column(CHANGE)
-        ends = {name: given.column(name) for name in (VALID_TO, IS_CURRENT)} | {COMMIT_COLUMN: F.lit(commit)}
+        ends = {name: given.column(name) for name in (VALID_TO, IS_CURRENT)}
+        ends |= {name: F.lit(value) for name, value in marks.items()}
         joined = part.join(given.sent, given.meets(keys), "left_outer")
         return joined.where(change.isNull() | (change == "close")).select(
             *[
@@ -203,7 +199,7 @@ def _versioned(
         )
 
     return Changes(
-        placed(versions.where(is_new).drop(CHANGE, _FILE)),
+        placed(versions.where(is_new).drop(CHANGE, FILE)),
         count.get("insert", 0) + count.get("replace", 0),
         frozenset(name for _, names in found.values() for name in names),
         gone + count.get("close", 0),
