@@ -173,7 +173,7 @@ def _versioned(
     versions = read_once(changed_versions(rows, there, load, file=FILE))
     found = {
         row[0]: (row[1], row[2])
-        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.array_compact(F.collect_set(FILE))).collect()
+        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE)).collect()
     }
     count = {change: rows for change, (rows, _) in found.items()}
     gone = count.get("delete", 0) + count.get("replace", 0)
