@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 
+_LONG = dict.fromkeys(("sw-03-window-update", "sw-22-policy-from-checkpoint"), pytest.mark.full)
+"""Half a minute of Spark's own streams each."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line("markers", "cases(file, section): run once for each case of a section")
@@ -20,7 +24,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is not None:
         file, section = marker.args
         found = sections(metafunc.config.getoption("--cases"), file).get(section, [])
-        metafunc.parametrize("case", found, ids=[case["id"] for case in found])
+        given = [pytest.param(case, id=case["id"], marks=_LONG.get(case["id"], ())) for case in found]
+        metafunc.parametrize("case", given)
 
 
 def sections(directory: Path, file: str) -> dict[str, list[dict[str, Any]]]:

@@ -232,6 +232,7 @@ def test_a_table_aside_whose_rows_others_have_changed_is_not_promoted(
     assert ended(feed, "drop").code == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_files_of_a_table_aside_may_be_joined(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     feed = changed_files(tmp_path, engine, format=form)

@@ -166,6 +166,7 @@ def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is
     assert flow.ids == [1, 2, 3]
 
 
+@pytest.mark.full
 def test_a_record_that_only_the_write_meets_is_named_and_its_number_is_given_up(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

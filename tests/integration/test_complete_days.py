@@ -101,6 +101,7 @@ def test_nothing_is_due_before_there_is_a_global_watermark_and_a_removed_split_c
     assert ledger["complete_up_to"] == "2026-01-02T00:00:00+00:00"
 
 
+@pytest.mark.full
 def test_no_day_is_due_over_a_table_that_was_put_back_before_the_stream_has_loaded_its_rows_again(
     stream: Stream,
 ) -> None:

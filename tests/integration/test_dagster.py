@@ -383,6 +383,7 @@ def test_the_watermark_before_the_table_is_refused(feed: Feed) -> None:
         manager.handle_output(build_output_context(), Load(load_project(feed.folder).dataflows[NAME]))
 
 
+@pytest.mark.full
 def test_files_in_quarantine_are_counted_and_listed_with_their_reasons(make_feed: MakeFeed) -> None:
     feed = make_feed(on_bad_file="quarantine")
     feed.put_text("1.ndjson", '{"id": "no number"}\n')

@@ -404,6 +404,7 @@ def test_a_compaction_before_an_empty_slice_is_not_taken_for_a_restore_later(mak
     assert feed.run().error is None
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_a_condition_that_another_writer_has_given_the_table_is_named_and_the_mended_rows_go_on(
     make_feed: MakeFeed, engine: SparkEngine

@@ -181,7 +181,9 @@ def test_digits_that_spark_rounds_lose_no_row(
     assert flow.ids == [1, 2, 3]
 
 
-@pytest.mark.parametrize("target", [REPLACED, {"load": "append"}], ids=["replaced", "append"])
+@pytest.mark.parametrize(
+    "target", [REPLACED, pytest.param({"load": "append"}, marks=pytest.mark.full)], ids=["replaced", "append"]
+)
 @pytest.mark.each_case
 def test_rows_whose_digits_spark_rounds_are_replaced_and_each_is_there_once(
     postgres: Postgres, tmp_path: Path, engine: SparkEngine, target: dict[str, Any]

@@ -76,7 +76,6 @@ QUICK = {
     ("iceberg by keys", "rollback", "before the write"),
     ("parquet", "made again", "before the write"),
     ("parquet", "expiry", "before its entry"),
-    ("delta history", "rollback", "before a recovery"),
     ("iceberg keys overwritten", "append", "before its entry"),
     ("parquet windows", "delete", "between runs"),
     ("parquet folders", "rollback", "before the write"),

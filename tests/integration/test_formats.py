@@ -290,6 +290,7 @@ class TestSchema:
             or "b.parquet, expected the fields of the pinned schema, found s.y" in str(outcome.error)
         )
 
+    @pytest.mark.full
     def test_a_slice_whose_run_died_is_looked_at_for_unknown_fields_too(self, make_feed: MakeFeed) -> None:
         feed = make_feed(unknown_fields="ignore")
         feed.put("a.ndjson", 1)

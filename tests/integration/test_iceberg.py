@@ -627,6 +627,7 @@ def test_vacuum_leaves_snapshots_with_names_and_young_ones_and_files_that_may_be
     assert lake.rows == [(1, "a"), (2, "a"), (3, "a"), (77, "foreign")]
 
 
+@pytest.mark.full
 def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> None:
     for number in (1, 2):
         lake.load(number, (number, "a"))

@@ -126,6 +126,7 @@ def _replay_aside(feed: Feed) -> None:
         assert found.count_rows() == 3
 
 
+@pytest.mark.full
 @pytest.mark.postgres
 def test_a_replay_aside_of_a_table_that_a_database_knows_is_promoted_or_dropped(
     postgres: Postgres, make_feed: MakeFeed
@@ -155,6 +156,7 @@ def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next
     assert found.count_rows() == 3
 
 
+@pytest.mark.full
 def test_a_table_in_a_folder_is_known_to_a_server(
     rest: RestCatalogServer, engine: SparkEngine, tmp_path: Path
 ) -> None:

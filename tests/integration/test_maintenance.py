@@ -324,6 +324,7 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
     assert table.vacuum(lambda: spark).deleted == 0
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_the_vacuum_of_delta_counts_the_files_that_it_really_deletes(
     engine: SparkEngine, tmp_path: Path

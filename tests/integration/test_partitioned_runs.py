@@ -508,6 +508,7 @@ class TestBackfill:
     def test_without_a_policy_each_partition_is_a_run(self, webserver: Webserver) -> None:
         assert sorted(webserver.backfill("single", KEYS[:2])) == KEYS[:2]
 
+    @pytest.mark.full
     def test_two_dimensions_are_a_run_for_each_key_of_the_one_that_has_fewer(
         self, webserver: Webserver
     ) -> None:

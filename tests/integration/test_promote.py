@@ -306,6 +306,7 @@ def test_a_replay_that_is_dropped_while_a_promote_looks_at_it_is_no_replay_witho
     assert (rows(flow), len(flow.feed.entries)) == (BEFORE, 1)
 
 
+@pytest.mark.full
 def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

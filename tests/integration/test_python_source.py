@@ -190,6 +190,7 @@ def test_plan_calls_the_function_up_to_the_first_row_and_list_does_not_call_it(
     assert (planned["due"], code.calls) == (True, ["at <= 2026-06-01 00:00:00+00:00"])
 
 
+@pytest.mark.full
 def test_a_number_s_bound_stands_in_the_intent_so_that_a_recovery_reads_no_row_that_came_since(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

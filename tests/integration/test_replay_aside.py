@@ -218,6 +218,7 @@ def test_the_three_are_jobs(tmp_path: Path, engine: SparkEngine) -> None:
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0)]
 
 
+@pytest.mark.full
 @pytest.mark.postgres
 @pytest.mark.parametrize("every", ["3 days", "12 hours"])
 def test_a_database_is_read_again_by_its_own_clock(
@@ -265,6 +266,7 @@ def test_a_function_is_asked_for_each_chunk(tmp_path: Path, engine: SparkEngine)
     assert flow.feed.rows("id", "value") == [(1, 50), (4, 50), (9, 9)]
 
 
+@pytest.mark.full
 def test_an_api_is_asked_for_each_chunk(tmp_path: Path, engine: SparkEngine) -> None:
     source = BY_TIME | OFFSETS | {"schema": SCHEMA}
     with api() as server:

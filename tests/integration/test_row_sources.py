@@ -171,6 +171,7 @@ def test_a_delta_table_takes_the_rows_that_were_read_for_the_same_extents(
     assert meant(ROWS, extents, column)
 
 
+@pytest.mark.full
 @few
 @given(extents=extents())
 def test_a_query_is_asked_once_for_each_stretch_of_each_unit(

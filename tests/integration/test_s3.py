@@ -352,6 +352,7 @@ def parquet(seaweed: Seaweed, s3_server: str) -> Iterator[ParquetLoads]:
         yield ParquetLoads(place, engine.session(), proxy.record)
 
 
+@pytest.mark.full
 def test_files_of_a_parquet_table_are_copied_to_their_places_and_each_version_stays_readable(
     parquet: ParquetLoads,
 ) -> None:

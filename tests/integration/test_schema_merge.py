@@ -125,6 +125,7 @@ class TestFilesOfEachFormat:
         assert pinned(feed) == ["id bigint", "n array<int>"]
         assert feed.cli("schema", "show", "flow").json["pinned"]["changed"]
 
+    @pytest.mark.full
     def test_a_whole_number_of_csv_that_is_too_large_is_told_before_it_widens_the_column(
         self, make_feed: MakeFeed
     ) -> None:
@@ -196,6 +197,7 @@ class TestFilesOfEachFormat:
         assert {name: types[name] for name in types if not name.startswith("_")} == expected
         assert feed.ids == ([1, 2] if mode == "merge" else [1])
 
+    @pytest.mark.full
     def test_csv_files_may_have_columns_more_fewer_and_in_another_order(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": None}, target=MERGE)
         feed.put_text("a.csv", "id,name\n1,x\n")

@@ -22,6 +22,7 @@ def _source(feed: Feed, query: str) -> None:
     rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(place)
 
 
+@pytest.mark.full
 def test_the_table_takes_the_columns_of_its_source_and_history_is_readable(make_feed: MakeFeed) -> None:
     feed = make_feed(**WHOLE)
     _source(feed, "SELECT 1L AS id, 10L AS value, 'x' AS gone")

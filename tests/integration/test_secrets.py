@@ -148,6 +148,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 
+@pytest.mark.full
 def test_no_command_shows_or_stores_a_secret(
     project: Feed,
     crm: Api,

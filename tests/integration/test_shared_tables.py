@@ -256,6 +256,7 @@ def test_rows_that_a_shared_table_refuses_are_told_with_the_columns_that_differ(
     )
 
 
+@pytest.mark.full
 @pytest.mark.each_case
 @pytest.mark.parametrize("more", [{}, {"merge_keys": ["id"]}], ids=["windows", "keys"])
 @pytest.mark.parametrize("form", ["delta", "iceberg"])

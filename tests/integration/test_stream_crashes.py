@@ -103,7 +103,7 @@ def test_runs_killed_twice_leave_each_row_in_one_place(
 @pytest.mark.parametrize(
     ("store", "step"),
     [
-        pytest.param("S3", (Step.SET_ASIDE, 2), marks=pytest.mark.s3),
+        pytest.param("S3", (Step.SET_ASIDE, 2), marks=[pytest.mark.s3, pytest.mark.full]),
         pytest.param("PostgreSQL", (Step.WRITTEN, 1), marks=pytest.mark.postgres),
     ],
     indirect=["store"],

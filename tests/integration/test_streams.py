@@ -218,7 +218,7 @@ def test_an_epoch_is_not_finished_with_the_rows_of_another_version_that_came_in_
 
 
 @pytest.mark.each_case
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("format_", [pytest.param("delta", marks=pytest.mark.full), "iceberg"])
 def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epoch_in_which_it_would_leave(
     make_feed: MakeFeed, format_: str
 ) -> None:
@@ -405,7 +405,14 @@ def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -
 
 
 @pytest.mark.parametrize(
-    ("operator", "zone"), [("none", None), ("hop", "UTC"), ("session", None), ("over", "UTC")]
+    ("operator", "zone"),
+    [
+        ("none", None),
+        *(
+            pytest.param(*each, marks=pytest.mark.full)
+            for each in (("hop", "UTC"), ("session", None), ("over", "UTC"))
+        ),
+    ],
 )
 def test_event_times_of_year_1_and_year_9999_are_event_times_and_others_are_quarantined(
     make_feed: MakeFeed, operator: str, zone: str | None
@@ -704,6 +711,7 @@ def test_a_source_with_other_columns_stops_a_stream_and_a_reset_with_replace_loa
     assert [row["size"] for name in ("", "__quarantine") for row in stream.table(name)] == [None, None]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
 def test_a_table_that_was_restored_is_adopted_with_a_buffer_that_others_have_compacted_and_no_row_is_lost_or_there_twice(
     make_feed: MakeFeed, format_: str

@@ -96,6 +96,7 @@ def stream(tmp_path: Path, spark_engine: SparkEngine) -> Stream:
     return made
 
 
+@pytest.mark.full
 def test_windows_are_emitted_once_and_each_batch_of_spark_is_told(stream: Stream) -> None:
     first = stream.run()
     assert first.error is None
@@ -229,6 +230,7 @@ def test_a_class_of_the_user_keeps_state_and_is_woken_by_the_watermark(stream: S
     assert stream.rows("device", "n") == [("a", 8), ("b", 1)]
 
 
+@pytest.mark.full
 def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream) -> None:
     broken = SILENCES.replace("n, last = self.seen.get()", "n, last = self.missing.get()")
     (stream.folder / "silences_broken.py").write_text(broken.replace("if self.seen.exists()", "if True"))

@@ -161,6 +161,7 @@ def highest(request, column):
 """
 
 
+@pytest.mark.full
 def test_slow(short: Feed) -> None:
     """A source that does not answer keeps no other dataflow waiting, and is loaded once it answers."""
     gate = short.folder / "gate"
@@ -266,6 +267,7 @@ def of_day(feed: Feed) -> list[int]:
     return sorted(DeltaTable(place).to_pyarrow_table().column("id").to_pylist())
 
 
+@pytest.mark.full
 def test_loads_upstream_meanwhile(chain: Feed) -> None:
     """What an upstream loads while its downstream is being loaded is read by the run after that one."""
     gate, begun = chain.folder / "gate", chain.folder / "begun"
@@ -281,6 +283,7 @@ def test_loads_upstream_meanwhile(chain: Feed) -> None:
         until(lambda: of_day(chain) == [1, 2])
 
 
+@pytest.mark.full
 def test_asked_for_upstream(chain: Feed) -> None:
     """What a run that was asked for has loaded is read by what is downstream of it, too."""
     (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
@@ -332,6 +335,7 @@ def test_never_started(
         look_until(watch, lambda: short.ids == [1, 2])
 
 
+@pytest.mark.full
 def test_fresh_chain(chain: Feed) -> None:
     """What reads a table that its dataflow has yet to make waits for it, without a run that fails."""
     (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
@@ -342,6 +346,7 @@ def test_fresh_chain(chain: Feed) -> None:
     assert {run.status for run in runs(chain)} == {DagsterRunStatus.SUCCESS}
 
 
+@pytest.mark.full
 def test_failing_downstream(chain: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dataflow that fails after its upstream has loaded something is tried again until that is read."""
     monkeypatch.setattr("partitions.pauses.FIRST", 0.5)
@@ -429,6 +434,7 @@ def test_removed(short: Feed) -> None:
         until(lambda: short.ids == [1, 2])
 
 
+@pytest.mark.full
 def test_home(short: Feed, tmp_path: Path) -> None:
     """Where DAGSTER_HOME is set its runs are there; a run that is asked for elsewhere works alone."""
     home = tmp_path / "home"

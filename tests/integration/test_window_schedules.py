@@ -376,6 +376,7 @@ _SLOW: dict[str, Any] = {
 caps = st.sampled_from([None, 2, 5])
 
 
+@pytest.mark.full
 @given(grace=st.integers(0, 3), cap=caps, schedule=schedules(2))
 @settings(max_examples=2, **_SLOW)
 def test_any_schedule_leaves_what_was_read_last_once(

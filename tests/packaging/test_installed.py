@@ -168,6 +168,7 @@ def test_the_definitions_merge_with_those_of_a_project_that_has_a_package_named_
     assert seen["ours"] == []
 
 
+@pytest.mark.full
 def test_every_definitions_file_that_the_documentation_shows_loads(installed: Installed) -> None:
     blocks = [
         text
