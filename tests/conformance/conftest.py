@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-
 _LONG = dict.fromkeys(("sw-03-window-update", "sw-22-policy-from-checkpoint"), pytest.mark.full)
 """Half a minute of Spark's own streams each."""
 
