@@ -63,8 +63,8 @@ _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
 _CHECKPOINT_INTERVAL = 10
 """Commits, as Delta's own writer has it by default."""
-_MOST_FILES = 32
-"""Of a table in which keys are looked for here. Of more Spark looks for each in a job of its own, and Delta's own writer has their sizes from its log."""
+_MOST_FILES = 100
+"""Of a table in which keys are looked for here: Spark looks whether each of them is there, and Delta's own writer need not."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
 
 
