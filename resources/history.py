@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
 
 CHANGE = "_strandline_change"
-"""What becomes of a version: ``insert``, ``replace``, ``close`` (another end), or ``delete``."""
+"""What becomes of a version: ``insert``, ``replace``, ``close`` (another end), or ``delete``; or it is :data:`AMBIGUOUS`."""
+
+AMBIGUOUS = "ambiguous"
+"""Of a version that the table has twice: with the same key and the same beginning."""
 
 _OLD, _NEW = "_strandline_old", "_strandline_new"
 _FACTS = "_strandline_facts"
 _BEFORE = "_strandline_before"
 _FILE = "_strandline_lies_in"
+_TWICE = "_strandline_twice"
 _KEPT = "_strandline_kept"
 _KEY = "_strandline_key_"
 
@@ -57,14 +61,17 @@ def changed_versions(
         events = events.unionByName(_version(_of_same_keys(table, rows, load.keys), rows, facts, load, file))
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
+    if file is not None:
+        events = events.withColumn(_TWICE, _is_twice(in_time))
     versions = _merged(events, in_time)
     # What stays the same from one version to the next is one version.
     is_first = F.row_number().over(in_time) == 1
     same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
     versions = versions.withColumn(_KEPT, is_first | ~same)
     versions = _ended(versions, of_key)
+    change = _change() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change())
     return (
-        versions.withColumn(CHANGE, _change())
+        versions.withColumn(CHANGE, change)
         .where(f"{CHANGE} IS NOT NULL")
         .select(
             *[F.col(quoted(name)) for name in rows.columns],
@@ -165,6 +172,17 @@ def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
         F.col(_FILE).alias("file"),
     )
     return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
+
+
+def _is_twice(in_time: WindowSpec) -> Column:
+    """Whether the table has two versions of one time, of which this row is the second, or stands for them."""
+    from pyspark.sql import functions as F
+
+    def same(before: int) -> Column:
+        begins = F.lag(VALID_FROM, before).over(in_time).eqNullSafe(F.col(VALID_FROM))
+        return F.coalesce(F.lag(_OLD, before).over(in_time), F.lit(False)) & begins
+
+    return same(1) & (F.col(_OLD) | same(2))
 
 
 def _ended(versions: DataFrame, of_key: WindowSpec) -> DataFrame:

@@ -17,7 +17,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.history import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
+from resources.history import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
 from resources.spark import read_once
 from resources.sql import quoted
@@ -62,7 +62,9 @@ class Changes:
             part: all of their rows; None if there are no files.
             there: how many these are, as the table has it.
         """
-        rows = self.added if part is None else self.added.unionByName(self.applied(part))
+        # What comes is often less than its partitions, of which Spark writes the first also without a row.
+        frames = [*([self.applied(part)] if part is not None else []), *([self.added] if self.count else [])]
+        rows = reduce(lambda above, below: above.unionByName(below), frames) if frames else self.added
         return Change(rows, there - self.gone + self.count, there - self.changed)
 
 
@@ -90,8 +92,8 @@ class Change:
         if written != self.expected:
             raise TargetError(
                 f"folder {folder}: expected {self.expected:,} rows of the slice and of the files in which it changes some, found {written:,}: a file of the"
-                " table is damaged, or is not what the table says of it, or the table has two versions of a key that begin at the same time. Nothing was"
-                " committed; restore the file, or the table"
+                " table is damaged, or is not what the table says of it. Nothing was committed; restore the file, or the"
+                " table"
             )
         return self.kept
 
@@ -104,7 +106,7 @@ def changes_of(
     count: int | None,
     marks: Mapping[str, str] | None = None,
 ) -> Changes | None:
-    """Find what a slice changes; None if that takes a MERGE: it clears other rows, too, rows of the table may be later, or keys are there several times.
+    """Find what a slice changes; None if that takes a MERGE: it clears other rows, too, rows of the table may be later, or keys, or versions of one time, are there several times.
 
     Args:
         rows: of the slice, which are kept; for an upsert each key once, for versions each key and time.
@@ -167,7 +169,7 @@ def _versioned(
     there: DataFrame,
     placed: Callable[[DataFrame], DataFrame],
     marks: Mapping[str, str],
-) -> Changes:
+) -> Changes | None:
     from pyspark.sql import functions as F
 
     versions = read_once(changed_versions(rows, there, load, file=FILE))
@@ -175,6 +177,8 @@ def _versioned(
         row[0]: (row[1], row[2])
         for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE)).collect()
     }
+    if AMBIGUOUS in found:
+        return None
     count = {change: rows for change, (rows, _) in found.items()}
     gone = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")
@@ -186,13 +190,13 @@ def _versioned(
 
     def applied(part: DataFrame) -> DataFrame:
         change = given.column(CHANGE)
-        ends = {name: given.column(name) for name in (VALID_TO, IS_CURRENT)}
-        ends |= {name: F.lit(value) for name, value in marks.items()}
+        ends = {name.casefold(): given.column(name) for name in (VALID_TO, IS_CURRENT)}
+        ends |= {name.casefold(): F.lit(value) for name, value in marks.items()}
         joined = part.join(given.sent, given.meets(keys), "left_outer")
         return joined.where(change.isNull() | (change == "close")).select(
             *[
-                F.when(change.isNull(), F.col(quoted(name))).otherwise(ends[name]).alias(name)
-                if name in ends
+                F.when(change.isNull(), F.col(quoted(name))).otherwise(ends[name.casefold()]).alias(name)
+                if name.casefold() in ends
                 else F.col(quoted(name))
                 for name in part.columns
             ]

@@ -193,8 +193,24 @@ def written_files(
         ValueError: a partition column has a value that Python has no word for, as a time after the year 9999.
     """
     with store_failures(table):
-        files = [_data_file(*each, schema) for each in found_files(table, folder, rows, partition_by)]
+        found = with_rows(table, found_files(table, folder, rows, partition_by))
+        return [_data_file(*each, schema) for each in found]
+
+
+def with_rows(table: Place, files: Sequence[Written]) -> list[Written]:
+    """Return the files that have rows, and remove the others: Spark writes one without rows where its first task has none."""
+    for file in files:
+        if not file.rows:
+            _remove_file(table, file.path)
     return [file for file in files if file.rows]
+
+
+def _remove_file(table: Place, path: str) -> None:
+    with suppress(StrandlineError, OSError), store_failures(table):
+        if table.local is not None:
+            (table.local / path).unlink(missing_ok=True)
+        else:
+            table.store.delete([path])
 
 
 def found_files(

@@ -514,6 +514,105 @@ def test_what_a_change_by_keys_cannot_say_is_a_merge_of_spark(lake: Lake) -> Non
     assert lake.strays == set()
 
 
+HISTORY = "id long, at long, fact string"
+VERSIONS = Scd2(("id",), "at")
+
+
+def _versions(lake: Lake) -> list[tuple[Any, ...]]:
+    return _rows(lake, "id, fact, _valid_from, _valid_to, _is_current")
+
+
+def test_columns_that_came_without_rows_are_there_when_keys_are_looked_for(lake: Lake) -> None:
+    taking = lake.table().taking_columns("merge")
+    lake.load(1, VERSIONS, (1, 1, "a"), (2, 1, "a"), columns=HISTORY)
+    rows = lake.spark.createDataFrame([(1, 2, "a", 5), (2, 2, "a", None)], f"{HISTORY}, more int")
+    lake.append_rows(2, rows, taking, VERSIONS)
+    assert _rows(lake, "id, more, _valid_from, _is_current") == [
+        (1, 5, 2, True),
+        (1, None, 1, False),
+        (2, None, 1, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (["RENAME COLUMN id TO x", "RENAME COLUMN n TO id", "RENAME COLUMN x TO n"], [(7, 77)]),
+        (["DROP COLUMN id", "ADD COLUMN id long"], [(7, 77), (None, 7)]),
+    ],
+    ids=["exchanged", "made again"],
+)
+@pytest.mark.each_case
+def test_keys_are_those_that_the_names_mean_now(
+    lake: Lake, statements: list[str], expected: list[tuple[Any, ...]]
+) -> None:
+    lake.append(1, (5, 7), columns="id long, n long")
+    for statement in statements:
+        lake.sql(f"ALTER TABLE {{t}} {statement}")
+    lake.load(2, Upsert(("id",), ()), (7, 77), columns="id long, n long")
+    assert _rows(lake, "id, n") == expected
+
+
+def test_a_history_that_was_doubled_stops_a_load_and_loses_nothing(lake: Lake) -> None:
+    lake.load(1, VERSIONS, (1, 1, "a"), (2, 1, "a"), columns=HISTORY)
+    lake.sql("INSERT INTO {t} SELECT * FROM {t}")
+    before = _versions(lake)
+    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
+        lake.load(2, VERSIONS, (1, 2, "a"), (2, 5, "b"), columns=HISTORY)
+    assert _versions(lake) == before
+
+
+def test_columns_of_the_history_are_found_in_any_case(lake: Lake) -> None:
+    lake.load(1, VERSIONS, (1, 1, "a"), columns=HISTORY)
+    for old, new in (("_valid_to", "x"), ("x", "_VALID_TO"), ("_is_current", "x"), ("x", "_Is_Current")):
+        lake.sql(f"ALTER TABLE {{t}} RENAME COLUMN {old} TO {new}")
+    lake.load(2, VERSIONS, (2, 1, "a"), columns=HISTORY)
+    lake.call("rewrite_data_files", options="map('rewrite-all','true')")
+    lake.load(3, VERSIONS, (1, 5, "b"), columns=HISTORY)
+    assert lake.own[-1]
+    assert _versions(lake) == [(1, "a", 1, 5, False), (1, "b", 5, None, True), (2, "a", 1, None, True)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (f"{HISTORY}, more int", (1, 2, "b", 5)),
+        ("id long, at long, fact int", (1, 2, 5)),
+        ("id long, at string, fact string", (1, "x", "a")),
+        ("id long, at long, fact string, _file string", (1, 2, "a", "f")),
+    ],
+    ids=["unknown", "another type", "another time", "reserved"],
+)
+@pytest.mark.each_case
+def test_versions_that_do_not_fit_are_refused_in_words(
+    lake: Lake, columns: str, row: tuple[Any, ...]
+) -> None:
+    lake.load(1, VERSIONS, (1, 1, "a"), columns=HISTORY)
+    with pytest.raises(RowsRefused, match="expected"):
+        lake.load(2, VERSIONS, row, columns=columns)
+    assert (_versions(lake), lake.strays) == ([(1, "a", 1, None, True)], set())
+
+
+@pytest.mark.parametrize("step", ["changes_of", "write_files"])
+@pytest.mark.each_case
+def test_files_that_others_have_joined_and_removed_meanwhile_are_looked_for_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    lake.append(1, (1, "a"), (2, "b"), columns=TWO)
+    lake.append(2, (3, "c"), columns=TWO)
+    go_on = vars(own_commit)[step]
+
+    def joined(*arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(own_commit, step, go_on)
+        lake.call("rewrite_data_files", options="map('rewrite-all','true')")
+        lake.call("expire_snapshots", older_than="TIMESTAMP '2999-01-01 00:00:00'", retain_last=1)
+        return go_on(*arguments, **more)
+
+    monkeypatch.setattr(own_commit, step, joined)
+    lake.load(3, Upsert(("id",), ()), (2, "x"), columns=TWO)
+    assert _rows(lake) == [(1, "a"), (2, "x"), (3, "c")]
+
+
 def test_only_rows_of_its_own_share_are_changed_by_keys(lake: Lake) -> None:
     columns = "id long, unit string, _dataflow string"
     for number, name in enumerate("xyx", 1):

@@ -265,12 +265,20 @@ class OwnCommit:
             return True
         if first != (table is None):
             return False
-        if isinstance(load, ByKeys) and table is not None:
-            work = self._changing(rows, load, table, count)
-        else:
+        if not isinstance(load, ByKeys) or table is None:
             work = self._adding(rows, load, table, partition_by)
-        if work is None:
-            return False
+            return work is not None and self._lands(work, load, table)
+        try:
+            work = self._changing(rows, load, table, count)
+            return work is not None and self._lands(work, load, table)
+        except Exception as error:
+            # Rows that are kept do not fail. Files that others have taken out and deleted do.
+            if _Begun.of(self.log.table()) != _Begun.of(table):
+                raise OthersFirst(f"version {table.version()} is not the newest any more") from error
+            raise
+
+    def _lands(self, work: _Work, load: Load, table: DeltaTable | None) -> bool:
+        place = self.log.place
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
             write_files(work.rows, place.child(staged), work.layout)

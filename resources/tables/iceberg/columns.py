@@ -22,6 +22,10 @@ OUTSIDE = "rows_outside"
 
 _OUTSIDE = "strandline: a row is not among those that its load replaces"
 _SMALL = ("tinyint", "smallint")
+_ICEBERGS = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+"""Columns that a reader of any Iceberg table may ask for beside its own."""
 
 
 def check_reserved(rows: DataFrame) -> None:
@@ -30,6 +34,10 @@ def check_reserved(rows: DataFrame) -> None:
     Raises:
         RowsRefused: they have.
     """
+    if reserved := sorted(_ICEBERGS & set(rows.columns)):
+        raise RowsRefused(
+            f"column {reserved[0]}: expected no column of this name, which Iceberg has for the file or the place of a row. Rename it in sql"
+        )
     if COMMIT_COLUMN in (name.lower() for name in rows.columns):
         raise RowsRefused(
             f"column {COMMIT_COLUMN}: expected no column of this name, which Iceberg tables have for the commit that wrote a row. Rename it in sql"

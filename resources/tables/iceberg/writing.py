@@ -131,7 +131,7 @@ class Commits:
             self._take_columns(rows, load)
         last: Exception | None = None
         begun: str | None = None
-        is_kept, count = first or not isinstance(load, Upsert | ReplaceKeys | Scd2), None
+        by_keys, count = not first and isinstance(load, Upsert | ReplaceKeys | Scd2), None
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
@@ -139,10 +139,9 @@ class Commits:
             if (metadata is None and not first) or begun not in (None, metadata and metadata.uuid):
                 raise self._gone(metadata)
             begun = metadata.uuid if metadata else None
-            if not is_kept:
+            if by_keys and attempt == 0:
                 # Whatever finds out what they change uses them more than once, and a source may answer otherwise the second time.
                 rows, count = kept_and_counted(rows)
-                is_kept = True
             try:
                 if metadata is not None and isinstance(load, ReplaceAll):
                     metadata = self._own(rows, metadata)
@@ -160,12 +159,21 @@ class Commits:
                     raise RowsRefused(
                         f"table {self.shown}: rows are not among those that are replaced", code=OUTSIDE
                     ) from error
-                if not _is_conflict(error) or first:
+                # Rows that are kept do not fail. Files that others have removed do, with their snapshot.
+                if first or not (_is_conflict(error) or (by_keys and self._has_moved(metadata))):
                     raise
                 last = error
             else:
                 return
         raise self._gave_way(last)
+
+    def _has_moved(self, since: Metadata | None) -> bool:
+        """Whether readers see another snapshot by now, or another table."""
+        with suppress(TargetError):
+            now = self.catalog.newest()
+            seen, sees = (each and (each.uuid, each.current and each.current.id) for each in (since, now))
+            return seen != sees
+        return False
 
     def give_up(self, session: SparkSession, first_rows: Callable[[], DataFrame] | None) -> None:
         """Fence the number, unless it is taken; see :meth:`resources.tables.table.Table.give_up`."""
