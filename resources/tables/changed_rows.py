@@ -230,8 +230,9 @@ class _Given:
     def of(cls, rows: DataFrame, columns: Sequence[str], count: int | None) -> _Given:
         from pyspark.sql import functions as F
 
-        names = {name.lower(): f"{_GIVEN}{number}" for number, name in enumerate(dict.fromkeys(columns))}
-        some = rows.select(*[F.col(quoted(name)).alias(alias) for name, alias in names.items()])
+        given = {name.lower(): name for name in columns}
+        names = {name: f"{_GIVEN}{number}" for number, name in enumerate(given)}
+        some = rows.select(*[F.col(quoted(given[name])).alias(alias) for name, alias in names.items()])
         return cls(some, names, rows.count() if count is None else count)
 
     @property

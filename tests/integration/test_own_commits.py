@@ -24,6 +24,7 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import data_files
 from resources.tables.delta import own_commit
+from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit
 from resources.tables.delta.own_limits import extents_of
 from resources.tables.delta.table import DeltaLakeTable
@@ -309,6 +310,42 @@ def test_what_a_change_by_keys_cannot_say_is_a_merge_of_delta(
     monkeypatch.setattr(own_commit, "_MOST_FILES", 0)
     table.write(5, spark.createDataFrame([(2, "e")], COLUMNS), Upsert(("id",), ()))
     assert (table.writers[-1], _pairs(table)[2:]) == ("Delta", [(2, "e"), (3, "n")])
+
+
+@pytest.mark.parametrize("key", ["İL", "a.b", "_metadata"])
+@pytest.mark.each_case
+def test_keys_are_found_by_any_name(spark: SparkSession, tmp_path: Path, key: str) -> None:
+    table = Table(tmp_path / "t")
+    columns = f"`{key}` string, at long"
+    for number, rows in enumerate([[("x", 1), ("y", 1)], [("y", 2)]], 1):
+        table.write(number, spark.createDataFrame(rows, columns), Scd2((key,), "at"))
+    table.write(3, spark.createDataFrame([("z", 3), ("z", 4)], columns), Scd2((key,), "at"))
+    assert table.writers == ["own"] * 3
+    found = (
+        spark.read.format("delta").load(str(table.folder)).select(f"`{key}`", "_valid_from", "_is_current")
+    )
+    assert sorted(map(tuple, found.collect())) == [("x", 1, True), ("y", 1, True), ("z", 3, True)]
+
+
+def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, write = Table(tmp_path / "t"), data_files.write_files
+    table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
+    shutil.copytree(table.folder, tmp_path / "copy")
+    table.write(2, spark.createDataFrame([(2, "b")], COLUMNS))
+
+    def put_back(*arguments: Any, **more: Any) -> None:
+        monkeypatch.setattr(own_commit, "write_files", write)
+        write(*arguments, **more)
+        shutil.rmtree(table.folder / "_delta_log")
+        shutil.copytree(tmp_path / "copy/_delta_log", table.folder / "_delta_log")
+        theirs = pa.table({"id": pa.array([2], pa.int64()), "unit": ["theirs"]})
+        write_deltalake(str(table.folder), theirs, mode="append")
+
+    monkeypatch.setattr(own_commit, "write_files", put_back)
+    table.write(3, spark.createDataFrame([(2, "c")], COLUMNS), Upsert(("id",), ()))
+    assert _pairs(table) == [(1, "a"), (2, "c")]
 
 
 @pytest.mark.parametrize("act", ["others", "written", "fenced"])
@@ -662,7 +699,7 @@ def test_of_many_writers_at_once_each_lands_once(tmp_path: Path) -> None:
     assert len(table.folders) == 10
 
 
-def test_a_log_that_cannot_be_written_is_told_and_nothing_stays(
+def test_a_log_that_cannot_be_written_is_told_and_files_stay_since_the_commit_may_still_come_to_be(
     interrupted: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(self: OwnCommit, table: Any, change: Change, removals: Any) -> None:
@@ -672,4 +709,24 @@ def test_a_log_that_cannot_be_written_is_told_and_nothing_stays(
     monkeypatch.setattr(OwnCommit, "_commit", refused)
     with pytest.raises(TargetError, match="its log cannot be written: No space left on device"):
         interrupted.write(2, _rows(2))
-    assert interrupted.folders == before
+    assert len(interrupted.folders) == len(before) + 1
+
+
+def test_a_commit_whose_answer_is_lost_and_that_cannot_be_looked_up_keeps_its_files(
+    interrupted: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, look = OwnCommit._commit, DeltaLog.table
+
+    def lost(self: OwnCommit, table: Any, change: Change, removals: Any) -> None:
+        commit(self, table, change, removals)
+        monkeypatch.setattr(DeltaLog, "table", unread)
+        raise OSError("no answer")
+
+    def unread(self: DeltaLog, version: int | None = None) -> Any:
+        monkeypatch.setattr(DeltaLog, "table", look)
+        raise TargetError("the log cannot be read")
+
+    monkeypatch.setattr(OwnCommit, "_commit", lost)
+    with pytest.raises(TargetError, match="the log cannot be read"):
+        interrupted.write(2, _rows(2))
+    assert _ids(interrupted) == [1, 2]

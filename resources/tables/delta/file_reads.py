@@ -203,9 +203,9 @@ def rows_of(spark: SparkSession, paths: Sequence[str], schema: StructType) -> Da
 
 def rows_with_names(spark: SparkSession, paths: Sequence[str], schema: StructType, name: str) -> DataFrame:
     """Return the rows of files, as :func:`rows_of` does, with a column for the name of each row's file."""
-    from pyspark.sql import functions as F
-
-    rows = files_reader(spark, schema).parquet(*paths).withColumn(name, F.col("_metadata.file_name"))
+    rows = files_reader(spark, schema).parquet(*paths)
+    # Not by its name, which a column of the files may have, too.
+    rows = rows.withColumn(name, rows.metadataColumn("_metadata").getField("file_name"))
     return rows.unionAll(rows.limit(0))
 
 

@@ -83,6 +83,10 @@ class _Outcome(Enum):
     UNFIT = "unfit"
 
 
+class _Unclear(TargetError):
+    """A commit failed, and may be in the log, or come to be there, nevertheless: its files must stay."""
+
+
 @dataclass(frozen=True)
 class _Begun:
     """The table that a commit was begun on."""
@@ -93,6 +97,13 @@ class _Begun:
     @classmethod
     def of(cls, table: DeltaTable | None) -> _Begun | None:
         return None if table is None else cls(str(table.metadata().id), table.version())
+
+    def is_still(self, table: DeltaTable, gone: Removals) -> bool:
+        """Return whether a table is this version, and has the files that are to go: a copy that was put back may have grown to the same number."""
+        if _Begun.of(table) != self:
+            return False
+        there = set(_paths(table)) if gone.all else set()
+        return all(action["path"] in there for action in gone.all)
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,7 @@ class Change:
         if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
             return None
         if isinstance(self.load, ByKeys):
-            if now.version != self.begun.version:
+            if not self.begun.is_still(table, self.gone):
                 raise OthersFirst(
                     f"version {now.version} is there, and rows of {self.begun.version} are changed"
                 )
@@ -393,6 +404,8 @@ class OwnCommit:
         """
         try:
             outcome = self._add(change)
+        except _Unclear:
+            raise
         except (StrandlineError, OthersFirst):
             if change.staged:
                 remove_files(self.log.place, change.staged)
@@ -424,12 +437,15 @@ class OwnCommit:
             try:
                 self._commit(table, change, removals)
             except Exception as error:  # deltalake has many; what counts is what the log says now
-                now = self.log.table()
-                if self._is_taken(now):
-                    return _Outcome.ADDED if self._has_landed(change) else _Outcome.TAKEN
+                try:
+                    now = self.log.table()
+                    if self._is_taken(now):
+                        return _Outcome.ADDED if self._has_landed(change) else _Outcome.TAKEN
+                except StrandlineError as unread:
+                    raise _Unclear(unread.message) from error
                 if (now and now.version()) == (table and table.version()):
                     said = in_one_line(str(error)) or type(error).__name__
-                    raise TargetError(f"table {self.log.place}: its log cannot be written: {said}") from error
+                    raise _Unclear(f"table {self.log.place}: its log cannot be written: {said}") from error
                 time.sleep(random.uniform(0, 0.1))  # noqa: S311 - so that two writers do not meet again
             else:
                 _make_checkpoint(table)
@@ -532,6 +548,14 @@ def _suits(
     settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
     defaults = settings() if callable(settings) else settings
     return may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)})
+
+
+def _paths(table: DeltaTable) -> list[str]:
+    """Of its files."""
+    import pyarrow as pa
+
+    paths: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return paths
 
 
 def _removals(table: DeltaTable, load: Load) -> Removals | None:
