@@ -27,6 +27,17 @@ HELPER_PREFIX = "_strandline_"
 COMMIT_COLUMN = "_commit"
 """Of each row of an Iceberg table: the app id and the number of the commit that wrote it."""
 
+ICEBERG_COLUMNS = (
+    "_file",
+    "_pos",
+    "_deleted",
+    "_spec_id",
+    "_partition",
+    "_row_id",
+    "_last_updated_sequence_number",
+)
+"""That a reader may ask any Iceberg table for, beside its own."""
+
 
 _MOST_CLUSTERED = 4
 
@@ -100,7 +111,11 @@ class Target(Model):
         return {
             **(dict.fromkeys(HISTORY_COLUMNS, "load: scd2") if self.load == "scd2" else {}),
             **({DATAFLOW_COLUMN: "shared: true"} if self.shared else {}),
-            **({COMMIT_COLUMN: "format: iceberg"} if self.format == "iceberg" else {}),
+            **(
+                dict.fromkeys((COMMIT_COLUMN, *ICEBERG_COLUMNS), "format: iceberg")
+                if self.format == "iceberg"
+                else {}
+            ),
         }
 
     def reserved_of_runs(self, *, reads_tables: bool) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.predicate import EVERYTHING, Predicate
-from partitions.target import COMMIT_COLUMN
+from partitions.target import COMMIT_COLUMN, ICEBERG_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.spark import with_typed_columns
@@ -22,25 +22,21 @@ OUTSIDE = "rows_outside"
 
 _OUTSIDE = "strandline: a row is not among those that its load replaces"
 _SMALL = ("tinyint", "smallint")
-_ICEBERGS = frozenset(
-    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
-)
-"""Columns that a reader of any Iceberg table may ask for beside its own."""
 
 
 def check_reserved(rows: DataFrame) -> None:
-    """Raise if rows have a column of the name that Strandline's column has.
+    """Raise if rows have a column of a name that Strandline's column or one of Iceberg's own has.
 
     Raises:
         RowsRefused: they have.
     """
-    if reserved := sorted(_ICEBERGS & set(rows.columns)):
+    reserved = next(
+        (name for name in rows.columns if name.lower() in (COMMIT_COLUMN, *ICEBERG_COLUMNS)), None
+    )
+    if reserved is not None:
         raise RowsRefused(
-            f"column {reserved[0]}: expected no column of this name, which Iceberg has for the file or the place of a row. Rename it in sql"
-        )
-    if COMMIT_COLUMN in (name.lower() for name in rows.columns):
-        raise RowsRefused(
-            f"column {COMMIT_COLUMN}: expected no column of this name, which Iceberg tables have for the commit that wrote a row. Rename it in sql"
+            f"column {reserved}: expected no column of this name, which Iceberg tables have for the commit that wrote a row, or for its file and place."
+            " Rename it in sql"
         )
 
 
