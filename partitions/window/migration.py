@@ -58,9 +58,12 @@ def migrate_state(
         state = recut(state, before, windows, definition.time_range.start(now))
     making = _Migration(state, windows)
     whole = [units for unit in state.units for units in making.whole(unit)]
-    if not whole and not making.moved:
+    grows = {unit: starts for unit in state.units if (starts := making.grows(unit))}
+    if not whole and not making.moved and not grows:
         return state
-    return making.settled().after((), (), whole)
+    settled = making.settled().after((), (), whole)
+    opened = {unit: sorted({*settled.open.get(unit, ()), *starts}) for unit, starts in grows.items()}
+    return replace(settled, open={**settled.open, **opened})
 
 
 def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
@@ -111,6 +114,22 @@ class _Migration:
             yield DeferredUnits(
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
             )
+
+    def grows(self, unit: str) -> list[int]:
+        """The starts of windows that now cuts short, and nothing says that they were loaded so: another definition had no such windows."""
+        noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
+        covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
+        found = []
+        for first, _, high in self._unit_due.known(unit):
+            start, end = self.windows.starts[first], self.windows.cut.get(first)
+            if (
+                high is not None
+                and end is not None
+                and start not in noted
+                and difference([(start, end)], covered)
+            ):
+                found.append(start)
+        return found
 
     def settled(self) -> WindowState:
         """The state without what has moved to windows as they are cut now."""

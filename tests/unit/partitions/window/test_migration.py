@@ -82,6 +82,18 @@ def test_a_state_whose_windows_are_all_there_is_taken_over_as_it_is() -> None:
     assert migrate_state(state, defined("daily", "2020-02-01"), NOW) == state
 
 
+def test_a_day_that_was_open_two_definitions_ago_is_read_to_its_end_also_if_another_unit_is_further() -> None:
+    daily, weekly, now = defined("daily"), defined("weekly"), datetime(2020, 1, 11, 1, tzinfo=UTC)
+    state, _ = run(daily, WindowState(), now)
+    state, _ = run(weekly, migrate_state(state, weekly, now), now)
+    state = migrate_state(state, daily, now)
+    asked = Forced(Part(((day("01-01"), day("02-05")),), frozenset({A})))
+    state, _ = run(daily, state, datetime(2020, 1, 12, 2, tzinfo=UTC), asked=asked)
+    _, works = run(daily, state, NOW)
+    (first,) = [one for one in works if one.unit == B and one.start == day("01-11")]
+    assert (first.end, first.reason) == (day("01-12"), "new")
+
+
 def test_what_is_complete_in_smaller_windows_is_not_read_anew() -> None:
     state, _ = run(defined("daily"), WindowState(), NOW)
     assert migrate_state(state, defined("monthly"), NOW).whole == {}
