@@ -106,7 +106,10 @@ class Scd2:
     ignored: tuple[str, ...] = ()
 
 
-Load = Append | Replace | ReplaceAll | Upsert | ReplaceKeys | Scd2
+ByKeys = Upsert | ReplaceKeys | Scd2
+"""Loads that find the rows of the table by their keys."""
+
+Load = Append | Replace | ReplaceAll | ByKeys
 
 
 def within(load: Load, rows: Predicate) -> Load:

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from partitions.load import ReplaceKeys, Scd2, Upsert
+from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
@@ -100,7 +100,7 @@ class Change:
 
 def changes_of(
     rows: DataFrame,
-    load: Upsert | ReplaceKeys | Scd2,
+    load: ByKeys,
     there: DataFrame,
     placed: Callable[[DataFrame], DataFrame],
     count: int | None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.load import ReplaceKeys, Scd2, Upsert
+from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
@@ -28,7 +28,7 @@ _DELETES = "_strandline_deletes"
 
 def merging_writer(
     rows: DataFrame,
-    load: Upsert | ReplaceKeys | Scd2,
+    load: ByKeys,
     table: str,
     schema: StructType,
     marks: Sequence[str] = (),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
-from partitions.load import ReplaceKeys, Scd2, Upsert
+from partitions.load import ByKeys, Scd2
 from resources.history import changed_versions
 from resources.places import Place
 from resources.spark import read_once, settings_for_a_while
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, tag: Tag, text: str) -> None:
+def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> None:
     """Merge rows into a table that is there, in one commit that carries the tag.
 
     Args:

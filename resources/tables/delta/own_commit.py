@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from partitions.errors import RowsRefused, SourceError, StrandlineError, TargetError, in_one_line
 from partitions.extents import Match, match_of
-from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.load import Append, ByKeys, Load, Replace, Scd2
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import IS_CURRENT
@@ -66,10 +66,6 @@ _CHECKPOINT_INTERVAL = 10
 _MOST_FILES = 100
 """Of a table in which keys are looked for here: Spark looks whether each of them is there, and Delta's own writer need not."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
-
-
-ByKeys = Upsert | ReplaceKeys | Scd2
-"""Loads that find rows by their keys."""
 
 
 class _Outcome(Enum):
@@ -362,9 +358,7 @@ class OwnCommit:
         )
         return by_name if tell and len(by_name) == len(files) else None
 
-    def _changing(
-        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: DeltaTable, count: int | None
-    ) -> _Work | None:
+    def _changing(self, rows: DataFrame, load: ByKeys, table: DeltaTable, count: int | None) -> _Work | None:
         """What is written and removed by a load by keys; None if Delta's own writer must do it."""
         from pyspark.sql.types import StructType
 
@@ -497,7 +491,7 @@ class OwnCommit:
             )
 
 
-def _where(load: Replace | Upsert | ReplaceKeys | Scd2) -> str:
+def _where(load: Replace | ByKeys) -> str:
     """Which rows go, in the words of Delta's history."""
     if isinstance(load, Replace):
         return sql(load.where, SPARK)

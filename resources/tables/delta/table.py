@@ -16,7 +16,7 @@ from partitions.errors import (
     in_one_line,
 )
 from partitions.evolution import Evolution, SchemaMode, all_nullable
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert, within
+from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of, columns_of
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
@@ -246,7 +246,7 @@ class DeltaLakeTable:
         """Load rows: Strandline's own commit where it can, else Delta's, which skips one whose tag the table knows."""
         own = self._own(tag, state)
         evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
-        if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
+        if isinstance(load, ByKeys) and not first:
             self._write_by_keys(rows, load, tag, own, evolution)
             return
         rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
@@ -264,7 +264,7 @@ class DeltaLakeTable:
     def _write_by_keys(
         self,
         rows: DataFrame,
-        load: Upsert | ReplaceKeys | Scd2,
+        load: ByKeys,
         tag: Tag,
         own: OwnCommit,
         evolution: Evolution | None,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
-from partitions.load import Append, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.load import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.places import Place
 from resources.spark import with_known_columns, with_typed_columns
@@ -166,9 +166,7 @@ class OwnCommit:
         replacement = Replacement(rows, load, there, gone.part_rows)
         return _Work(replacement.rows, gone, replacement.copied)
 
-    def _changing(
-        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, table: PlainTable, count: int | None
-    ) -> _Work | None:
+    def _changing(self, rows: DataFrame, load: ByKeys, table: PlainTable, count: int | None) -> _Work | None:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructType
 

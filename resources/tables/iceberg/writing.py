@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from partitions.errors import RowsRefused, TargetError, in_one_line
 from partitions.evolution import SchemaMode
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
@@ -131,7 +131,7 @@ class Commits:
             self._take_columns(rows, load)
         last: Exception | None = None
         begun: str | None = None
-        by_keys, count = not first and isinstance(load, Upsert | ReplaceKeys | Scd2), None
+        by_keys, count = not first and isinstance(load, ByKeys), None
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
@@ -420,9 +420,7 @@ class Commits:
         writer = in_order_of(rows, table, commit_of(self.value, where)).writeTo(branch)
         self._told(writer, load, metadata).append()
 
-    def _merge(
-        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, metadata: Metadata, branch: str
-    ) -> Iterator[None]:
+    def _merge(self, rows: DataFrame, load: ByKeys, metadata: Metadata, branch: str) -> Iterator[None]:
         """Merge rows that are kept: Spark looks first which files they touch, and a source may answer otherwise the second time.
 
         What the load clears is deleted by a commit of its own on the branch, which touches its files: a MERGE that deletes what it does not match
