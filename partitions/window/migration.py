@@ -98,7 +98,7 @@ class _Migration:
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }
-        covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
+        covered = self._covered(unit)
         again = []
         for first, after, high in self._unit_due.known(unit):
             # It was loaded as a shorter one, and not all that follows it was.
@@ -117,8 +117,10 @@ class _Migration:
 
     def grows(self, unit: str) -> list[int]:
         """The starts of windows that now cuts short, and nothing says that they were loaded so: another definition had no such windows."""
+        if not self.windows.cut:
+            return []
         noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
-        covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
+        covered = self._covered(unit)
         found = []
         for first, _, high in self._unit_due.known(unit):
             start, end = self.windows.starts[first], self.windows.cut.get(first)
@@ -130,6 +132,9 @@ class _Migration:
             ):
                 found.append(start)
         return found
+
+    def _covered(self, unit: str) -> list[tuple[int, int]]:
+        return union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
 
     def settled(self) -> WindowState:
         """The state without what has moved to windows as they are cut now."""

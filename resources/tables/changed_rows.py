@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import TargetError
 from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
-from resources.deduplication import position
-from resources.dialects.predicates import sql
-from resources.dialects.spark import SPARK
 from resources.history import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
 from resources.spark import read_once
 from resources.sql import quoted
 from resources.tables.data_files import DataFile, Written
+from resources.tables.merging import condition, positions, same_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -138,10 +136,7 @@ def _upserted(
     matched = there.join(given.sent, given.meets(load.keys, load.within))
     later = F.lit(False)
     if load.guard:
-        mine, theirs = (
-            F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(load.guard, made))])
-            for made in (given.column, lambda name: F.col(quoted(name)))
-        )
+        mine, theirs = positions(load.guard, given.names)
         later = mine < theirs
     by_key = matched.groupBy(*[given.column(key) for key in load.keys]).agg(
         F.count_if(later).alias("later"), F.count("*").alias("rows"), F.min(FILE).alias("file")
@@ -250,12 +245,8 @@ class _Given:
 
     def meets(self, keys: Sequence[str], within: Predicate = EVERYTHING) -> Column:
         """Return whether a row of the table has the keys of one of these, and may be changed."""
-        from pyspark.sql import functions as F
-
-        same = [F.col(quoted(key)).eqNullSafe(self.column(key)) for key in keys]
-        if within != EVERYTHING:
-            same.append(F.expr(sql(within, SPARK)))
-        return reduce(lambda left, right: left & right, same)
+        same = same_keys(keys, self.names)
+        return same if within == EVERYTHING else same & condition(within)
 
     def instead(
         self, added: DataFrame, keys: Sequence[str], within: Predicate, gone: int, files: Iterable[Any]

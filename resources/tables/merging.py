@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
+from partitions.load import ByKeys, Order, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
@@ -65,12 +65,12 @@ def missing_rows_writer(rows: DataFrame, load: Upsert, table: str) -> MergeIntoW
 
     given = [F.col(quoted(key)).alias(f"{_GIVEN}{number}") for number, key in enumerate(load.keys)]
     names = {key.lower(): f"{_GIVEN}{number}" for number, key in enumerate(load.keys)}
-    cleared = rows.sparkSession.table(table).where(_condition(load.where))
-    missing = cleared.join(rows.select(*given), _same_keys(load.keys, names), "left_anti")
+    cleared = rows.sparkSession.table(table).where(condition(load.where))
+    missing = cleared.join(rows.select(*given), same_keys(load.keys, names), "left_anti")
     merging = (
         missing.select(*given)
         .distinct()
-        .mergeInto(table, _same_keys(load.keys, names) & _condition(load.where))
+        .mergeInto(table, same_keys(load.keys, names) & condition(load.where))
     )
     return merging.whenMatched().delete()
 
@@ -78,18 +78,14 @@ def missing_rows_writer(rows: DataFrame, load: Upsert, table: str) -> MergeIntoW
 def _upsert(
     given: DataFrame, table: str, load: Upsert, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:
-    from pyspark.sql import functions as F
 
     newer: Column | None = None
     if load.guard:
-        mine, theirs = (
-            F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(load.guard, made))])
-            for made in (lambda name: F.col(names[name.lower()]), lambda name: F.col(quoted(name)))
-        )
+        mine, theirs = positions(load.guard, names)
         newer = mine >= theirs
     values = _values(schema, names)
-    same = _same_keys(load.keys, names)
-    merging = given.mergeInto(table, same if load.within == EVERYTHING else same & _condition(load.within))
+    same = same_keys(load.keys, names)
+    merging = given.mergeInto(table, same if load.within == EVERYTHING else same & condition(load.within))
     merging = merging.whenMatched(newer).update(values).whenNotMatched().insert(values)
     return _clearing(merging, load.where)
 
@@ -106,7 +102,7 @@ def _replace(
     both = F.when(first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
     # Numbered before they are doubled: a window function has no place in a generator.
     doubled = given.withColumn(_DELETES, both).withColumn(_DELETES, F.explode(F.col(_DELETES)))
-    merging = doubled.mergeInto(table, F.col(_DELETES) & _same_keys(load.keys, names))
+    merging = doubled.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
     merging = merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_values(schema, names))
     return _clearing(merging, load.where)
 
@@ -124,7 +120,7 @@ def _change_versions(
     change = F.col(names[CHANGE])
     ends = {name: F.col(names[name]) for name in (VALID_TO, IS_CURRENT, *marks)}
     values = _values(schema, names)
-    merging = given.mergeInto(table, _same_keys((*load.keys, VALID_FROM), names))
+    merging = given.mergeInto(table, same_keys((*load.keys, VALID_FROM), names))
     merging = merging.whenMatched(change == "delete").delete()
     merging = merging.whenMatched(change == "close").update(ends)
     merging = merging.whenMatched(change == "replace").update(values)
@@ -132,17 +128,29 @@ def _change_versions(
 
 
 def _clearing(merging: MergeIntoWriter, where: Predicate) -> MergeIntoWriter:
-    return merging if where == NOTHING else merging.whenNotMatchedBySource(_condition(where)).delete()
+    return merging if where == NOTHING else merging.whenNotMatchedBySource(condition(where)).delete()
 
 
-def _condition(rows: Predicate) -> Column:
-    """With literals, by which a format passes over files, and sees that another commit touches none of these rows."""
+def positions(order: Order, names: Mapping[str, str]) -> tuple[Column, Column]:
+    """Return how late a row of the slice is, and how late one of the table; ``names`` are those of the slice's columns, by lower case."""
+    from pyspark.sql import functions as F
+
+    mine, theirs = (
+        F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(order, made))])
+        for made in (lambda name: F.col(names[name.lower()]), lambda name: F.col(quoted(name)))
+    )
+    return mine, theirs
+
+
+def condition(rows: Predicate) -> Column:
+    """Return a predicate over the table's columns, with literals, by which a format passes over files, and sees that another commit touches none of these rows."""
     from pyspark.sql import functions as F
 
     return F.expr(sql(rows, SPARK))
 
 
-def _same_keys(keys: tuple[str, ...], names: Mapping[str, str]) -> Column:
+def same_keys(keys: Sequence[str], names: Mapping[str, str]) -> Column:
+    """Return whether a row of the table has the keys of one of the slice; ``names`` are those of the slice's columns, by lower case."""
     from pyspark.sql import functions as F
 
     same = [F.col(quoted(key)).eqNullSafe(F.col(names[key.lower()])) for key in keys]

@@ -40,11 +40,11 @@ def check_reserved(rows: DataFrame) -> None:
         )
 
 
-def check_types(rows: DataFrame, table: StructType, shown: str) -> None:
+def check_types(rows: StructType, table: StructType, shown: str) -> None:
     """Raise if a column is not one of the table's, or has another type.
 
     Args:
-        rows: of the slice.
+        rows: columns of the slice.
         table: its columns.
         shown: its name, for people.
 
@@ -52,7 +52,7 @@ def check_types(rows: DataFrame, table: StructType, shown: str) -> None:
         RowsRefused: a column does not fit.
     """
     there = {field.name.lower(): as_stored(field.dataType).simpleString() for field in table}
-    for field in rows.schema:
+    for field in rows:
         kind, expected = as_stored(field.dataType).simpleString(), there.get(field.name.lower())
         if kind != expected:
             names = ", ".join(name for name in table.names if name != COMMIT_COLUMN)

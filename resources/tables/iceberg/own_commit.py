@@ -16,10 +16,9 @@ from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
-from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
+from partitions.target import COMMIT_COLUMN
 from resources.places import Place
 from resources.spark import with_known_columns, with_typed_columns
-from resources.sql import quoted
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import (
     Written,
@@ -35,7 +34,6 @@ from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
 from resources.tables.replacement import Replacement
-from resources.tables.row_columns import with_times
 from resources.tables.table import OthersFirst
 
 if TYPE_CHECKING:
@@ -180,7 +178,6 @@ class OwnCommit:
             or table.metadata.version_schema != table.metadata.schema
         ):
             return None
-        self.placed(_with_history(rows, load))  # which refuses rows that do not fit
         there = with_known_columns(there, columns)
         there = with_typed_columns(there, {FILE: (F.col(_FILE), StringType())})
         changes = changes_of(rows, load, there, self.placed, count, {COMMIT_COLUMN: self.commit})
@@ -275,17 +272,6 @@ class OwnCommit:
             newest = self.catalog.newest()
             return newest is not None and snapshot in newest.snapshots
         return False
-
-
-def _with_history(rows: DataFrame, load: Load) -> DataFrame:
-    """Rows with the columns of times that their load makes of one of theirs."""
-    from pyspark.sql import functions as F
-
-    if not isinstance(load, Scd2):
-        return rows
-    made = [field for field in with_times(rows.schema, load).fields if field.name in HISTORY_COLUMNS]
-    value = F.col(quoted(load.effective))
-    return with_typed_columns(rows, {field.name: (value, field.dataType) for field in made})
 
 
 def gone(table: str, expected: str, now: Metadata | None) -> TargetError:

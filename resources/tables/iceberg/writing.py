@@ -48,6 +48,7 @@ from resources.tables.iceberg.own_commit import OwnCommit, gone
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
+from resources.tables.row_columns import with_times
 from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:
@@ -283,7 +284,10 @@ class Commits:
             self._is_taken,
             partial(self._placed, metadata=metadata),
         )
-        landed = own.lands(self._fitted(rows, load, metadata), load, metadata, count)
+        fitted = self._fitted(rows, load, metadata)
+        if isinstance(load, ByKeys):
+            check_types(with_times(fitted.schema, load), self._columns(metadata), self.shown)
+        landed = own.lands(fitted, load, metadata, count)
         if landed and (left := self._left_branches(metadata)):
             with suppress(TargetError):  # the next commit drops them
                 self.catalog.change_refs(RefChange(dropped=left))
@@ -292,7 +296,7 @@ class Commits:
     def _placed(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
         """Rows with the table's columns and that of their commit, which are checked to fit."""
         table = self._columns(metadata)
-        check_types(rows, table, self.shown)
+        check_types(rows.schema, table, self.shown)
         return in_order_of(rows, table, commit_of(self.value))
 
     def _append(self, rows: DataFrame, metadata: Metadata) -> None:
@@ -396,7 +400,7 @@ class Commits:
             self._replace_all(rows, metadata, branch)
             yield
             return
-        check_types(rows, table, self.shown)
+        check_types(rows.schema, table, self.shown)
         match load:
             case Append():
                 self._add(rows, load, metadata, branch)
