@@ -1,6 +1,6 @@
 """Two Spark drivers that commit to one Delta table on S3, the first behind a proxy that delays, loses and repeats requests (docs/adr/0020).
 
-Each driver is a process of its own. What they commit here is Delta's own writer's: merges by keys and changes of properties.
+Each driver is a process of its own. Merges by keys are commits of Strandline's own where the table is plain, else Delta's.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ pytestmark = [pytest.mark.s3, pytest.mark.full, pytest.mark.timeout(900)]
 
 FIRST = f"_delta_log/{1:020d}.json"
 """The version that the tests' drivers commit, after the one that has made the table."""
+
+NOT_PLAIN = "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols"
+"""A default of a session's that gives its new tables a property, so that Delta's own writer merges into them."""
 
 Row = tuple[int, str]
 
@@ -121,8 +124,14 @@ def _is_commit(path: str) -> bool:
     return "/_delta_log/0" in path and path.split("?")[0].endswith(".json")
 
 
+@pytest.fixture(params=["Strandline", "Delta"])
+def merges_by(request: pytest.FixtureRequest) -> str:
+    """Who commits the merges."""
+    return str(request.param)
+
+
 @pytest.fixture
-def drivers(seaweed: Seaweed, servers: tuple[str, ...]) -> Iterator[Drivers]:
+def drivers(seaweed: Seaweed, servers: tuple[str, ...], merges_by: str) -> Iterator[Drivers]:
     with ExitStack() as stack:
         place = stack.enter_context(seaweed.bucket()).child("lake/t")
         proxies = [stack.enter_context(serving(CountingProxy(seaweed.port))) for _ in servers]
@@ -132,12 +141,14 @@ def drivers(seaweed: Seaweed, servers: tuple[str, ...]) -> Iterator[Drivers]:
             for url, reached in zip(servers, places, strict=True)
         )
         made = Drivers(place, places, sessions, tuple(proxy.record for proxy in proxies))
+        if merges_by == "Delta":
+            sessions[0].conf.set(NOT_PLAIN, "32")
         made.make((1, "a"), (2, "a"))
         yield made
         made.record.released.set()
 
 
-def test_each_commit_of_deltas_own_writer_is_a_conditional_put(drivers: Drivers) -> None:
+def test_each_commit_is_a_conditional_put(drivers: Drivers) -> None:
     drivers.merge(0, "app", 1, (2, "b"), (3, "b"))
     table = f"delta.`{drivers.place.spark_url}`"
     drivers.sessions[0].sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('note' = 'x')").collect()
@@ -157,6 +168,7 @@ def test_a_commit_whose_answer_is_lost_or_whose_request_comes_twice_lands_once_a
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "b")], ["maker", "app"])
 
 
+@pytest.mark.parametrize("merges_by", ["Delta"], indirect=True)
 def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_a_conflict(
     drivers: Drivers,
 ) -> None:
@@ -171,6 +183,23 @@ def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "fast")], ["maker", "fast"])
     drivers.merge(0, "slow", 1, (1, "slow"))
     assert (drivers.rows, drivers.apps) == ([(1, "slow"), (2, "fast")], ["maker", "fast", "slow"])
+
+
+@pytest.mark.parametrize("merges_by", ["Strandline"], indirect=True)
+def test_of_two_drivers_that_commit_one_version_the_loser_looks_for_its_keys_again_and_both_land(
+    drivers: Drivers,
+) -> None:
+    drivers.delayed()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(drivers.merge, 0, "slow", 1, (1, "slow"), (2, "slow"))
+        assert drivers.record.delayed.wait(120)
+        drivers.merge(1, "fast", 1, (2, "fast"), (3, "fast"))
+        drivers.record.released.set()
+        slow.result()
+    assert (drivers.rows, drivers.apps) == (
+        [(1, "slow"), (2, "slow"), (3, "fast")],
+        ["maker", "fast", "slow"],
+    )
 
 
 def test_a_writer_that_was_believed_dead_cannot_overwrite_its_recovery(drivers: Drivers) -> None:
