@@ -139,6 +139,13 @@ WAYS = {
         "d=2/a.ndjson",
         {"target": {"load": "merge_upsert", "merge_keys": ["id"]}},
     ),
+    "upsert into partitions": Way(
+        {},
+        _by_keys,
+        [1, 2, 3, 4],
+        "d=2/a.ndjson",
+        {"target": {"load": "merge_upsert", "merge_keys": ["id"], "partition_by": ["id"]}},
+    ),
     "replace by keys": Way(
         {},
         _by_keys,
@@ -257,6 +264,7 @@ DIAGONAL = [
     ("set tracking", Step.VERIFIED),
     ("rewind", Step.WRITTEN),
     ("upsert", WRITING),
+    pytest.param("upsert into partitions", WRITING, marks=pytest.mark.full),
     pytest.param("replace by keys", Step.WRITTEN, marks=pytest.mark.full),
     pytest.param("scd2", Step.WRITTEN, marks=pytest.mark.full),
     ("windows", Step.WRITTEN),

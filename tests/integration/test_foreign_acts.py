@@ -29,6 +29,7 @@ BY_ID: dict[str, Any] = {"merge_keys": ["id"]}
 LOADS: dict[str, dict[str, Any]] = {
     "append": FILES | {"target": {"load": "append"}},
     "by keys": FILES | {"target": {"load": "merge_upsert"} | BY_ID},
+    "keys in partitions": FILES | {"target": {"load": "merge_upsert", "partition_by": ["thing"]} | BY_ID},
     "keys overwritten": FILES | {"target": {"load": "merge_overwrite"} | BY_ID, "late_files": "alert"},
     "history": FILES | {"target": {"load": "scd2", "merge_keys": ["thing"], "effective_column": "id"}},
     "windows": EVENTS | {"target": REPLACED, "watermark": watermark(to="P0D", units="a", grace="P1D")},
@@ -63,6 +64,8 @@ TARGETS = (
     "delta folders",
     "iceberg folders",
     "parquet folders",
+    "delta keys in partitions",
+    "iceberg keys in partitions",
 )
 """A format, who knows the table if its folder does not, and how it is loaded if not by appends."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.path.order import FileKey
-from partitions.predicate import Among
+from partitions.predicate import NOTHING, Among
 from partitions.supported import FORMATS
 from resources.deduplication import latest_rows
 from resources.history import first_versions
@@ -58,10 +58,10 @@ def _upserted(table: list[Row], batch: list[Row]) -> list[Row]:
     return list(there.values())
 
 
-def _replaced(table: list[Row], batch: list[Row]) -> list[Row]:
-    """Keys that are in the batch, and rows of the file ``a``, go; the batch comes."""
+def _replaced(table: list[Row], batch: list[Row], file: str | None) -> list[Row]:
+    """Keys that are in the batch, and rows of a file, go; the batch comes."""
     gone = {row[:2] for row in batch}
-    return [row for row in table if row[:2] not in gone and row[3] != "a"] + batch
+    return [row for row in table if row[:2] not in gone and row[3] != file] + batch
 
 
 def _versions(table: list[Any], batch: list[Any]) -> list[tuple[Any, ...]]:
@@ -93,25 +93,34 @@ def _frame(spark: SparkSession, batch: list[Row]) -> DataFrame:
     return spark.createDataFrame(batch, COLUMNS)
 
 
-@pytest.fixture(params=[name for name, fits in FORMATS.items() if fits["merge_upsert"] is None])
-def table_format(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+PLAIN = [pytest.param(name, (), id=name) for name, fits in FORMATS.items() if fits["merge_upsert"] is None]
+PARTITIONED = [
+    pytest.param(plain.values[0], ("k2",), id=f"{plain.id}, partitioned", marks=pytest.mark.full)
+    for plain in PLAIN
+]
+"""Into these Spark merges each batch."""
+each_table = pytest.mark.parametrize(("table_format", "partition_by"), PLAIN + PARTITIONED)
 
 
 _FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@each_table
 @_FEW
 @given(batches)
 def test_an_upsert_leaves_the_rows_that_its_rule_says(
-    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+    spark: SparkSession,
+    table_format: str,
+    partition_by: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: list[list[Row]],
 ) -> None:
     order = (ByValue("at"),)
     load = Upsert(("k", "k2"), order, guard=(ByPath("file"),))
     expected: list[Row] = []
     folder = tmp_path_factory.mktemp("upsert")
     for number, batch in enumerate(drawn, 1):
-        table = open_table(table_format, Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")), partition_by)
         latest = latest_rows(_frame(spark, batch), load.keys, order)
         table.write(latest, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _upserted(expected, batch)
@@ -119,19 +128,26 @@ def test_an_upsert_leaves_the_rows_that_its_rule_says(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("file", [None, "a"])
+@each_table
 @_FEW
 @given(batches)
 def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
-    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+    spark: SparkSession,
+    table_format: str,
+    partition_by: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    file: str | None,
+    drawn: list[list[Row]],
 ) -> None:
-    load = ReplaceKeys(("k", "k2"), where=Among("file", ("a",)))
+    load = ReplaceKeys(("k", "k2"), where=Among("file", (file,)) if file else NOTHING)
     expected: list[Row] = []
     folder = tmp_path_factory.mktemp("replace")
     for number, batch in enumerate(drawn, 1):
-        table = open_table(table_format, Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")), partition_by)
         rows = _frame(spark, batch)
         table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
-        expected = _replaced(expected, batch)
+        expected = _replaced(expected, batch, file)
         assert _read(spark, table) == _sorted(expected)
         commit = table.head(None, "app").find_tagged_commit(number)
         assert commit is not None
@@ -148,16 +164,21 @@ changes = st.builds(
 
 
 @pytest.mark.full
+@each_table
 @_FEW
 @given(st.lists(st.lists(changes, max_size=6), min_size=2, max_size=3))
 def test_versions_are_those_that_their_rule_says(
-    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Any]]
+    spark: SparkSession,
+    table_format: str,
+    partition_by: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: list[list[Any]],
 ) -> None:
     load = Scd2(("k", "k2"), "at", ignored=("file",))
     expected: list[tuple[Any, ...]] = []
     folder = tmp_path_factory.mktemp("versions")
     for number, batch in enumerate(drawn, 1):
-        table = open_table(table_format, Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")), partition_by)
         rows = latest_rows(
             spark.createDataFrame(batch, "k long, k2 string, at long, fact string, file string"),
             (*load.keys, load.effective),
