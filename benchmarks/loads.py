@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from benchmarks.measure import alternate, median, ratio, report
+from partitions.target import COMMIT_COLUMN
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connect_server import connect_server
@@ -171,11 +173,10 @@ def _sides(root: Path, engine: SparkEngine, spark: SparkSession) -> Iterator[tup
                 shown = f"{load} of {size.changes:,} into {size.rows:,} rows, {kind}"
                 yield shown, made(root / name, engine, spark, kind, size), size.aim
     for kind in ("delta", "iceberg", "parquet"):
-        yield (
-            f"append of {APPENDED:,} rows, {kind}",
-            _appending(root / f"append_{kind}", engine, spark, kind),
-            1.05,
-        )
+        side = _appending(root / f"append_{kind}", engine, spark, kind)
+        yield f"append of {APPENDED:,} rows, {kind}", side, 1.05
+    side = _appending(root / "append_committed", engine, spark, "iceberg", COMMIT_COLUMN)
+    yield f"append of {APPENDED:,} rows, iceberg, {COMMIT_COLUMN} by bare Spark, too", side, 1.05
 
 
 def _measured(side: Side) -> dict[str, list[float]]:
@@ -341,20 +342,28 @@ def _replacing(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str
     return Side(arrive, lambda: ours.run(now), lambda: _timed(replace))
 
 
-def _appending(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str) -> Side:
+def _appending(
+    folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, marked: str | None = None
+) -> Side:
+    """New rows; bare Spark gives them a column with one value, too, if one is named."""
     target = {"format": kind, "load": "append", "origin_columns": False}
     landing, ours = _landed(folder, engine, spark, target)
-    bare = Bare(spark, kind, folder.parent / "bare", f"append_{kind}")
+    bare = Bare(spark, kind, folder.parent / "bare", folder.name)
     first = landing.put(_rows(spark, "id", 0, APPENDED))
     ours.run()
-    bare.create(landing.read(first))
     files: list[str] = []
+
+    def read() -> DataFrame:
+        rows = landing.read(files or first)
+        return rows.selectExpr("*", f"'{uuid4().hex}:1' AS {marked}") if marked else rows
+
+    bare.create(read())
 
     def arrive() -> None:
         start = landing.files * APPENDED
         files[:] = landing.put(_rows(spark, "id", start, start + APPENDED))
 
-    return Side(arrive, ours.run, lambda: _timed(lambda: bare.append(landing.read(files))))
+    return Side(arrive, ours.run, lambda: _timed(lambda: bare.append(read())))
 
 
 def _landed(

@@ -1,4 +1,4 @@
-"""Run a dataflow and die at a step: ``python -m tests.support.crash_runner PROJECT STEP OCCURRENCE [client|group]``.
+"""Run a dataflow and die at a step.
 
 ``client`` kills this process alone, so a write on a Connect server goes on; ``group`` kills an embedded JVM with it. The
 step ``writing`` is the moment at which the first data file of the slice's write appears.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -18,7 +17,8 @@ from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.loop.outcome import Step
 from tests.support.environment import clean_environment
-from tests.support.feed import CHECKOUT, NAME, NOW, Feed
+from tests.support.feed import NAME, NOW, Feed
+from tests.support.forks import forked
 
 WRITING = "writing"
 
@@ -28,32 +28,14 @@ def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> N
     environment = clean_environment() | feed.environment
     if whom == "client":
         environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.crash_runner",
-        str(feed.folder),
-        str(step),
-        str(occurrence),
-        whom,
-    ]
-    done = subprocess.run(
-        command,
-        cwd=CHECKOUT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stdout[-2000:] + done.stderr[-2000:]
+    done = forked(__name__, [str(feed.folder), str(step), str(occurrence), whom], environment)
+    assert done.code == -signal.SIGKILL, done.output
 
 
-def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
+def main(folder: str, wanted: str, occurrence: str, whom: str) -> None:
     """Run until the step was done that often."""
     seen = 0
-    project = load_project(folder)
+    project = load_project(Path(folder))
     flow = project.dataflows[NAME]
 
     def data_files() -> set[str]:
@@ -76,7 +58,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
     def observer(step: Step, line: str) -> None:
         nonlocal seen
         seen += step == (Step.INTENT_PUT if wanted == WRITING else wanted)
-        if seen < occurrence:
+        if seen < int(occurrence):
             return
         if wanted == WRITING:
             threading.Thread(target=die_while_writing, args=(data_files(),), daemon=True).start()
@@ -85,7 +67,3 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
 
     outcome = build_platform(project).loop(flow, NOW, observer=observer).run()
     sys.exit(f"it was to die, and ended: {outcome.as_json()}")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
