@@ -117,18 +117,18 @@ class _Migration:
 
     def grows(self, unit: str) -> list[int]:
         """The starts of windows that now cuts short, and nothing says that they were loaded so: another definition had no such windows."""
-        if not self.windows.cut:
+        if not self.windows.open:
             return []
         noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
         covered = self._covered(unit)
         found = []
         for first, _, high in self._unit_due.known(unit):
-            start, end = self.windows.starts[first], self.windows.cut.get(first)
+            start = self.windows.starts[first]
             if (
                 high is not None
-                and end is not None
+                and first in self.windows.open
                 and start not in noted
-                and difference([(start, end)], covered)
+                and difference([(start, self.windows.cut[first])], covered)
             ):
                 found.append(start)
         return found

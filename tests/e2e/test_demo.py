@@ -243,7 +243,7 @@ def test_planes_that_a_look_back_does_not_reach_are_read_again_aside_and_promote
         "ok: planes in the Iceberg table, read by pyiceberg: 2,049; in PostgreSQL: 2,049; all the same"
         in step
     )
-    assert re.search(r"3  \S+  promote \(seats were corrected\)  2,049 rows", step)
+    assert re.search(r"3  \S+ \S+ UTC  promote \(seats were corrected\)  2,049 rows", step)
     assert not (home / "lake/aside/january").exists()
 
 

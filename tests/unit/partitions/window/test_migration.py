@@ -94,6 +94,15 @@ def test_a_day_that_was_open_two_definitions_ago_is_read_to_its_end_also_if_anot
     assert (first.end, first.reason) == (day("01-12"), "new")
 
 
+def test_a_week_that_days_follow_for_good_is_complete_with_its_own_days() -> None:
+    now = datetime(2020, 1, 6, tzinfo=UTC)
+    state, _ = run(defined("daily"), WindowState(), now)
+    once_weekly = defined({"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]})
+    carried = migrate_state(state, once_weekly, now)
+    assert (carried.open, carried.whole) == ({}, {})
+    assert run(once_weekly, carried, now)[1] == []
+
+
 def test_what_is_complete_in_smaller_windows_is_not_read_anew() -> None:
     state, _ = run(defined("daily"), WindowState(), NOW)
     assert migrate_state(state, defined("monthly"), NOW).whole == {}
