@@ -25,7 +25,7 @@ from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.log_store import JAR, SETTING, log_store_settings
 from resources.places import Place
-from resources.spark_process import java_end, java_runs, last_words, said, start_java
+from resources.spark_process import is_remote, java_end, java_runs, last_words, said, start_java
 from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
@@ -131,7 +131,7 @@ def keeps_code(session: SparkSession) -> bool:
 
 def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Set what a session has of these, by one question to a Connect server."""
-    if _is_remote(session) and settings:
+    if is_remote(session) and settings:
         cast("SparkConnectSession", session).conf._set_all(dict(settings), silent=False)
         return
     for key, value in settings.items():
@@ -141,7 +141,7 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
 def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]:
     """Return what a session has of these settings, by one question to a Connect server; None is what it does not have."""
     names = list(keys)
-    if _is_remote(session) and names:
+    if is_remote(session) and names:
         client = cast("SparkConnectSession", session).client
         return dict(
             zip(names, client.get_config_with_defaults(*[(name, None) for name in names]), strict=True)
@@ -153,7 +153,7 @@ def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None
     """Give a session settings as :func:`get_all` returned them: None removes one. By at most two questions to a Connect server."""
     set_all(session, {key: value for key, value in settings.items() if value is not None})
     gone = [key for key, value in settings.items() if value is None]
-    if _is_remote(session) and gone:
+    if is_remote(session) and gone:
         from pyspark.sql.connect.proto import ConfigRequest
 
         unset = ConfigRequest.Operation(unset=ConfigRequest.Unset(keys=gone))
@@ -177,7 +177,7 @@ def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> 
 def read_once(rows: DataFrame) -> DataFrame:
     """Return the same rows, kept by Spark: what uses them twice sees them once, also where their source would answer otherwise the second time."""
     session = rows.sparkSession
-    if not _is_remote(session):
+    if not is_remote(session):
         return rows.localCheckpoint()
     from pyspark.sql.connect.plan import Checkpoint
 
@@ -194,7 +194,7 @@ def read_once(rows: DataFrame) -> DataFrame:
 
 def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     """Return rows of these columns, for which a Connect server is not asked: each question has Spark look at the whole query, and a database at its part of it."""
-    if _is_remote(rows.sparkSession):
+    if is_remote(rows.sparkSession):
         cast("SparkConnectDataFrame", rows)._cached_schema = columns
     return rows
 
@@ -206,7 +206,7 @@ def with_columns_as(made: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def _known_columns(rows: DataFrame) -> StructType | None:
-    return cast("SparkConnectDataFrame", rows)._cached_schema if _is_remote(rows.sparkSession) else None
+    return cast("SparkConnectDataFrame", rows)._cached_schema if is_remote(rows.sparkSession) else None
 
 
 def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
@@ -226,7 +226,7 @@ def observed_rows(rows: DataFrame, observation: Observation, *asked: Column) -> 
 
     Their columns stay, and are not asked for again.
     """
-    if not _is_remote(rows.sparkSession):
+    if not is_remote(rows.sparkSession):
         return rows.observe(observation, *asked)
     remote = cast("SparkConnectDataFrame", rows)
     remote.__dict__.setdefault("isStreaming", False)  # pyspark asks for it (pyspark 4.1)
@@ -247,7 +247,7 @@ def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
     def ask() -> None:
         while not over.wait(AWAKE_SECONDS):
             found = session()
-            if found is not None and _is_remote(found):
+            if found is not None and is_remote(found):
                 with suppress(Exception):  # the next real question tells what is wrong
                     found.conf.get(TIME_ZONE)
 
@@ -267,7 +267,7 @@ def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) 
         session: of the run, which does nothing else with it from here on.
         work: what helps the next run, and changes nothing.
     """
-    if not _is_remote(session):
+    if not is_remote(session):
         return
 
     def begin() -> None:
@@ -581,10 +581,6 @@ def _includes(key: str, current: str | None, wanted: str) -> bool:
     if key == "spark.sql.extensions" and current:
         return set(wanted.split(",")) <= set(current.split(","))
     return current == wanted
-
-
-def _is_remote(session: SparkSession) -> bool:
-    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _keep(session: SparkConnectSession) -> None:

@@ -146,8 +146,15 @@ def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None
     )
 
 
+def is_remote(session: object) -> bool:
+    """Return whether a session is one on a Connect server. One of another kind raises an error of pyspark's if it is asked for what only these have."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
 def server_of(session: object) -> str | None:
     """The address of the Connect server of a session; None if Spark runs elsewhere."""
+    if not is_remote(session):
+        return None
     endpoint = getattr(getattr(getattr(session, "client", None), "_builder", None), "endpoint", None)
     return f"sc://{endpoint}" if endpoint else None
 

@@ -183,6 +183,13 @@ def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflo
         )
         return
     for other in others:
+        if other.model and other.model.target.format != target.format:
+            flow.refuse(
+                ("target", "format"),
+                f"{target.format}, and {other.model.target.format} in {_where(other)}",
+                f"the same in each file whose table is {table}",
+            )
+            return
         if other.model and other.model.target.partition_by != target.partition_by:
             flow.refuse(
                 ("target", "partition_by"),

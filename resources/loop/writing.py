@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, RowsRefused, SchemaEvolved, StrandlineError, TargetError
+from partitions.errors import (
+    BadPart,
+    NeedsDecision,
+    RowsRefused,
+    SchemaEvolved,
+    StrandlineError,
+    TargetError,
+)
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from resources.deduplication import latest_rows, without_keys_of
@@ -45,6 +53,8 @@ _OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
 """Codes of Spark's and Delta's by which columns of rows and table differ."""
 
 _CONSTRAINTS = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+_TWICE = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
+"""Codes by which a MERGE says that it has two changes for one row: of a slice whose rows are told apart that is a version which the table has twice."""
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
@@ -146,10 +156,7 @@ def _write_once(
         except SchemaEvolved as evolved:
             return _given_up(run, entry, intent, evolved)
         if blamed is None and not _is_refused(error):
-            raise TargetError(
-                f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
-                f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
-            ) from error
+            raise _failure(run, intent, error) from error
         blamed = blamed or _refusal(run, intent, load, rows, error)
         blamed.__cause__ = error
         return _given_up(run, entry, intent, blamed)
@@ -228,12 +235,30 @@ def _is_refused(error: Exception) -> bool:
     """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
     from pyspark.errors import AnalysisException
 
-    return isinstance(error, (AnalysisException, RowsRefused)) or _is_constraint(error)
+    return isinstance(error, (AnalysisException, RowsRefused)) or _has(error, _CONSTRAINTS)
 
 
-def _is_constraint(error: Exception) -> bool:
-    """Whether a row does not meet a condition that another writer has given the table."""
-    return any(code in str(error) for code in _CONSTRAINTS)
+def _has(error: Exception, codes: Sequence[str]) -> bool:
+    return any(code in str(error) for code in codes)
+
+
+def _failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError:
+    """The error of a write that was not refused for good: its slice stays open."""
+    if _has(error, _TWICE):
+        return NeedsDecision(
+            f"dataflow {run.name}: table {run.dataflow.table}: expected each version of a key once, found one that slice {intent.number} ends or corrects"
+            " several times: another writer has added rows that were there. Nothing is lost. Delete the rows that are too many, or RESTORE the table to the"
+            " version before them: the next run finishes the slice then; or empty the table and load its history again",
+            code="versions_twice",
+            choices=(
+                f"strandline run {run.name}",
+                f"strandline state reset {run.name} --replace --reason TEXT",
+            ),
+        )
+    return TargetError(
+        f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
+        f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
+    )
 
 
 def _refusal(
@@ -256,7 +281,7 @@ def _refusal(
             choices=(reload,),
         )
     refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
-    if _is_constraint(error):
+    if _has(error, _CONSTRAINTS):
         return TargetError(
             f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
             " (ALTER TABLE … DROP CONSTRAINT)"
@@ -280,7 +305,7 @@ def _refusal(
 
 def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
     """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
-    if rows is None or not any(code in str(error) for code in _OF_COLUMNS):
+    if rows is None or not _has(error, _OF_COLUMNS):
         return ""
     there, coming = table.columns(), dict(rows.dtypes)
     known, brought = {name.casefold() for name in there}, {name.casefold() for name in coming}

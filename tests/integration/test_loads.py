@@ -15,6 +15,7 @@ from resources.late import look
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, at, on_lake
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed
+from tests.support.foreign_acts import Others
 from tests.support.window_feed import event, watermark
 from tests.support.window_feed import on_lake as windows_on_lake
 
@@ -389,6 +390,34 @@ def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
         assert done.code == 0, done.err
         feed.load()
         assert _history(feed) == expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("choice", ["run", "reset"])
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_history_that_others_have_doubled_is_a_decision_and_each_choice_leads_on(
+    tmp_path: Path, engine: SparkEngine, table_format: str, choice: str
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, since long, value string"}
+    target = SCD2 | {"effective_column": "since", "format": table_format}
+    feed = Feed(tmp_path, engine, {"source": source, "target": target})
+    feed.put("a.ndjson", {"id": 1, "since": 1, "value": "a"}, {"id": 2, "since": 1, "value": "b"})
+    feed.load()
+    others = Others(feed, engine.session())
+    others.do("double")
+    feed.put("b.ndjson", {"id": 1, "since": 2, "value": "c"})
+
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, error.exit_code, feed.open_intent is not None) == ("versions_twice", 4, True)
+    assert [words.split()[1:3] for words in error.choices] == [["run", NAME], ["state", "reset"]]
+    if choice == "run":
+        others.do("rollback")
+    else:
+        done = feed.cli("state", "reset", NAME, "--replace", "--reason", "doubled", "--yes")
+        assert done.code == 0, done.err
+    feed.load()
+    assert _history(feed) == [(1, "a", 1, 2, False), (1, "c", 2, None, True), (2, "b", 1, None, True)]
 
 
 @pytest.mark.full

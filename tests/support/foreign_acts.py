@@ -43,7 +43,7 @@ class Others:
     table: str | None = None
 
     def do(self, act: str) -> None:
-        """Do one of :data:`ACTS`."""
+        """Do one of :data:`ACTS`; or ``double`` all rows of a table that is none of Parquet's."""
         acts: dict[str, Callable[[str], None]] = {
             "delta": self._delta,
             "iceberg": self._iceberg,
@@ -95,6 +95,8 @@ class Others:
                 table.optimize.compact()
             case "append":
                 write_deltalake(path, self._row(table.to_pyarrow_table().schema), mode="append")
+            case "double":
+                write_deltalake(path, table.to_pyarrow_table(), mode="append")
             case "delete":
                 table.delete("id = 1")
             case "made again":
@@ -125,6 +127,8 @@ class Others:
                 columns = [field.name for field in self._session.table(name).schema]
                 values = ", ".join(str(FOREIGN_ID) if column == "id" else "NULL" for column in columns)
                 self._ask(f"INSERT INTO {name} VALUES ({values})")
+            case "double":
+                self._ask(f"INSERT INTO {name} SELECT * FROM {name}")
             case "delete":
                 self._ask(f"DELETE FROM {name} WHERE id = 1")
             case "made again":

@@ -601,6 +601,14 @@ def test_dataflows_that_share_a_table_lay_it_out_alike(make: Make) -> None:
     ]
 
 
+def test_dataflows_that_share_a_table_keep_it_in_one_format(make: Make) -> None:
+    project = make(SHARED, files={"dataflows/other.yaml": SHARED.replace("load:", "format: iceberg, load:")})
+    assert [(error.file, error.key, error.found) for error in project.errors] == [
+        ("dataflows/flow.yaml", "target.format", "delta, and iceberg in dataflows/other.yaml:3"),
+        ("dataflows/other.yaml", "target.format", "iceberg, and delta in dataflows/flow.yaml:3"),
+    ]
+
+
 def test_dataflows_that_share_a_table_all_change_its_columns_or_none_does(make: Make) -> None:
     merging = SHARED.replace("shared: true", "shared: true, schema_mode: merge")
     project = make(SHARED, files={"dataflows/other.yaml": merging})
