@@ -327,8 +327,9 @@ def test_keys_are_found_by_any_name(spark: SparkSession, tmp_path: Path, key: st
     assert sorted(map(tuple, found.collect())) == [("x", 1, True), ("y", 1, True), ("z", 3, True)]
 
 
+@pytest.mark.parametrize("key", [2, 9], ids=["changed", "new"])
 def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int
 ) -> None:
     table, write = Table(tmp_path / "t"), data_files.write_files
     table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
@@ -340,12 +341,42 @@ def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
         write(*arguments, **more)
         shutil.rmtree(table.folder / "_delta_log")
         shutil.copytree(tmp_path / "copy/_delta_log", table.folder / "_delta_log")
-        theirs = pa.table({"id": pa.array([2], pa.int64()), "unit": ["theirs"]})
+        theirs = pa.table({"id": pa.array([key], pa.int64()), "unit": ["theirs"]})
         write_deltalake(str(table.folder), theirs, mode="append")
 
     monkeypatch.setattr(own_commit, "write_files", put_back)
-    table.write(3, spark.createDataFrame([(2, "c")], COLUMNS), Upsert(("id",), ()))
-    assert _pairs(table) == [(1, "a"), (2, "c")]
+    table.write(3, spark.createDataFrame([(key, "c")], COLUMNS), Upsert(("id",), ()))
+    assert _pairs(table) == [(1, "a"), (key, "c")]
+
+
+@pytest.mark.parametrize("act", ["restored", "made again", "removed"])
+def test_rows_are_not_changed_by_their_keys_in_a_table_that_has_taken_the_place_of_theirs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    table, write = Table(tmp_path / "t"), data_files.write_files
+    table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
+    shutil.copytree(table.folder, tmp_path / "copy")
+    table.write(2, spark.createDataFrame([(2, "b")], COLUMNS))
+
+    def replaced(*arguments: Any, **more: Any) -> None:
+        monkeypatch.setattr(own_commit, "write_files", write)
+        write(*arguments, **more)
+        shutil.rmtree(table.folder / "_delta_log")
+        if act == "restored":
+            shutil.copytree(tmp_path / "copy/_delta_log", table.folder / "_delta_log")
+        elif act == "made again":
+            for number in range(4):
+                theirs = pa.table({"id": pa.array([number], pa.int64()), "unit": ["theirs"]})
+                write_deltalake(str(table.folder), theirs, mode="append")
+
+    monkeypatch.setattr(own_commit, "write_files", replaced)
+    with pytest.raises(TargetError, match="removed, made again or restored"):
+        table.write(3, spark.createDataFrame([(2, "c")], COLUMNS), Upsert(("id",), ()))
+    if act == "removed":
+        assert not (table.folder / "_delta_log").exists()
+    else:
+        theirs = [(number, "theirs") for number in range(4)]
+        assert _pairs(table) == (theirs if act == "made again" else [(1, "a")])
 
 
 @pytest.mark.parametrize("act", ["others", "written", "fenced"])

@@ -84,22 +84,30 @@ class _Unclear(TargetError):
 
 
 @dataclass(frozen=True)
-class _Begun:
+class Begun:
     """The table that a commit was begun on."""
 
     id: str
     version: int
 
     @classmethod
-    def of(cls, table: DeltaTable | None) -> _Begun | None:
+    def of(cls, table: DeltaTable | None) -> Begun | None:
+        """Return what a table is now; None if there is none."""
         return None if table is None else cls(str(table.metadata().id), table.version())
 
-    def is_still(self, table: DeltaTable, gone: Removals) -> bool:
-        """Return whether a table is this version, and has the files that are to go: a copy that was put back may have grown to the same number."""
-        if _Begun.of(table) != self:
-            return False
-        there = set(_paths(table)) if gone.all else set()
-        return all(action["path"] in there for action in gone.all)
+    def later(self, table: DeltaTable | None, place: Place) -> DeltaTable:
+        """Return what is there by now, which must be this version or a later one of the same table.
+
+        Raises:
+            TargetError: it is not.
+        """
+        now = Begun.of(table)
+        if table is None or now is None or now.id != self.id or now.version < self.version:
+            raise TargetError(
+                f"table {place}: expected version {self.version} or a later one of the table that this write was begun on,"
+                f" found {f'version {now.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
+            )
+        return table
 
 
 @dataclass(frozen=True)
@@ -137,16 +145,18 @@ class Change:
         staged: the folder of the files, below the table's; empty if there are none.
         files: that are added.
         gone: what it removes, as it was found then.
+        there: paths of all files of the table then, if rows of it are changed by their keys.
         copied_rows: rows that stay of files that go in part, and are among those that are added.
     """
 
     load: Load
-    begun: _Begun | None
+    begun: Begun | None
     schema: StructType | None = None
     partition_by: Sequence[str] = ()
     staged: str = ""
     files: Sequence[DataFile] = ()
     gone: Removals = Removals()
+    there: frozenset[str] = frozenset()
     copied_rows: int = 0
 
     def removals(self, table: DeltaTable | None, log: DeltaLog) -> Removals | None:
@@ -157,24 +167,20 @@ class Change:
             TargetError: it is not the table any more that the commit was begun on.
             OthersFirst: rows are changed by their keys, and there may be others with these keys by now.
         """
-        now = _Begun.of(table)
         if self.begun is None:
-            if now is None:
+            if table is None:
                 return Removals()
             raise RowsRefused(
                 f"table {log.place}: expected no table, as when the slice was planned, found one that was made since"
             )
-        if table is None or now is None or now.id != self.begun.id or now.version < self.begun.version:
-            raise TargetError(
-                f"table {log.place}: expected version {self.begun.version} or a later one of the table that this write was begun on,"
-                f" found {f'version {now.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
-            )
+        table = self.begun.later(table, log.place)
         if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
             return None
         if isinstance(self.load, ByKeys):
-            if not self.begun.is_still(table, self.gone):
+            # A copy that was put back may have grown to the same number.
+            if table.version() != self.begun.version or self.there != frozenset(_paths(table)):
                 raise OthersFirst(
-                    f"version {now.version} is there, and rows of {self.begun.version} are changed"
+                    f"version {table.version()} is there, and rows of {self.begun.version} are changed"
                 )
             return self.gone
         removals = _removals(table, self.load)
@@ -218,6 +224,7 @@ class _Work:
         layout: columns that folders stand for.
         gone: what is removed.
         copied: returns how many of the rows were there before, and stay, as the folder and the files tell that were written; None if none do.
+        there: paths of all files of the table, if rows of it are changed by their keys.
     """
 
     rows: DataFrame
@@ -225,6 +232,7 @@ class _Work:
     layout: Sequence[str]
     gone: Removals
     copied: Callable[[Place, Sequence[DataFile]], int] | None = None
+    there: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -248,6 +256,7 @@ class OwnCommit:
         partition_by: Sequence[str],
         *,
         first: bool,
+        since: Begun | None = None,
         count: int | None = None,
     ) -> bool:
         """Load rows; return False, and leave nothing behind, if Delta's own writer must do it.
@@ -257,6 +266,7 @@ class OwnCommit:
             load: what becomes of the rows that are there.
             partition_by: columns of a table that is made.
             first: whether the table must be made.
+            since: of a load by keys: what the table was when it was first tried.
             count: how many rows the slice has, if that is known.
 
         Raises:
@@ -272,15 +282,16 @@ class OwnCommit:
             return True
         if first != (table is None):
             return False
-        if not isinstance(load, ByKeys) or table is None:
+        if not isinstance(load, ByKeys) or table is None or since is None:
             work = self._adding(rows, load, table, partition_by)
             return work is not None and self._lands(work, load, table)
+        since.later(table, place)
         try:
             work = self._changing(rows, load, table, count)
             return work is not None and self._lands(work, load, table)
         except Exception as error:
             # Rows that are kept do not fail. Files that others have taken out and deleted do.
-            if _Begun.of(self.log.table()) != _Begun.of(table):
+            if since.later(self.log.table(), place).version() != table.version():
                 raise OthersFirst(f"version {table.version()} is not the newest any more") from error
             raise
 
@@ -301,7 +312,9 @@ class OwnCommit:
                 ) from error
             raise
         return self.land(
-            Change(load, _Begun.of(table), work.schema, work.layout, staged, files, work.gone, copied)
+            Change(
+                load, Begun.of(table), work.schema, work.layout, staged, files, work.gone, work.there, copied
+            )
         )
 
     def _adding(
@@ -320,17 +333,17 @@ class OwnCommit:
         replacement = self._replacement(rows, load, removals)
         return _Work(replacement.rows, schema, layout, removals, replacement.copied)
 
-    def may_change(self, rows: StructType, load: Load) -> bool:
-        """Return whether rows of the table may be changed by their keys here, as far as the table tells now.
+    def may_change(self, rows: StructType, load: Load) -> Begun | None:
+        """Return what the table is now if its rows may be changed by their keys here, as far as it tells; else None.
 
         Args:
             rows: the columns of the slice.
             load: by keys.
         """
-        if not takes_place(self.log.place):
-            return False
-        table = self.log.table()
-        return table is not None and self._files(table, rows, load) is not None
+        table = self.log.table() if takes_place(self.log.place) else None
+        if table is None or self._files(table, rows, load) is None:
+            return None
+        return Begun.of(table)
 
     def _files(self, table: DeltaTable, rows: StructType, load: Load) -> dict[str, Mapping[str, Any]] | None:
         """The files of a table in which keys are looked for here, by name; None if Delta's own writer must look.
@@ -373,7 +386,8 @@ class OwnCommit:
         part = [files[name] for name in changes.files]
         read = files_reader(session, schema).parquet(*self._urls(part)) if part else None
         change = changes.of(read, sum(file["num_records"] for file in part))
-        return _Work(change.rows, schema, (), Removals(part=part), change.copied)
+        paths = frozenset(file["path"] for file in files.values())
+        return _Work(change.rows, schema, (), Removals(part=part), change.copied, paths)
 
     def _urls(self, files: Iterable[Mapping[str, Any]]) -> list[str]:
         """Where Spark finds files of the log."""
@@ -388,7 +402,7 @@ class OwnCommit:
             return True
         if table is None or not is_plain(table, Append()):
             return False
-        return self.land(Change(Append(), _Begun.of(table)))
+        return self.land(Change(Append(), Begun.of(table)))
 
     def land(self, change: Change) -> bool:
         """Commit what was written; return False, and leave nothing behind, if Delta's own writer must do it.

@@ -272,11 +272,11 @@ class DeltaLakeTable:
         if evolution is not None:
             made = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
             rows = self._evolved_before(rows, evolution, made)
-        if own.may_change(rows.schema, load):
+        if (begun := own.may_change(rows.schema, load)) is not None:
             rows, count = kept_and_counted(rows)
             for _ in range(_TRIES):
                 with suppress(OthersFirst):
-                    if own.write(rows, load, (), first=False, count=count):
+                    if own.write(rows, load, (), first=False, since=begun, count=count):
                         return
                     break
         self._wrote_by_delta = True
