@@ -44,6 +44,10 @@ __all__ = ["pytest_generate_tests"]
 APP = "app"
 UPSERT = Upsert(("id",), (ByValue("unit"),))
 BY_UNIT = ReplaceKeys(("unit",))
+by_each_writer = pytest.mark.parametrize(
+    "partition_by", [(), ("unit",)], ids=["by Strandline", "by Spark's MERGE"]
+)
+"""Who commits a load by keys: Spark, where the table has partitions."""
 
 
 @dataclass(frozen=True)
@@ -316,28 +320,36 @@ def test_a_replace_by_keys_deletes_the_rows_of_its_keys_and_adds_all_of_its_own(
     assert subject.all_rows == [(4, "a"), (5, "a"), (7, "c")]
 
 
+@by_each_writer
 @pytest.mark.parametrize("load", [UPSERT, BY_UNIT], ids=["upsert", "replace keys"])
 def test_a_load_by_keys_without_rows_records_its_number_and_changes_nothing(
-    subject: Subject, load: Load
+    subject: Subject, load: Load, partition_by: tuple[str, ...]
 ) -> None:
+    subject.partition_by = partition_by
     subject.load(1, (1, "a"))
     subject.load(2, load=load)
     commit = subject.commit(2)
     assert (subject.ids, commit.owner, commit.rows, commit.removed) == ([1], "owner 2", 0, 0)
 
 
+@by_each_writer
 @pytest.mark.parametrize("load", [UPSERT, BY_UNIT], ids=["upsert", "replace keys"])
 @pytest.mark.parametrize("number", [2, 1])
 def test_a_number_of_a_load_by_keys_that_is_there_or_below_is_skipped_in_silence(
-    subject: Subject, load: Load, number: int
+    subject: Subject, load: Load, number: int, partition_by: tuple[str, ...]
 ) -> None:
+    subject.partition_by = partition_by
     subject.load(1, (1, "a"), load=load)
     subject.load(2, (2, "b"), load=load)
     subject.load(number, (2, "zombie"), (3, "b"), load=load, owner="zombie")
     assert (subject.all_rows, subject.commit(2).owner) == ([(1, "a"), (2, "b")], "owner 2")
 
 
-def test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session(subject: Subject) -> None:
+@by_each_writer
+def test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session(
+    subject: Subject, partition_by: tuple[str, ...]
+) -> None:
+    subject.partition_by = partition_by
     subject.load(1, (1, "a"), load=UPSERT)
     subject.load(2, (1, "b"), load=UPSERT)
     subject.give_up(3)

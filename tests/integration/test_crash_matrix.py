@@ -264,7 +264,7 @@ DIAGONAL = [
     ("set tracking", Step.VERIFIED),
     ("rewind", Step.WRITTEN),
     ("upsert", WRITING),
-    pytest.param("upsert into partitions", WRITING, marks=pytest.mark.full),
+    ("upsert into partitions", WRITING),
     pytest.param("replace by keys", Step.WRITTEN, marks=pytest.mark.full),
     pytest.param("scd2", Step.WRITTEN, marks=pytest.mark.full),
     ("windows", Step.WRITTEN),

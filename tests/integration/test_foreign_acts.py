@@ -83,6 +83,8 @@ QUICK = {
     ("parquet windows", "delete", "between runs"),
     ("parquet folders", "rollback", "before the write"),
     ("iceberg in a database", "made again", "between runs"),
+    ("delta keys in partitions", "append", "before its entry"),
+    ("iceberg keys in partitions", "compaction", "before the write"),
 }
 """Cells of the matrix that every test run has."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from partitions.errors import WriteConflict
 from partitions.load import Append, ByValue, Upsert
 from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server
@@ -178,7 +179,7 @@ def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_
         assert drivers.record.delayed.wait(120)
         drivers.merge(1, "fast", 1, (2, "fast"))
         drivers.record.released.set()
-        with pytest.raises(Exception, match=r"DELTA_CONCURRENT|Concurrent"):
+        with pytest.raises(WriteConflict, match=r"DELTA_CONCURRENT|Concurrent"):
             slow.result()
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "fast")], ["maker", "fast"])
     drivers.merge(0, "slow", 1, (1, "slow"))
