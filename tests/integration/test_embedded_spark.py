@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from resources.spark import SparkEngine
 from tests.support.feed import Feed, answer_of
 
@@ -34,3 +36,27 @@ def test_a_bad_file_is_named_or_passed_over_and_what_comes_before_it_is_loaded(t
     error = ended["names"]["error"]
     assert (ended["names"]["status"], error["code"], names.ids) == ("failed", "bad_record", [1])
     assert "b.ndjson" in error["message"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_rows_are_changed_by_their_keys(tmp_path: Path, table_format: str) -> None:
+    source = {"schema": "id long, since long, value string"}
+    upsert = {"format": table_format, "load": "merge_upsert", "merge_keys": ["id"]}
+    scd2 = {"format": table_format, "load": "scd2", "merge_keys": ["id"], "effective_column": "since"}
+    keys = Feed(tmp_path, EMBEDDED, {"source": source, "target": upsert}, SETTINGS, name="keys")
+    history = Feed(tmp_path, EMBEDDED, {"source": source, "target": scd2}, SETTINGS, name="history")
+    for since, value in enumerate("abc"):
+        for feed in (keys, history):
+            feed.put(f"{value}.ndjson", {"id": 1, "since": since, "value": value}, {"id": since + 2, "since": since, "value": value})  # fmt: skip
+        answer = answer_of(keys.start("run", "--all"), 300)
+        assert answer.code == 0, answer.err
+    assert keys.rows("id", "value") == [(1, "c"), (2, "a"), (3, "b"), (4, "c")]
+    assert history.rows("id", "value", "_valid_to", "_is_current") == [
+        (1, "a", 1, False),
+        (1, "b", 2, False),
+        (1, "c", None, True),
+        (2, "a", None, True),
+        (3, "b", None, True),
+        (4, "c", None, True),
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -197,16 +197,23 @@ def rows_of(spark: SparkSession, paths: Sequence[str], schema: StructType) -> Da
     Spark looks whether a file is there before it lists it, and takes one that is gone when it lists it for one without rows. So it looks once
     more, after it has listed them: a file that is there then was there when it was listed. The second read has no rows, and no part in the job.
     """
-    rows = files_reader(spark, schema).parquet(*paths)
-    return rows.unionAll(rows.limit(0))
+    return _looked_at_twice(lambda: files_reader(spark, schema).parquet(*paths))
 
 
 def rows_with_names(spark: SparkSession, paths: Sequence[str], schema: StructType, name: str) -> DataFrame:
     """Return the rows of files, as :func:`rows_of` does, with a column for the name of each row's file."""
-    rows = files_reader(spark, schema).parquet(*paths)
-    # Not by its name, which a column of the files may have, too.
-    rows = rows.withColumn(name, rows.metadataColumn("_metadata").getField("file_name"))
-    return rows.unionAll(rows.limit(0))
+
+    def read() -> DataFrame:
+        rows = files_reader(spark, schema).parquet(*paths)
+        # Not by its name, which a column of the files may have, too.
+        return rows.withColumn(name, rows.metadataColumn("_metadata").getField("file_name"))
+
+    return _looked_at_twice(read)
+
+
+def _looked_at_twice(read: Callable[[], DataFrame]) -> DataFrame:
+    # Spark inside the process lists the files as it is told of them, a server each time that they stand in a query.
+    return read().unionAll(read().limit(0))
 
 
 def _literal(value: Any) -> Any:
