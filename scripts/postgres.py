@@ -32,7 +32,7 @@ _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "shared_buffers": "16MB",
-    "max_connections": "60",
+    "max_connections": "200",
     "max_wal_senders": "0",
 }
 _PATIENCE = 60
