@@ -183,33 +183,30 @@ def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflo
         )
         return
     for other in others:
-        if other.model and other.model.target.format != target.format:
-            flow.refuse(
-                ("target", "format"),
-                f"{target.format}, and {other.model.target.format} in {_where(other)}",
-                f"the same in each file whose table is {table}",
-            )
-            return
-        if other.model and other.model.target.partition_by != target.partition_by:
-            flow.refuse(
-                ("target", "partition_by"),
-                f"{_listed(target.partition_by)}, and {_listed(other.model.target.partition_by)} in {_where(other)}",
-                f"the same in each file whose table is {table}",
-            )
-            return
-        if (
-            other.model
-            and (theirs := other.model.target.cluster_by)
-            and target.cluster_by not in ((), theirs)
-        ):
+        if other.model is None:
+            continue
+        alike = (
+            ("format", target.format, other.model.target.format),
+            ("partition_by", _listed(target.partition_by), _listed(other.model.target.partition_by)),
+        )
+        for key, mine, theirs in alike:
+            if mine != theirs:
+                flow.refuse(
+                    ("target", key),
+                    f"{mine}, and {theirs} in {_where(other)}",
+                    f"the same in each file whose table is {table}",
+                )
+                return
+        clustered = other.model.target.cluster_by
+        if clustered and target.cluster_by not in ((), clustered):
             flow.refuse(
                 ("target", "cluster_by"),
-                f"{_listed(target.cluster_by)}, and {_listed(theirs)} in {_where(other)}",
+                f"{_listed(target.cluster_by)}, and {_listed(clustered)} in {_where(other)}",
                 f"the same in each file whose table is {table} and that has the key",
             )
             return
         # One that keeps its columns would be refused once another has widened them.
-        if other.model and (other.model.target.schema_mode == "merge") != (target.schema_mode == "merge"):
+        if (other.model.target.schema_mode == "merge") != (target.schema_mode == "merge"):
             flow.refuse(
                 ("target", "schema_mode"),
                 f"{target.schema_mode}, and {other.model.target.schema_mode} in {_where(other)}",

@@ -327,56 +327,74 @@ def test_keys_are_found_by_any_name(spark: SparkSession, tmp_path: Path, key: st
     assert sorted(map(tuple, found.collect())) == [("x", 1, True), ("y", 1, True), ("z", 3, True)]
 
 
-@pytest.mark.parametrize("key", [2, 9], ids=["changed", "new"])
-def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int
-) -> None:
-    table, write = Table(tmp_path / "t"), data_files.write_files
+@pytest.fixture
+def two_versions(spark: SparkSession, tmp_path: Path) -> Table:
+    """A table of two rows; a copy of it with the first alone lies beside it."""
+    table = Table(tmp_path / "t")
     table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
     shutil.copytree(table.folder, tmp_path / "copy")
     table.write(2, spark.createDataFrame([(2, "b")], COLUMNS))
+    return table
 
-    def put_back(*arguments: Any, **more: Any) -> None:
+
+def _put_back(table: Table) -> None:
+    """The copy's log takes the place of the table's."""
+    shutil.copytree(table.folder.with_name("copy") / "_delta_log", table.folder / "_delta_log")
+
+
+def _their_row(table: Table, number: int) -> None:
+    """Another writer appends a row, or makes the table with it."""
+    theirs = pa.table({"id": pa.array([number], pa.int64()), "unit": ["theirs"]})
+    write_deltalake(str(table.folder), theirs, mode="append")
+
+
+def _without_log_once_written(
+    monkeypatch: pytest.MonkeyPatch, table: Table, then: Callable[[], None]
+) -> None:
+    """Have the table's log removed, and this happen, right after the files of the next write are there."""
+    write = data_files.write_files
+
+    def written(*arguments: Any, **more: Any) -> None:
         monkeypatch.setattr(own_commit, "write_files", write)
         write(*arguments, **more)
         shutil.rmtree(table.folder / "_delta_log")
-        shutil.copytree(tmp_path / "copy/_delta_log", table.folder / "_delta_log")
-        theirs = pa.table({"id": pa.array([key], pa.int64()), "unit": ["theirs"]})
-        write_deltalake(str(table.folder), theirs, mode="append")
+        then()
 
-    monkeypatch.setattr(own_commit, "write_files", put_back)
-    table.write(3, spark.createDataFrame([(key, "c")], COLUMNS), Upsert(("id",), ()))
-    assert _pairs(table) == [(1, "a"), (key, "c")]
+    monkeypatch.setattr(own_commit, "write_files", written)
+
+
+@pytest.mark.parametrize("key", [2, 9], ids=["changed", "new"])
+def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
+    spark: SparkSession, two_versions: Table, monkeypatch: pytest.MonkeyPatch, key: int
+) -> None:
+    def grows() -> None:
+        _put_back(two_versions)
+        _their_row(two_versions, key)
+
+    _without_log_once_written(monkeypatch, two_versions, grows)
+    two_versions.write(3, spark.createDataFrame([(key, "c")], COLUMNS), Upsert(("id",), ()))
+    assert _pairs(two_versions) == [(1, "a"), (key, "c")]
 
 
 @pytest.mark.parametrize("act", ["restored", "made again", "removed"])
 def test_rows_are_not_changed_by_their_keys_in_a_table_that_has_taken_the_place_of_theirs(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+    spark: SparkSession, two_versions: Table, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    table, write = Table(tmp_path / "t"), data_files.write_files
-    table.write(1, spark.createDataFrame([(1, "a")], COLUMNS))
-    shutil.copytree(table.folder, tmp_path / "copy")
-    table.write(2, spark.createDataFrame([(2, "b")], COLUMNS))
-
-    def replaced(*arguments: Any, **more: Any) -> None:
-        monkeypatch.setattr(own_commit, "write_files", write)
-        write(*arguments, **more)
-        shutil.rmtree(table.folder / "_delta_log")
+    def happens() -> None:
         if act == "restored":
-            shutil.copytree(tmp_path / "copy/_delta_log", table.folder / "_delta_log")
+            _put_back(two_versions)
         elif act == "made again":
             for number in range(4):
-                theirs = pa.table({"id": pa.array([number], pa.int64()), "unit": ["theirs"]})
-                write_deltalake(str(table.folder), theirs, mode="append")
+                _their_row(two_versions, number)
 
-    monkeypatch.setattr(own_commit, "write_files", replaced)
+    _without_log_once_written(monkeypatch, two_versions, happens)
     with pytest.raises(TargetError, match="removed, made again or restored"):
-        table.write(3, spark.createDataFrame([(2, "c")], COLUMNS), Upsert(("id",), ()))
+        two_versions.write(3, spark.createDataFrame([(2, "c")], COLUMNS), Upsert(("id",), ()))
     if act == "removed":
-        assert not (table.folder / "_delta_log").exists()
+        assert not (two_versions.folder / "_delta_log").exists()
     else:
         theirs = [(number, "theirs") for number in range(4)]
-        assert _pairs(table) == (theirs if act == "made again" else [(1, "a")])
+        assert _pairs(two_versions) == (theirs if act == "made again" else [(1, "a")])
 
 
 @pytest.mark.parametrize("act", ["others", "written", "fenced"])

@@ -6,8 +6,8 @@ Each driver is a process of its own. Merges by keys are commits of Strandline's 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -98,9 +98,17 @@ class Drivers:
         tag = Tag(app, number, f"owner {number} of {app}")
         DeltaLakeTable(self.places[driver]).write(given, load, tag, "{}", base=base)
 
-    def delayed(self) -> None:
-        """Let the first driver's commit of the first version wait between its look and the store, as often as it is sent."""
+    @contextmanager
+    def late(self, app: str, *rows: Row) -> Iterator[Future[None]]:
+        """The first driver merges rows under number 1; its commit waits between its look and the store, as often as it is sent, until this is over."""
         self.record.delay, self.record.delay_at = 1000, FIRST
+        with ThreadPoolExecutor(1) as pool:
+            merged = pool.submit(self.merge, 0, app, 1, *rows)
+            assert self.record.delayed.wait(120)
+            try:
+                yield merged
+            finally:
+                self.record.released.set()
 
     @property
     def rows(self) -> list[Row]:
@@ -173,14 +181,10 @@ def test_a_commit_whose_answer_is_lost_or_whose_request_comes_twice_lands_once_a
 def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_a_conflict(
     drivers: Drivers,
 ) -> None:
-    drivers.delayed()
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(drivers.merge, 0, "slow", 1, (1, "slow"))
-        assert drivers.record.delayed.wait(120)
+    with drivers.late("slow", (1, "slow")) as slow:
         drivers.merge(1, "fast", 1, (2, "fast"))
-        drivers.record.released.set()
-        with pytest.raises(WriteConflict, match=r"DELTA_CONCURRENT|Concurrent"):
-            slow.result()
+    with pytest.raises(WriteConflict, match=r"DELTA_CONCURRENT|Concurrent"):
+        slow.result()
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "fast")], ["maker", "fast"])
     drivers.merge(0, "slow", 1, (1, "slow"))
     assert (drivers.rows, drivers.apps) == ([(1, "slow"), (2, "fast")], ["maker", "fast", "slow"])
@@ -190,13 +194,9 @@ def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_
 def test_of_two_drivers_that_commit_one_version_the_loser_looks_for_its_keys_again_and_both_land(
     drivers: Drivers,
 ) -> None:
-    drivers.delayed()
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(drivers.merge, 0, "slow", 1, (1, "slow"), (2, "slow"))
-        assert drivers.record.delayed.wait(120)
+    with drivers.late("slow", (1, "slow"), (2, "slow")) as slow:
         drivers.merge(1, "fast", 1, (2, "fast"), (3, "fast"))
-        drivers.record.released.set()
-        slow.result()
+    slow.result()
     assert (drivers.rows, drivers.apps) == (
         [(1, "slow"), (2, "slow"), (3, "fast")],
         ["maker", "fast", "slow"],
@@ -204,27 +204,19 @@ def test_of_two_drivers_that_commit_one_version_the_loser_looks_for_its_keys_aga
 
 
 def test_a_writer_that_was_believed_dead_cannot_overwrite_its_recovery(drivers: Drivers) -> None:
-    drivers.delayed()
-    with ThreadPoolExecutor(1) as pool:
-        zombie = pool.submit(drivers.merge, 0, "app", 1, (3, "zombie"))
-        assert drivers.record.delayed.wait(120)
+    with drivers.late("app", (3, "zombie")) as zombie:
         drivers.merge(1, "app", 1, (3, "recovery"))
-        drivers.record.released.set()
-        with suppress(Exception):  # the protocol looks whose commit holds the number, whatever a write raises
-            zombie.result()
+    with suppress(Exception):  # the protocol looks whose commit holds the number, whatever a write raises
+        zombie.result()
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "a"), (3, "recovery")], ["maker", "app"])
 
 
 def test_a_writer_that_was_believed_dead_cannot_overwrite_the_fence_of_its_number(drivers: Drivers) -> None:
-    drivers.delayed()
-    with ThreadPoolExecutor(1) as pool:
-        zombie = pool.submit(drivers.merge, 0, "app", 1, (3, "zombie"))
-        assert drivers.record.delayed.wait(120)
+    with drivers.late("app", (3, "zombie")) as zombie:
         fence = Tag("app", 1, "fence", gives_up=True)
         DeltaLakeTable(drivers.places[1]).give_up(drivers.sessions[1], fence, "{}", None)
-        drivers.record.released.set()
-        with suppress(Exception):
-            zombie.result()
+    with suppress(Exception):
+        zombie.result()
     assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "a")], ["maker", "app"])
     commit = DeltaLakeTable(drivers.place).head(None, "app").find_tagged_commit(1)
     assert commit is not None

@@ -256,21 +256,16 @@ class OwnCommit:
         partition_by: Sequence[str],
         *,
         first: bool,
-        since: Begun | None = None,
-        count: int | None = None,
     ) -> bool:
         """Load rows; return False, and leave nothing behind, if Delta's own writer must do it.
 
         Args:
-            rows: of the slice; of a load by keys they are kept, since they are used more than once.
-            load: what becomes of the rows that are there.
+            rows: of the slice.
+            load: what becomes of the rows that are there, but one by keys: see :meth:`change`.
             partition_by: columns of a table that is made.
             first: whether the table must be made.
-            since: of a load by keys: what the table was when it was first tried.
-            count: how many rows the slice has, if that is known.
 
         Raises:
-            OthersFirst: rows are changed by their keys, and others have committed meanwhile.
             RowsRefused: as the contract says.
             TargetError: the commit failed otherwise.
         """
@@ -282,10 +277,27 @@ class OwnCommit:
             return True
         if first != (table is None):
             return False
-        if not isinstance(load, ByKeys) or table is None or since is None:
-            work = self._adding(rows, load, table, partition_by)
-            return work is not None and self._lands(work, load, table)
-        since.later(table, place)
+        work = self._adding(rows, load, table, partition_by)
+        return work is not None and self._lands(work, load, table)
+
+    def change(self, rows: DataFrame, load: ByKeys, since: Begun, count: int | None) -> bool:
+        """Change rows by their keys; return False, and leave nothing behind, if Delta's own writer must do it.
+
+        Args:
+            rows: of the slice, which are kept, since they are used more than once.
+            load: by keys.
+            since: what the table was when this was first tried, as :meth:`may_change` has told.
+            count: how many rows the slice has, if that is known.
+
+        Raises:
+            OthersFirst: others have committed meanwhile.
+            RowsRefused: as the contract says.
+            TargetError: another table is there by now, or the commit failed otherwise.
+        """
+        place, table = self.log.place, self.log.table()
+        if self._is_taken(table):
+            return True
+        table = since.later(table, place)
         try:
             work = self._changing(rows, load, table, count)
             return work is not None and self._lands(work, load, table)

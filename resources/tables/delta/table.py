@@ -276,7 +276,7 @@ class DeltaLakeTable:
             rows, count = kept_and_counted(rows)
             for _ in range(_TRIES):
                 with suppress(OthersFirst):
-                    if own.write(rows, load, (), first=False, since=begun, count=count):
+                    if own.change(rows, load, begun, count):
                         return
                     break
         self._wrote_by_delta = True
