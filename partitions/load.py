@@ -6,6 +6,7 @@ Belongs here: which loads there are, and what each means for the rows that the t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from partitions.predicate import EVERYTHING, NOTHING, Predicate, all_of
 from partitions.target import ORIGIN_COLUMNS, Target
@@ -89,6 +90,18 @@ class ReplaceKeys:
     own: Predicate = NOTHING
 
 
+class Lacking(NamedTuple):
+    """A column that the source of some rows does not have.
+
+    Attributes:
+        column: of the table.
+        files: values of ``_source_file`` of these rows; None: all rows of the slice.
+    """
+
+    column: str
+    files: frozenset[str] | None = None
+
+
 @dataclass(frozen=True)
 class Scd2:
     """Keep a version of a row for each change, in one commit: the versions of a key follow each other without gap and overlap, and the last is current.
@@ -98,12 +111,15 @@ class Scd2:
         effective: the column that tells from when on a row holds; NULL: since ever. The slice's rows have each key and time once.
         order: by which one of several rows of a key and a time was taken.
         ignored: columns in which two versions may differ and still be one.
+        lacking: columns that the source of some rows does not have. Such a row says nothing of the column: no version differs by it, and a version that
+            the row corrects keeps its value.
     """
 
     keys: tuple[str, ...]
     effective: str
     order: Order = ()
     ignored: tuple[str, ...] = ()
+    lacking: tuple[Lacking, ...] = ()
 
 
 ByKeys = Upsert | ReplaceKeys | Scd2

@@ -6,11 +6,12 @@ that does not differ from the one before it is none; each holds until the next o
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.load import Scd2
-from partitions.target import HISTORY_COLUMNS
+from partitions.target import HISTORY_COLUMNS, ORIGIN_COLUMNS
 from resources.deduplication import comparable
 from resources.sql import quoted
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.window import WindowSpec
 
 VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
+SOURCE_FILE = ORIGIN_COLUMNS[0]
 
 CHANGE = "_strandline_change"
 """What becomes of a version: ``insert``, ``replace``, ``close`` (another end), or ``delete``; or it is :data:`AMBIGUOUS`."""
@@ -33,6 +35,8 @@ _BEFORE = "_strandline_before"
 _FILE = "_strandline_lies_in"
 _TWICE = "_strandline_twice"
 _KEPT = "_strandline_kept"
+_LACKS = "_strandline_lacks_"
+"""Before the number of a column: whether the source of a row does not have it."""
 _KEY = "_strandline_key_"
 
 
@@ -56,11 +60,15 @@ def changed_versions(
     from pyspark.sql import functions as F
 
     facts = _facts(rows, load)
-    events = _event(rows, facts, rows.columns, load)
+    lacking = _lacking(rows, load) if table is not None else {}
+    events = _event(rows, facts, rows.columns, load, lacking)
     if table is not None:
-        events = events.unionByName(_version(_of_same_keys(table, rows, load.keys), rows, facts, load, file))
+        there = _of_same_keys(table, rows, load.keys)
+        events = events.unionByName(_version(there, rows, facts, load, file, lacking))
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
+    if lacking:
+        events = _filled(events, facts, list(lacking), in_time)
     if file is not None:
         events = events.withColumn(_TWICE, _is_twice(in_time))
     versions = _merged(events, in_time)
@@ -88,7 +96,49 @@ def _facts(rows: DataFrame, load: Scd2) -> list[str]:
     return [name for name in rows.columns if name.lower() not in others]
 
 
-def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) -> DataFrame:
+def _lacking(rows: DataFrame, load: Scd2) -> dict[str, Column]:
+    """Whether the source of a row does not have a column, by the columns of which that may be so."""
+    from pyspark.sql import functions as F
+
+    names = {name.lower(): name for name in rows.columns}
+    needed = {name.lower() for name in (*load.keys, load.effective, *HISTORY_COLUMNS)}
+    told: dict[str, Column] = {}
+    for column, files in load.lacking:
+        name = names.get(column.lower())
+        if name is None or name.lower() in needed or (files is not None and SOURCE_FILE not in names):
+            continue
+        of_row = F.lit(True) if files is None else F.col(quoted(SOURCE_FILE)).isin(*files)
+        told[name] = F.coalesce(of_row, F.lit(False)) & F.col(quoted(name)).isNull()
+    return told
+
+
+def _filled(events: DataFrame, facts: list[str], lacking: list[str], in_time: WindowSpec) -> DataFrame:
+    """The events, of which those that say nothing of a column are compared as the version before them; one that corrects a version has its value."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    up_to = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    begins = F.lag(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
+    corrects = F.coalesce(F.lag(_OLD).over(in_time), F.lit(False)) & begins
+    values: dict[str, Column] = {}
+    compared = {f"f{number}": F.col(f"{_FACTS}.f{number}") for number in range(max(1, len(facts)))}
+    for number, name in enumerate(lacking):
+        lacks = F.col(f"{_LACKS}{number}")
+        last = F.last(F.when(~lacks, F.struct(F.col(quoted(name)).alias("value"))), ignorenulls=True)
+        values[name] = F.when(lacks, F.when(corrects, last.over(up_to)["value"])).otherwise(
+            F.col(quoted(name))
+        )
+        if name in facts:
+            fact = f"f{facts.index(name)}"
+            before = F.last(F.when(~lacks, F.struct(compared[fact].alias("value"))), ignorenulls=True)
+            compared[fact] = F.when(lacks, before.over(up_to)["value"]).otherwise(compared[fact])
+    values[_FACTS] = F.struct(*[column.alias(name) for name, column in compared.items()])
+    return events.withColumns(values)
+
+
+def _event(
+    rows: DataFrame, facts: list[str], columns: list[str], load: Scd2, lacking: Mapping[str, Column]
+) -> DataFrame:
     """A row of the slice as a version that begins; where it ends is not known yet."""
     from pyspark.sql import functions as F
 
@@ -103,6 +153,7 @@ def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) ->
         F.lit(True).alias(_NEW),
         F.lit(None).cast("string").alias(_FILE),
         _compared(facts, rows.schema).alias(_FACTS),
+        *[lacks.alias(f"{_LACKS}{number}") for number, lacks in enumerate(lacking.values())],
     )
 
 
@@ -115,12 +166,19 @@ def _of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> D
     return table.join(given, reduce(lambda left, right: left & right, same), "left_semi")
 
 
-def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2, file: str | None) -> DataFrame:
+def _version(
+    table: DataFrame,
+    rows: DataFrame,
+    facts: list[str],
+    load: Scd2,
+    file: str | None,
+    lacking: Collection[str],
+) -> DataFrame:
     """Versions that are there. Of their columns only those that are compared are read."""
     from pyspark.sql import functions as F
 
     kinds, there = dict(rows.dtypes), {name.lower(): name for name in table.columns}
-    needed = {name.lower() for name in load.keys}
+    needed = {name.lower() for name in (*load.keys, *lacking)}
     return table.select(
         *[
             F.col(quoted(there[name.lower()])).alias(name)
@@ -133,6 +191,7 @@ def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2, fi
         F.lit(False).alias(_NEW),
         (F.col(file) if file else F.lit(None).cast("string")).alias(_FILE),
         _compared([there[name.lower()] for name in facts], table.schema).alias(_FACTS),
+        *[F.lit(False).alias(f"{_LACKS}{number}") for number in range(len(lacking))],
     )
 
 

@@ -56,6 +56,10 @@ class FieldNames:
             elif item.__class__ is list:
                 self._add_items(item, names)
 
+    def lack(self, column: str) -> bool:
+        """Return whether surely no record has a field of this name, in upper or lower case."""
+        return self._is_complete and all(name.casefold() != column.casefold() for name in self._names)
+
     def are_known(self, schema: Schema) -> bool:
         """Return whether each name is surely one of the schema's, spelt alike; False also if that cannot be told.
 

@@ -20,22 +20,27 @@ def remove_splits(reason: str, names: Sequence[str]) -> DraftBuilder:
     """The state without some splits: the global watermark does not wait for them any more. One that has rows again is a new split.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split.
+        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one, which the next epoch would wait for again.
     """
-    return _changed(reason, names, lambda state, splits: without(state, splits, names))
+    return _changed(reason, names, names, lambda state, splits: without(state, splits, names))
 
 
 def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
     """The state with some splits as one, which has the maximum of their watermarks.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split.
+        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one that goes, which the next epoch would
+            wait for again.
     """
-    return _changed(reason, names, lambda state, splits: joined(state, splits, names, into))
+    leaving = [name for name in names if name != into]
+    return _changed(reason, names, leaving, lambda state, splits: joined(state, splits, names, into))
 
 
 def _changed(
-    reason: str, names: Sequence[str], change: Callable[[StreamState, Splits], StreamState]
+    reason: str,
+    names: Sequence[str],
+    leaving: Sequence[str],
+    change: Callable[[StreamState, Splits], StreamState],
 ) -> DraftBuilder:
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         definition = dataflow.stream
@@ -46,6 +51,13 @@ def _changed(
                 f"dataflow {dataflow.name}: expected names of splits, found none",
                 choices=(f"strandline state show {dataflow.name} --full",),
             )
+        declared = sorted(set(leaving) & definition.policy.declared)
+        if declared:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected splits that watermark.splits does not declare, found {', '.join(declared)}: the next epoch would"
+                f" wait for {'it' if len(declared) == 1 else 'them'} again. Take {', '.join(declared)} out of watermark.splits"
+                f" (dataflows/{dataflow.name}.yaml), then give this command again"
+            )
         unknown = sorted(set(names) - set(state.splits))
         if unknown:
             known = ", ".join(sorted(state.splits)[:20]) or "none"
@@ -53,14 +65,7 @@ def _changed(
                 f"dataflow {dataflow.name}: expected splits of the stream, which has {known}; found {', '.join(unknown)}",
                 choices=(f"strandline state show {dataflow.name} --full",),
             )
-        declared = sorted(set(names) & definition.policy.declared)
-        remarks = (
-            (f"still declared in watermark.splits, so awaited from the next epoch on: {', '.join(declared)}",)
-            if declared
-            else ()
-        )
         watermark = serialise(change(state, definition.policy).watermark())
-        entry = draft_entry(platform, dataflow, last, "splits", reason, watermark=watermark)
-        return Draft(entry, remarks=remarks)
+        return Draft(draft_entry(platform, dataflow, last, "splits", reason, watermark=watermark))
 
     return build_draft

@@ -17,7 +17,7 @@ from partitions.column.state import ColumnState, Mark, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError, SourceError
 from partitions.instants import milliseconds
-from partitions.load import ByValue, Load, ReplaceKeys, load_into
+from partitions.load import ByValue, Lacking, Load, ReplaceKeys, load_into
 from partitions.plan import Plan
 from partitions.predicate import NOTHING, AllOf, Among, Predicate
 from partitions.replay.reading import chunk_slice, is_done, later_rows
@@ -39,6 +39,7 @@ from resources.sources.source import (
     ReadsAbove,
     RoundsNumbers,
     TellsChanges,
+    TellsLacking,
 )
 from resources.spark import observed_rows
 from resources.sql import quoted
@@ -305,6 +306,10 @@ class ColumnKind:
             return None
         times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]
         return max((time for time in times if time is not None), default=None)
+
+    def lacking(self, spark: SparkSession, slice_: ColumnSlice, pinned: str) -> Sequence[Lacking]:
+        """Return what the source tells of the rows that were read last."""
+        return self.rows.lacking(spark, pinned) if isinstance(self.rows, TellsLacking) else ()
 
     @property
     def list_kind(self) -> ListKind:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
-from partitions.load import Load
+from partitions.load import Lacking, Load
 from partitions.plan import Plan, Slice
 from partitions.predicate import Predicate
 from partitions.request import DUE, Request
@@ -250,6 +250,15 @@ class KnowsColumns(Protocol):
 
     def columns(self, pinned: str) -> StructType | None:
         """Return the columns of the rows that are read with a schema, given as text; None if only Spark can tell."""
+        ...
+
+
+@runtime_checkable
+class TellsLacking(Protocol[_SliceContra]):
+    """A kind whose source may lose columns, whose rows have NULL in them then."""
+
+    def lacking(self, spark: SparkSession, slice_: _SliceContra, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
         ...
 
 

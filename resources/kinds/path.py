@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
-from partitions.load import ByPath, Load, ReplaceKeys, load_into
+from partitions.load import ByPath, Lacking, Load, ReplaceKeys, load_into
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
 from partitions.path.listing_start import at_or_below, between, position
@@ -266,6 +266,10 @@ class PathKind:
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare ``source.schema`` with what was pinned."""
         self._source.check_schema(spark, pinned)
+
+    def lacking(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[Lacking]:
+        """Return the columns that some of the slice's files do not have."""
+        return self._source.lacking(spark, slice_.files, pinned)
 
     def fix(self, slice_: PathSlice) -> PathSlice:
         """A slice is planned from exact files: compare each with what was listed."""

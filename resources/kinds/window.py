@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
-from partitions.load import Append, ByValue, Load, Order, Replace, ReplaceAll, load_into
+from partitions.load import Append, ByValue, Lacking, Load, Order, Replace, ReplaceAll, load_into
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.request import DUE, Request
@@ -249,6 +249,10 @@ class WindowKind:
                     raise
                 refused[work] = error.message
         return refused
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """As the source says."""
+        return self.source.lacking(spark, slice_, pinned)
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes if the target replaces by watermark or the slice is forced.

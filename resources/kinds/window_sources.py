@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
+from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
@@ -24,7 +25,7 @@ from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, pinned_struct
-from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource
+from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource, TellsLacking
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,6 +73,10 @@ class WindowSource(Protocol):
         Raises:
             SourceError: the source refuses, or does not answer.
         """
+        ...
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
         ...
 
     def named_by(
@@ -163,6 +168,10 @@ class AskedWindows:
     ) -> DataFrame:
         """In one query, as few extents as it takes."""
         return self._source.read(spark, extents(works), pinned, slice_.version if slice_ else None)
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """What the source tells of the rows that were read last."""
+        return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
 
     def named_by(
         self,
@@ -312,6 +321,10 @@ class FolderWindows:
         """The rows of the folders' files."""
         listed = slice_.files if slice_ and slice_.files else {}
         return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """Those that some of the folders' files do not have."""
+        return self._source.lacking(spark, slice_.source_files, pinned)
 
     def named_by(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception

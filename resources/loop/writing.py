@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
@@ -14,13 +15,13 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from resources.deduplication import latest_rows, without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import first_versions
-from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
+from resources.kinds.kind import SliceT, StatsReader, TellsLacking, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
@@ -129,7 +130,9 @@ def _write_once(
         set_records_aside(run, intent, slice_)
         write_asides(run, intent, slice_)
         planned = run.kind.load(slice_, rows)
-        load = ReplaceAll() if intent.replaces == "table" else planned
+        load = (
+            ReplaceAll() if intent.replaces == "table" else _with_lacking(run, intent, slice_, planned, rows)
+        )
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
@@ -179,6 +182,20 @@ def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
             latest = latest_rows(rows, (*keys, effective), order)
             return first_versions(latest, planned) if isinstance(load, ReplaceAll) else latest
     return rows
+
+
+def _with_lacking(
+    run: RunContext[SliceT], intent: Intent, slice_: SliceT, load: Load, rows: DataFrame
+) -> Load:
+    """A load that keeps versions, with the columns of which rows say nothing: those that their source has lost, and those of the table that a step leaves out."""
+    if not isinstance(load, Scd2) or not run.table.exists():
+        return load
+    told: Sequence[Lacking] = ()
+    if isinstance(run.kind, TellsLacking):
+        told = run.kind.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
+    brought = {name.casefold() for name in rows.columns}
+    left_out = [Lacking(name) for name in run.table.columns() if name.casefold() not in brought]
+    return replace(load, lacking=(*told, *left_out))
 
 
 def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
+from partitions.load import Lacking
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, Kind
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
@@ -103,6 +104,14 @@ class PinsColumns(ABC):
         return (
             f"{self._source.shown} has no {names} any more: NULL in the rows that are loaded from now on",
         )
+
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source does not have; a mode that does not follow it accepts none."""
+        if self._mode not in FOLLOWS:
+            return ()
+        there = {name.casefold() for name in self._columns(spark).fieldNames()}
+        names = pinned_struct(pinned).fieldNames()
+        return tuple(Lacking(name) for name in names if name.casefold() not in there)
 
     def _there(self, schema: StructType) -> StructType:
         """The columns of a schema that the source has."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.errors import BadPart, StrandlineError
+from partitions.load import Lacking
 from partitions.predicate import Predicate
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
@@ -258,6 +259,15 @@ class HasChunks(Protocol):
 
     def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str) -> DataFrame:
         """Return the rows of chunks, with the pinned columns in their order, and ``VERSION``."""
+        ...
+
+
+@runtime_checkable
+class TellsLacking(Protocol):
+    """A source that may lose columns, whose rows have NULL in them then."""
+
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source does not have, of the rows that were read last."""
         ...
 
 

@@ -522,6 +522,26 @@ def test_merged_splits_have_the_maximum_of_their_watermarks_and_an_unknown_one_i
     assert shown["totals"] == {"splits": 2, "idle": 0, "waiting": 0}
 
 
+def test_a_declared_split_is_taken_out_of_the_definition_before_it_is_removed_or_merged_and_is_not_awaited_then(
+    make_stream: Any,
+) -> None:
+    stream = make_stream(splits=["a", "b", "c"], idle="stall")
+    stream.append((1, "a", 10), (2, "b", 20))
+    stream.feed.load()
+    merging = ("merge", "flow", "a", "c", "--into", "a")
+    for command in (("remove", "flow", "c"), merging):
+        refused = stream.feed.cli("splits", *command, "--reason", "broken", "--yes")
+        assert refused.code == 2
+        assert "found c: " in refused.error["message"]
+        assert "Take c out of watermark.splits (dataflows/flow.yaml)" in refused.error["message"]
+    assert [entry.why for entry in stream.feed.entries] == ["run"]
+    stream.feed.define(watermark={"splits": ["a", "b"]})
+    assert stream.feed.cli("splits", "remove", "flow", "c", "--reason", "broken", "--yes").code == 0
+    stream.append((3, "a", 30), (4, "b", 30))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3, 4]}
+
+
 def test_a_run_says_what_became_of_the_rows_of_each_epoch(make_stream: Any) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 100), (2, None, 1))
@@ -645,9 +665,10 @@ def test_splits_are_removed_and_merged_by_jobs_of_dagster_as_by_the_command_line
     stream = make_stream()
     stream.append((1, "a", 10), (2, "b", 20), (3, "c", 30))
     stream.feed.load()
-    definitions = build_definitions(load_project(stream.feed.folder), stream.feed.platform, RunOptions())
 
     def decide(job: str, **config: Any) -> bool:
+        project = load_project(stream.feed.folder)
+        definitions = build_definitions(project, stream.feed.platform, RunOptions())
         given = {"dataflow": "flow", "reason": "by hand", "confirm": True, **config}
         made = definitions.resolve_job_def(job)
         result = made.execute_in_process(
@@ -662,6 +683,9 @@ def test_splits_are_removed_and_merged_by_jobs_of_dagster_as_by_the_command_line
     assert minutes(stream.feed.watermark["global"]) == 15
     assert decide("splits_merge", splits=["b", "c"], into="bc")
     assert set(stream.feed.watermark["splits"]) == {"bc"}
+    stream.feed.define(watermark={"splits": ["bc"]})
+    assert not decide("splits_remove", splits=["bc"])
+    assert not decide("splits_merge", splits=["bc"], into="d")
     assert [entry.why for entry in stream.feed.entries] == ["run", "splits", "splits"]
 
 

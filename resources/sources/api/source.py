@@ -25,6 +25,7 @@ from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, kinds_of, parse_ddl, rounded
 from partitions.errors import BadFile, SchemaEvolved, SourceError
+from partitions.load import Lacking
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from partitions.predicate import NOTHING, Predicate, columns_of, matches
@@ -493,6 +494,12 @@ class ApiRows:
             raise self._blamed(bad, new)
         for each in new:
             each.looked_through = True
+
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:  # noqa: ARG002 - the records were seen as they were fetched
+        """Return the pinned columns that no record of the rows that were read last has."""
+        used = [each for each in (self._last[2] if self._last else ()) if each.files]
+        names = PinnedSchema.of(pinned).struct.fieldNames() if used else ()
+        return tuple(Lacking(name) for name in names if all(each.names.lack(name) for each in used))
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for a record that made a write fail; None if it was none."""

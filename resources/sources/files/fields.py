@@ -6,6 +6,7 @@ Every record is parsed a second time, as a variant, which shows all its names; b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,21 @@ def unknown_fields(records: DataFrame, schema: StructType, path: Column) -> dict
     rows = suspect.select(path.alias("path"), _in_document(record, schema, exact=True).alias("names"))
     unknown = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
     return {row["path"]: list(row["names"]) for row in unknown.collect()}
+
+
+def names_found(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return which of these names records have at their top, case-folded, by the path of their file."""
+    from pyspark.sql import functions as F
+
+    def keys(value: Column) -> Column:
+        return F.map_keys(F.try_variant_get(value, "$", "map<string,variant>"))
+
+    record, wanted = F.col(RECORD), F.array(*[F.lit(name.casefold()) for name in names])
+    found = F.coalesce(keys(record), F.flatten(F.transform(_items(record), keys)), _none())
+    folded = F.array_intersect(F.transform(found, F.lower), wanted)
+    each = records.select(path.alias("path"), F.explode_outer(folded).alias("name"))
+    rows = each.groupBy("path").agg(F.collect_set("name").alias("names")).collect()
+    return {row["path"]: frozenset(row["names"]) for row in rows}
 
 
 def _in_document(value: Column, schema: StructType, *, exact: bool) -> Column:

@@ -15,6 +15,7 @@ from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
+from partitions.load import Lacking
 from partitions.look import Look
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
@@ -119,6 +120,10 @@ class FileRows:
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:  # noqa: ARG002 - the source knows its name
         """Compare ``source.schema`` with what was pinned."""
         self._source.check_schema(spark, pinned)
+
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that some of the files that are there now do not have."""
+        return self._source.lacking(spark, self._listed(), pinned)
 
     def failure(self, error: Exception) -> StrandlineError | None:
         """Return the file that Spark names, with its line if a record does not parse."""

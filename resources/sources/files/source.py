@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
+from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning, Position
 from partitions.path.source import SourceFile
 from resources import listing
@@ -113,6 +114,17 @@ class FileSource:
         origin = self._dataflow.target.origin_columns if origin is None else origin
         self._follower.check(spark, files, schema)
         return self._reader.read(spark, files, schema, origin=origin)
+
+    def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
+        names = PinnedSchema.of(pinned).data.fieldNames()
+        found = self._format.names_of(spark, [file for file in files if file.size > 0], names)
+        columns: list[Lacking] = []
+        for name in names:
+            without = frozenset(path for path, there in found.items() if name.casefold() not in there)
+            if without:
+                columns.append(Lacking(name, None if len(without) == len(found) else without))
+        return columns
 
     def columns(self, pinned: str) -> StructType | None:
         """Return the columns of the rows of files that were read before with this schema; None if only Spark can tell."""

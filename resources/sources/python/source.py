@@ -18,6 +18,7 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import Column, kinds_of, parse_ddl
 from partitions.errors import SchemaError, SchemaEvolved, SourceError
 from partitions.instants import as_datetime
+from partitions.load import Lacking
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
 from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Predicate, columns_of
@@ -83,6 +84,7 @@ class PythonRows:
         self._remarks: dict[str, None] = {}
         self._schema: StructType | None = None
         self._ahead: _Ahead | None = None
+        self._brought: set[str] = set()
         self._fetched: _Fetched | None = None
         self._files = 0
 
@@ -356,6 +358,7 @@ class PythonRows:
 
     def _staged(self, spark: SparkSession, calls: Sequence[_Call], schema: StructType) -> DataFrame:
         """Call the function, and put what is asked for where Spark reads it."""
+        self._brought = set()
         if not calls:
             return spark.createDataFrame([], schema)
         arrow = _arrow(schema)
@@ -370,6 +373,7 @@ class PythonRows:
         """What is asked for of each batch."""
         ignores = self._dataflow.unknown_fields == "ignore"
         for batch in self._calling(call.request):
+            self._brought |= {name.casefold() for name in column_names(batch)}
             try:
                 given = self._with_all(batch, schema)
                 table = cast_to(given, schema, self._zone_name, ignore_unknown=ignores)
@@ -381,6 +385,11 @@ class PythonRows:
                     given, schema, self._zone_name, ignore_unknown=True
                 )  # columns without a value
             yield table.filter(call.condition(schema))
+
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:  # noqa: ARG002 - the rows were seen as they were fetched
+        """Return the pinned columns that no batch of the rows that were read last has."""
+        names = pinned_struct(pinned).fieldNames() if self._brought else ()
+        return tuple(Lacking(name) for name in names if name.casefold() not in self._brought)
 
     def _with_all(self, batch: Raw, schema: pa.Schema) -> Raw:
         """A batch with NULL for columns that it lacks, in a mode in which the source may lose some."""

@@ -63,6 +63,17 @@ class AvroFiles(FormatReader):
                 unknown[file.path] = [shown(name) for name in names]
         return unknown
 
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the headers, without Spark."""
+        written = {file.path: writer_schema(self.place, file) for file in files}
+        return {
+            path: frozenset(field["name"].casefold() for field in json.loads(text).get("fields", ()))
+            for path, text in written.items()
+            if text is not None
+        }
+
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:

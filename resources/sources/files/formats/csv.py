@@ -74,6 +74,17 @@ class CsvFiles(FormatReader):
                 schemas[file.path] = type(data)(known)
         return schemas
 
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the headers, without Spark."""
+        headers = {file.path: self._names(file) for file in files}
+        return {
+            path: frozenset(name.casefold() for name in header)
+            for path, header in headers.items()
+            if header is not None
+        }
+
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:

@@ -97,6 +97,19 @@ class ExcelFiles(FormatReader):
             schema = schema.add(name, inferred_type(kinds[key]) or StringType())
         return schema
 
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the headers."""
+        sheets = {
+            file.path: read_sheet(self.place, file.path, self._options)
+            for file in (files if self._options.header_row else ())
+        }
+        return {
+            path: frozenset(column.name.casefold() for column in sheet.columns)
+            for path, sheet in sheets.items()
+        }
+
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:

@@ -213,6 +213,18 @@ class FormatReader(ABC):
         """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
         return {}
 
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the names of columns that each file has in its header or in any record, case-folded, by path; of a file that does not tell nothing.
+
+        Args:
+            spark: a session.
+            files: with records.
+            names: that are asked for; of others nothing need be told.
+        """
+        return {}
+
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:

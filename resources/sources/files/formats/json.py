@@ -20,6 +20,7 @@ from resources.sources.files.formats.records import (
 )
 from resources.sources.files.formats.variants import (
     columns_of_records,
+    names_in_records,
     unknown_in_records,
     wider_numbers,
 )
@@ -53,6 +54,12 @@ class _Json(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Look at all records."""
+        return names_in_records(self, spark, files, names)
 
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

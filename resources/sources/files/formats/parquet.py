@@ -116,6 +116,15 @@ class ParquetFiles(FormatReader):
         }
         return {path: [shown(each) for each in names] for path, names in unknown_of.items() if names}
 
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the footers, without Spark."""
+        return {
+            path: frozenset(field[0].casefold() for field in footer.fields)
+            for path, footer in self._footers.read(files).items()
+        }
+
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:

@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
 from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
-from resources.sources.files.fields import RECORD, unknown_fields
+from resources.sources.files.fields import RECORD, names_found, unknown_fields
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.records import read_alike
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
+
+
+def names_in_records(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Return which of these names any record of a file has, case-folded, by path."""
+    found: dict[str, frozenset[str]] = {}
+    for records, path in _as_variants(form, spark, files):
+        found |= names_found(records, path, names)
+    return found
 
 
 def unknown_in_records(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> dict[str, list[str]]:
     """Return the fields of one record of each file that the pinned schema lacks, dotted, by path."""
+    names: dict[str, list[str]] = {}
+    for records, path in _as_variants(form, spark, files):
+        names |= unknown_fields(records, pinned.struct, path)
+    return names
+
+
+def _as_variants(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile]
+) -> Iterator[tuple[DataFrame, Column]]:
+    """Yield the records of files as variants, and what tells the path of each."""
     from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
     # A name that is there twice is no reason to look away: the reader takes its last value.
@@ -37,11 +57,8 @@ def unknown_in_records(
         "mode": "PERMISSIVE",  # what does not parse is told when it is loaded
         "columnNameOfCorruptRecord": CORRUPT,
     }
-    names: dict[str, list[str]] = {}
     for group in form.scanner.together([file for file in files if file.size > 0]):
-        path = form.scanner.path_of(group)
-        names |= unknown_fields(form.scan(spark, group, schema, **options), pinned.struct, path)
-    return names
+        yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
 
 
 def columns_of_records(

@@ -17,6 +17,7 @@ from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, first_corrupt
 from resources.sources.files.formats.variants import (
     columns_of_records,
+    names_in_records,
     unknown_in_records,
     wider_numbers,
 )
@@ -72,6 +73,12 @@ class XmlFiles(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Look at all records."""
+        return names_in_records(self, spark, files, names)
 
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
