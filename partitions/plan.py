@@ -67,6 +67,16 @@ class ReadsBack(Protocol):
 
 
 @runtime_checkable
+class MayRepeat(Protocol):
+    """A slice that may only read again what earlier runs have read."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether nothing of it is new; then ``max_slices`` does not count it, or a long look-back would leave no place for what is new."""
+        ...
+
+
+@runtime_checkable
 class CountsRows(Protocol):
     """A slice that says what became of its rows, one by one."""
 

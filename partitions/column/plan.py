@@ -106,7 +106,8 @@ def plan(
     slices = _cut(whole, cuts, parts, inclusive=observed.sent is None)
     if replace_until is not None:
         slices = _make_room(slices, replace_until)
-    skips = _left_out(definition, state, observed)
+    slices, deferred = _within(definition, slices)
+    skips = _left_out(definition, state, observed) + deferred
     return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices, skips=skips)
 
 
@@ -243,6 +244,19 @@ def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int, *, inclusive: bool
         before = slices[-1].advance(before)
         begins = replace(begins, lower=ends.upper, lower_inclusive=not inclusive)
     return tuple(slices)
+
+
+def _within(
+    definition: ColumnWatermark, slices: Sequence[ColumnSlice]
+) -> tuple[tuple[ColumnSlice, ...], tuple[Skip, ...]]:
+    """Return the slices of one run, and what waits for the next: ``max_slices`` above the watermark, and all that a look-back reads again."""
+    repeated = sum(slice_.repeats for slice_ in slices)  # these come first
+    due = tuple(slices[: repeated + definition.max_slices])
+    if len(due) == len(slices):
+        return due, ()
+    (range_,) = due[-1].ranges
+    why = f"rows above {shown(range_.upper)} wait for the next run (max_slices: {definition.max_slices})"
+    return due, (Skip(range_.column, why),)
 
 
 def _make_room(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[ColumnSlice, ...]:

@@ -82,6 +82,17 @@ class ColumnSlice:
         return written if written is None or upper is None else upper
 
     @property
+    def repeats(self) -> bool:
+        """Whether it only reads again what a run has read: nothing of it lies above the state that it goes on from."""
+        before = ColumnState.of(self.before)
+        return self.why == "run" and all(
+            range_.upper is not None
+            and (mark := before.marks.get(range_.column)) is not None
+            and mark.covers(Mark(range_.upper, range_.upper_inclusive))
+            for range_ in self.ranges
+        )
+
+    @property
     def size(self) -> Size:
         """One range of rows; how many is unknown before the read."""
         return Size(ranges=1)

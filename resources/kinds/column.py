@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -153,7 +154,7 @@ class ColumnKind:
             now,
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
-            cuts=self._cuts(ranges, seen.version),
+            cuts=self._cuts(ranges, state, seen.version),
             parts=self._parts,
             replace_until=until,
         )
@@ -258,12 +259,22 @@ class ColumnKind:
             else seen.kinds
         )
 
-    def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:
+    def _cuts(
+        self, ranges: Sequence[Range], state: ColumnState, version: int | str | None
+    ) -> Sequence[Any]:
+        """Where parts end: all of what a look-back reads again, and as many above the watermark as a run may read."""
         if len(ranges) != 1 or ranges[0].is_empty:
             return ()
+        (range_,) = ranges
         limits = self._definition.checkpoint, self._definition.max_slices
-        rows, most = max(1, limits[0].interval_rows // self._parts), limits[1] * self._parts
-        return self.above.cuts(ranges[0], rows, most, version)
+        rows, most = max(1, limits[0].interval_rows // self._parts), (limits[1] + 1) * self._parts
+        again: list[Any] = []
+        stored = state.marks.get(range_.column)
+        below = replace(range_, upper=stored.value, upper_inclusive=stored.inclusive) if stored else None
+        if below is not None and below.lower is not None and not below.is_empty and below.lower != below.upper:
+            again += self.above.cuts(below, rows, sys.maxsize, version)
+        rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
+        return [*again, *self.above.cuts(rest, rows, most, version)]
 
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""

@@ -305,6 +305,26 @@ def test_a_look_back_asks_for_rows_again_and_replaces_them(
     assert sorted(flow.feed.rows("id", "value")) == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
+def test_a_look_back_over_more_ranges_than_a_run_may_have_leaves_no_new_row_behind(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    definition = {
+        "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}, "max_slices": 1},
+        "target": REPLACED,
+    }
+    ranges = {"watermark_param_range": {"amount": 1, "unit": "day"}, "schema": SCHEMA}
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | ranges, definition).flow()
+    server.rows = [row(number) for number in range(1, 4)]
+    flow.run("2026-01-04")
+    server.rows = [row(number) for number in range(1, 9)]
+    highest = []
+    for _ in range(3):
+        flow.run("2026-01-08")
+        highest.append(max(flow.ids))
+    assert highest == [4, 5, 6]
+    assert flow.ids == [1, 2, 3, 4, 5, 6]
+
+
 def test_columns_are_joined_by_or_and_a_row_that_both_make_new_comes_once(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:

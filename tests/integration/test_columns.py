@@ -486,3 +486,22 @@ def test_a_value_above_the_bound_of_its_column_is_not_saved_although_its_row_is_
     assert (flow.ids, flow.watermark["due"]) == ([1], datetime(2026, 1, 5, tzinfo=UTC))
     flow.run("2026-01-12")
     assert flow.ids == [1, 2]
+
+
+@pytest.mark.postgres
+def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behind(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres)
+    limits = {"backward": {"days": 3}, "checkpoint": {"interval_rows": 12}, "max_slices": 4}
+    flow = on_postgres(tmp_path, engine, table, watermark=BY_TIME | limits, target=REPLACED)
+    table.put(*[(number, at(1 + number // 60, number), number) for number in range(100)])
+    new = []
+    for _ in range(3):
+        plan = flow.feed.platform.plan(flow.feed.dataflow, datetime(2026, 6, 1, tzinfo=UTC))
+        outcome = flow.run()
+        assert [slice_.upper for slice_ in plan.slices] == [each.slice.upper for each in outcome.committed]
+        new.append(sum(not each.slice.repeats for each in outcome.committed))
+    assert new == [4, 4, 1]
+    assert flow.ids == list(range(100))
+    assert flow.watermark == {"at": at(2, 99)}

@@ -252,3 +252,32 @@ def test_every_row_is_read_once_whatever_slices_it_falls_into(
             state = ColumnState.of(slice_.advance(state.watermark()))
     if state.marks:
         assert sorted(read) == [row["id"] for row in rows]
+
+
+def test_all_that_a_look_back_reads_is_planned_beside_max_slices_above_the_watermark() -> None:
+    stored = {"u": NOW - timedelta(hours=10)}
+    definition = watermark(backward={"hours": 4}, max_slices=2)
+    cuts = [NOW - timedelta(hours=hours) for hours in range(13, 0, -1)]
+    plan_ = made(definition, stored, seen(highest=NOW), cuts=cuts)
+    assert [slice_.repeats for slice_ in plan_.slices] == [True, True, True, True, False, False]
+    assert [slice_.upper["u"] for slice_ in plan_.slices] == cuts[:6]
+    assert [skip.why for skip in plan_.skips] == [
+        "rows above 2026-03-08 06:30:00+00:00 wait for the next run (max_slices: 2)"
+    ]
+
+
+def test_a_slice_that_reaches_above_the_watermark_is_new_and_one_at_it_is_not() -> None:
+    stored, definition = {"u": 10}, watermark(boundary="inclusive", max_slices=1)
+    slices = made(definition, stored, seen("whole", 30), cuts=[10, 20]).slices
+    assert [(slice_.words, slice_.repeats) for slice_ in slices] == [
+        ("u >= 10 and u <= 10", True),
+        ("u > 10 and u <= 20", False),
+    ]
+
+
+def test_a_run_of_a_rewind_repeats_nothing() -> None:
+    until = ColumnState.of({"u": 30})
+    state, observed = ColumnState.of({"u": 10}), seen("whole", 30)
+    ranges = bounds(watermark(), state, observed, NOW, until)
+    plan_ = plan(watermark(), state, ranges, observed, NOW, dataflow="flow", number=1, replace_until=until)
+    assert not only(plan_).repeats
