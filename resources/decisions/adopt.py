@@ -10,7 +10,7 @@ from partitions.stream.structured import StructuredStream
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
-from resources.decisions.rules import KnowsFiles, NeverGoesBack, StateRules
+from resources.decisions.rules import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
 from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
@@ -122,7 +122,7 @@ def _base(platform: Platform, dataflow: Dataflow, adopted: Adopted | None) -> En
 def _table_watermark(
     platform: Platform, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
 ) -> str | None:
-    """The watermark that the table's commits tell, else its rows; where a first run began, if others have removed all rows of Strandline's.
+    """The watermark of the entry of the table's newest commit, else what that commit tells, else the rows; where a first run began, if others have removed all.
 
     That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. If the
     table may hold rows that no watermark covers, there is a watermark only if the next load deletes those rows.
@@ -130,13 +130,17 @@ def _table_watermark(
     rules = rules_of(platform, dataflow)
     if adopted is None:
         return rules.watermark_from_rows()
-    beyond = adopted.beyond or (adopted.rewound and _base(platform, dataflow, adopted) is None)
-    if adopted.state is not None and not beyond:
-        return adopted.state
+    base = _base(platform, dataflow, adopted)
+    beyond = adopted.beyond or (adopted.rewound and base is None)
+    state = base.watermark if base is not None else adopted.state
+    if state is not None and base is None and isinstance(rules, KnowsBounds):
+        state = rules.watermark_from_bounds(state)
+    if state is not None and not beyond:
+        return state
     if not rules.replaces_reloaded_rows():
         return None
     since = last.since if last else None
-    return adopted.state or rules.watermark_from_rows() or since or "{}"
+    return state or rules.watermark_from_rows() or since or "{}"
 
 
 def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:

@@ -10,6 +10,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.state import EXCLUSIVE, ColumnState, Mark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.predicate import Between
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fitted, kind_of_value
 from partitions.watermark import compare_values
@@ -92,6 +93,28 @@ class ColumnRules:
         """The highest value of each column in the table."""
         state = ColumnState(self._highest())
         return serialise(state.watermark()) if state.marks else None
+
+    def watermark_from_bounds(self, text: str) -> str:
+        """The highest times of the rows, where a clock has bounded the read and is not the watermark itself: rows may still come below it."""
+        dataflow = self._dataflow
+        if dataflow.source.saves_bound or dataflow.sql or dataflow.transform:
+            return text
+        bounds = ColumnState.of(deserialise(text))
+        there = set(self._table.columns())
+        times = [
+            name for name, mark in bounds.marks.items() if isinstance(mark.value, date) and name in there
+        ]
+        reached = {
+            name: Mark(value)
+            for name in times
+            for value in [self._highest_below(name, bounds.marks[name])]
+            if value is not None
+        }
+        return serialise(ColumnState({**bounds.marks, **reached}).capped(bounds).watermark())
+
+    def _highest_below(self, name: str, bound: Mark) -> Any:
+        rows = Between(name, None, bound.value, upper_inclusive=bound.inclusive)
+        return self._table.highest_values([name], None, rows)[name]
 
     def _highest(self) -> dict[str, Mark]:
         there = [name for name in self._columns if name in self._table.columns()]

@@ -120,6 +120,15 @@ class KnowsFiles(Protocol):
 
 
 @runtime_checkable
+class KnowsBounds(Protocol):
+    """A kind whose commits tell up to where a slice has looked, which may be above what it has read."""
+
+    def watermark_from_bounds(self, text: str) -> str:
+        """Return the watermark of the rows that a table holds at or below the bounds of its newest commit; both are sentinel JSON texts."""
+        ...
+
+
+@runtime_checkable
 class NeverGoesBack(Protocol):
     """A kind whose rows cannot be loaded again without emptying the table: no decision takes a watermark below what is loaded."""
 

@@ -259,9 +259,7 @@ class ColumnKind:
             else seen.kinds
         )
 
-    def _cuts(
-        self, ranges: Sequence[Range], state: ColumnState, version: int | str | None
-    ) -> Sequence[Any]:
+    def _cuts(self, ranges: Sequence[Range], state: ColumnState, version: int | str | None) -> Sequence[Any]:
         """Where parts end: all of what a look-back reads again, and as many above the watermark as a run may read."""
         if len(ranges) != 1 or ranges[0].is_empty:
             return ()
@@ -271,7 +269,12 @@ class ColumnKind:
         again: list[Any] = []
         stored = state.marks.get(range_.column)
         below = replace(range_, upper=stored.value, upper_inclusive=stored.inclusive) if stored else None
-        if below is not None and below.lower is not None and not below.is_empty and below.lower != below.upper:
+        if (
+            below is not None
+            and below.lower is not None
+            and not below.is_empty
+            and below.lower != below.upper
+        ):
             again += self.above.cuts(below, rows, sys.maxsize, version)
         rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
         return [*again, *self.above.cuts(rest, rows, most, version)]

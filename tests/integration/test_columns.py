@@ -505,3 +505,19 @@ def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behi
     assert new == [4, 4, 1]
     assert flow.ids == list(range(100))
     assert flow.watermark == {"at": at(2, 99)}
+
+
+@pytest.mark.parametrize("log", ["is there", "was lost"])
+def test_adopt_takes_the_highest_value_that_was_read_and_not_the_clock_that_bounded_the_read(
+    tmp_path: Path, engine: SparkEngine, log: str
+) -> None:
+    flow, table = on_lake(tmp_path, engine)
+    table.add({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
+    flow.run()
+    if log == "was lost":
+        shutil.rmtree(flow.feed.state)
+    adopted = flow.feed.cli("state", "adopt", "flow", "--reason", "moved", "--yes")
+    assert (adopted.code, flow.watermark) == (0, {"at": at(2)})
+    table.add({"id": 3, "at": at(3), "value": 3})
+    flow.run()
+    assert flow.ids == [1, 2, 3]
