@@ -76,6 +76,11 @@ class MayRepeat(Protocol):
         ...
 
 
+def is_repeat(slice_: object) -> bool:
+    """Return whether a slice only reads again what earlier runs have read."""
+    return isinstance(slice_, MayRepeat) and slice_.repeats
+
+
 @runtime_checkable
 class CountsRows(Protocol):
     """A slice that says what became of its rows, one by one."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
-from partitions.plan import MayRepeat, Plan, counted
+from partitions.plan import Plan, counted, is_repeat
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
@@ -215,7 +215,7 @@ class _Run(Generic[SliceT]):
                     pinned = run.log.get_schema(done.entry.pinned)
                 too_slow = done.seconds > run.dataflow.watermark.checkpoint.interval_secs
                 slower = max(0, slower + (1 if too_slow else -1))
-                if not (isinstance(slice_, MayRepeat) and slice_.repeats):
+                if not is_repeat(slice_):
                     left -= 1
             if not run.kind.replans_after_load:
                 return
