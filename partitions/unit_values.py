@@ -14,6 +14,9 @@ Kind = Literal["instant", "local", "day", "text", "whole", "number", "flag"]
 TIMES: tuple[Kind, ...] = ("instant", "local", "day")
 """Of these, what holds a time."""
 
+NUMBERS: tuple[Kind, ...] = ("whole", "number")
+"""Of these, what holds a number."""
+
 WORDS: Mapping[Kind, str] = {
     "instant": "a timestamp with zone",
     "local": "a timestamp without zone",

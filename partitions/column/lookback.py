@@ -9,6 +9,7 @@ import calendar
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal, localcontext
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator
@@ -17,9 +18,12 @@ from partitions.errors import ConfigurationError
 from partitions.model import Model
 from partitions.watermark import compare_values
 
-Unit = Literal["days", "hours", "months", "years", "closing_day"]
-_UNITS: tuple[Unit, ...] = ("days", "hours", "months", "years", "closing_day")
+Unit = Literal["days", "hours", "months", "years", "closing_day", "by"]
+_UNITS: tuple[Unit, ...] = ("days", "hours", "months", "years", "closing_day", "by")
 _FLAT = "backward_"
+_LOWEST = -(2**63)
+_DIGITS = 200
+"""More than any decimal of a source has."""
 
 _ISO_TEXT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<time>(?P<separator>[T ])\d\d(?P<rest>:\d\d(?::\d\d(?:[.,]\d+)?)?)(?P<offset>Z|[+-]\d\d:?\d\d)?)?"
@@ -51,6 +55,7 @@ class LookBack(Model):
         years: as months.
         closing_day: of the month: up to this day the previous month is read again, after it only the current one. ``months`` and
             ``years`` then move that first day; ``days`` and ``hours`` have no effect.
+        by: of numbers, so much below the stored one. It moves no time, and the other units move no number.
     """
 
     days: _Count = None
@@ -58,6 +63,7 @@ class LookBack(Model):
     months: _Count = None
     years: _Count = None
     closing_day: _Count = None
+    by: _Count = None
 
     @property
     def given(self) -> dict[str, int]:
@@ -68,13 +74,25 @@ class LookBack(Model):
     @property
     def reads_again(self) -> bool:
         """Whether a run reads anything below the stored watermark."""
-        return self.closing_day is not None or any(self.given.values())
+        return self.moves_times or self.moves_numbers
+
+    @property
+    def moves_times(self) -> bool:
+        """Whether a run reads times again."""
+        return self.closing_day is not None or any(
+            count for unit, count in self.given.items() if unit != "by"
+        )
+
+    @property
+    def moves_numbers(self) -> bool:
+        """Whether a run reads numbers again."""
+        return bool(self.by)
 
     def lower(self, value: Any, now: datetime) -> Any:
         """Return the lower bound of a read, of the type and form of the stored value and never above it.
 
         Args:
-            value: as stored. Dates, datetimes and ISO text move; every other value stays.
+            value: as stored. Dates, datetimes, ISO text and numbers move; every other value stays.
             now: the clock, aware: its day is compared with ``closing_day``, and its zone is that of the month's first day.
         """
         moved = self._earlier(value, now)
@@ -87,6 +105,8 @@ class LookBack(Model):
             return self._moved(value, now)
         if isinstance(value, date):
             return self._moved(datetime.combine(value, time.min), now).date()
+        if isinstance(value, int | float | Decimal) and self.by:
+            return _less(value, self.by)
         return value
 
     def _moved(self, value: datetime, now: datetime) -> datetime:
@@ -189,6 +209,14 @@ def lower_bounds(
     if block is None:
         return dict(watermark)
     return {name: block.lower(value, now) for name, value in watermark.items()}
+
+
+def _less(value: float | Decimal, by: int) -> float | Decimal:
+    """A number so much lower, exact; a whole one that a column of 64 bits holds stays one."""
+    if isinstance(value, int):
+        return max(value - by, _LOWEST) if value >= _LOWEST else value - by
+    with localcontext(prec=_DIGITS):
+        return value - by
 
 
 def _months_before(value: datetime, months: int) -> datetime:

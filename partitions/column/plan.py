@@ -16,7 +16,7 @@ from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
 from partitions.plan import Plan, Skip, counted, lasting
 from partitions.spelling import beside_known
-from partitions.unit_values import WORDS, Kind
+from partitions.unit_values import NUMBERS, TIMES, WORDS, Kind
 from partitions.watermark import compare_values
 
 _FITS: Mapping[Kind, Callable[[Any], bool]] = {
@@ -52,12 +52,34 @@ def bounds(
             gone at the source.
 
     Raises:
-        PlanError: a column cannot have a watermark.
+        PlanError: a column cannot have a watermark, or the look-back moves none of them.
         ConfigurationError: a stored value has no common order with the source's.
     """
-    return tuple(
+    ranges = tuple(
         _range(definition, column, state.marks.get(column), observed, now, _mark(replace_until, column))
         for column in definition.columns
+    )
+    _check_look_back(definition, observed)
+    return ranges
+
+
+def _check_look_back(definition: ColumnWatermark, observed: Observed) -> None:
+    """Raise PlanError if no unit of the look-back moves any of the columns: the user would believe that rows are read again."""
+    back = definition.backward
+    if back is None or not back.reads_again:
+        return
+    held = {observed.kinds[name] for name in definition.columns if name in observed.kinds}
+    names = ", ".join(definition.columns)
+    if held <= set(NUMBERS) and not back.moves_numbers:
+        expected, found = "{by: 1000}, which looks back by value", f"numbers in {names}"
+    elif held <= set(TIMES) and not back.moves_times:
+        expected, found = "days, hours, months, years or closing_day", f"times in {names}"
+    else:
+        return
+    units = ", ".join(f"{unit}: {count}" for unit, count in back.given.items())
+    raise PlanError(
+        f"watermark.backward: expected {expected}, found {{{units}}} beside {found}. Nothing would be read again. Correct it, or turn it off with"
+        " `backward: {}`"
     )
 
 

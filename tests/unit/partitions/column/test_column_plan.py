@@ -281,3 +281,23 @@ def test_a_run_of_a_rewind_repeats_nothing() -> None:
     ranges = bounds(watermark(), state, observed, NOW, until)
     plan_ = plan(watermark(), state, ranges, observed, NOW, dataflow="flow", number=1, replace_until=until)
     assert not only(plan_).repeats
+
+
+@pytest.mark.parametrize(
+    ("kind", "back", "words"),
+    [
+        ("whole", {"days": 3}, r"expected \{by: 1000\}, .*, found \{days: 3\} beside numbers in u"),
+        ("instant", {"by": 5}, r"expected days, .*, found \{by: 5\} beside times in u"),
+    ],
+)
+def test_a_look_back_that_moves_no_column_is_refused(kind: Any, back: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        made(watermark(backward=back), {}, seen(kind))
+
+
+def test_numbers_are_read_again_by_value_and_beside_a_time_either_unit_will_do() -> None:
+    definition = watermark(backward={"by": 1000, "days": 1})
+    assert only(made(definition, {"u": 5000}, seen("whole", 6000))).words == "u > 4000 and u <= 6000"
+    both = watermark("n", "u", backward={"days": 1})
+    observed = Observed(NOW, {"n": "whole", "u": "instant"}, {"n": 7, "u": NOW})
+    assert only(made(both, {"n": 5, "u": NOW}, observed)).lower == {"n": 5, "u": NOW - timedelta(days=1)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -76,3 +77,24 @@ def test_a_nested_block_of_another_form_is_refused() -> None:
 )
 def test_no_look_back_moves_a_bound_up(value: datetime, units: dict[str, int]) -> None:
     assert lower(value, **units) <= value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5000, 4000),
+        (7, -993),
+        (-(2**63) + 5, -(2**63)),
+        (2**64, 2**64 - 1000),
+        (1500.5, 500.5),
+        (
+            Decimal("98765432109876543210987654321098765432.5"),
+            Decimal("98765432109876543210987654321098764432.5"),
+        ),
+        (date(2026, 3, 8), date(2026, 3, 8)),
+        ("0000005000", "0000005000"),
+    ],
+)
+def test_a_look_back_by_value_moves_numbers_exactly_and_nothing_else(value: Any, expected: Any) -> None:
+    assert lower(value, by=1000) == expected
+    assert type(lower(value, by=1000)) is type(expected)
