@@ -91,7 +91,8 @@ class Dataflow(Model):
         layer: first part of the asset key.
         late_files: what becomes of a file that the sweep finds at or below the watermark and that was never ingested.
         unknown_fields: whether files are looked through for fields that the pinned schema lacks, which are bad then, or such fields are left out.
-        show_bad_records: whether messages quote a record that does not parse; it may hold personal data.
+        show_bad_records: whether messages quote the value that does not fit (None), the whole record, too (True), or neither (False): it may be
+            personal data.
         on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
         operators: what a stream does to its rows, in their order.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
@@ -114,7 +115,7 @@ class Dataflow(Model):
     late_files: LatePolicy = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
-    show_bad_records: bool = False
+    show_bad_records: bool | None = None
     max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS)] = 0
     transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None

@@ -289,8 +289,6 @@ class PathKind:
                 open quote, or with fields that the pinned schema lacks (``unknown_fields: check``).
         """
         files = slice_.files if slice_ else ()
-        for bad in self._source.misleading(spark, files, pinned):
-            raise bad
         try:
             return self._source.read(spark, files, pinned)
         except SchemaError as error:

@@ -311,7 +311,7 @@ class FolderWindows:
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
         """Those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
         owners, reasons = _owners(slice_), dict[WorkUnit, str]()
-        for bad in self._source.misleading(spark, slice_.source_files, pinned):
+        for bad in self._source.bad_files(spark, slice_.source_files, pinned):
             reasons.setdefault(owners[bad.path], f"file {bad.path}, {bad.why}")
         return reasons
 

@@ -489,7 +489,7 @@ class ApiRows:
         """Raise SourceError if records have fields that the pinned schema lacks, unless such fields are left out."""
         new = [each for each in used if not each.looked_through]
         files = [file for each in new for file in each.files]
-        bad = next(self._files().misleading(spark, files, pinned), None) if files else None
+        bad = next(iter(self._files().bad_files(spark, files, pinned)), None) if files else None
         if bad is not None:
             raise self._blamed(bad, new)
         for each in new:

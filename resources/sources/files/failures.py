@@ -91,17 +91,18 @@ def _without_values(said_by_spark: str) -> str:
     return said_by_spark
 
 
-def bad_record(path: str, record: BadRecord, *, show: bool, may_be_set_aside: bool = False) -> BadFile:
+def bad_record(path: str, record: BadRecord, *, show: bool | None, may_be_set_aside: bool = False) -> BadFile:
     """The error for a record that does not parse.
 
     Args:
         path: of its file.
         record: the record, and what is wrong with it.
-        show: whether the record itself may be told (``show_bad_records``).
+        show: ``show_bad_records``: None tells the value that does not fit, True the whole record, too, False neither.
         may_be_set_aside: whether the dataflow could have ``max_bad_records``.
     """
-    text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
-    why = (f"line {record.line}: " if record.line else "") + record.why + (f" in {text!r}" if show else "")
+    value = f", {_shortened(record.value)!r}" if record.value is not None and show is not False else ""
+    where = f"line {record.line}: " if record.line else ""
+    why = f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"
     hint = "" if show else " (show_bad_records: true shows the record)"
     remedy = "mend it, remove it, or set max_bad_records" if may_be_set_aside else "mend or remove it"
     return BadFile(
@@ -109,6 +110,32 @@ def bad_record(path: str, record: BadRecord, *, show: bool, may_be_set_aside: bo
         path=path,
         why=why,
         code=BAD_RECORD,
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_RECORD else text[: _LONGEST_RECORD - 3] + "..."
+
+
+def bad_document(path: str, why: str) -> BadFile:
+    """The error for a file that is no whole document."""
+    return BadFile(
+        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
+        path=path,
+        why=why,
+    )
+
+
+def names_in_two_cases(path: str, first: str, second: str, line: int | None) -> BadFile:
+    """The error for a file with two names that differ in upper and lower case only, which no table can hold."""
+    where = f"line {line}: " if line else ""
+    why = f"{where}expected columns with names of their own, found {first} and {second}, which differ in upper and lower case only"
+    return BadFile(
+        f"file {path}, {why}. Give one of them another name; or declare `source.schema` with one of them and set `unknown_fields: ignore`."
+        " Nothing of the file was loaded; the watermark stays below it",
+        path=path,
+        why=why,
+        code=SchemaError.code,
     )
 
 

@@ -10,7 +10,12 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import IO, Any, cast
 
+import obstore
+
 from resources.places import Place
+
+_BEGINNING = 64 * 1024
+"""Bytes of a file that tell the order of its names."""
 
 
 def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | None:
@@ -30,11 +35,44 @@ def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | No
     return filled[0] if filled else None
 
 
-def whole_text(place: Place, path: str) -> str:
-    """All of a file; nothing of one that does not read."""
+def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
+    """Return the first characters of a file, without reading the rest; "" of one that does not read."""
+    try:
+        raw: IO[bytes] = (
+            (place.local / path).open("rb")
+            if place.local
+            else io.BufferedReader(_Remote(obstore.open_reader(place.store, path, buffer_size=_BEGINNING)))
+        )
+        with unpacked(raw, path) as file:
+            return file.read(_BEGINNING).decode(encoding, "replace")
+    except (OSError, EOFError, LookupError, obstore.exceptions.BaseError):
+        return ""
+
+
+class _Remote(io.RawIOBase):
+    """An object of a store as a file of Python."""
+
+    def __init__(self, reader: obstore.ReadableFile) -> None:
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = bytes(self._reader.read(len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def whole_text(place: Place, path: str, encoding: str = "utf-8") -> str:
+    """All of a file, without a byte order mark; nothing of one that does not read. An encoding that Python does not know counts as UTF-8."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        encoding = "utf-8"
     try:
         with opened(place, path) as file:
-            return file.read().decode("utf-8-sig", "replace")
+            return file.read().decode(encoding, "replace").removeprefix("\ufeff")
     except (OSError, EOFError):
         return ""
 

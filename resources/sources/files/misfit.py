@@ -27,11 +27,13 @@ class BadRecord(NamedTuple):
         text: the record itself, which is shown only to who asks for it.
         why: what was expected of it, and what was found.
         line: of the file, from 1; None if no line tells.
+        value: the text that does not fit; None if there is none to show.
     """
 
     text: str
     why: str
     line: int | None = None
+    value: str | None = None
 
 
 _DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")

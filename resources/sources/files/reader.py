@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import SchemaError
@@ -57,9 +57,22 @@ class FilesReader:
         self._format = form
 
     def read(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        *,
+        origin: bool,
+        without: Mapping[str, Collection[str]] | None = None,
     ) -> DataFrame:
         """Exactly these files, with the pinned columns in their order, and ``_source_file`` if asked for. Fields that are not pinned are left out.
+
+        Args:
+            spark: a session.
+            files: to read.
+            pinned: their schema.
+            origin: whether rows have the path of their file.
+            without: texts of records that are left out, by the path of their file.
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
@@ -70,7 +83,7 @@ class FilesReader:
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
         scanner = self._format.located(filled, pinned)
         frames = [
-            self._load(spark, scanner, alike, group, pinned, origin)
+            self._load(spark, scanner, alike, group, pinned, origin, _texts(group, without or {}))
             for alike, group in self._alike(spark, scanner, filled, pinned).items()
         ]
         if not frames:
@@ -122,8 +135,9 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
+        bad: Collection[str],
     ) -> DataFrame:
-        """Files that are alike, in one scan.
+        """Files that are alike, in one scan, without the bad records.
 
         What a file's path tells is known here if there is one file. Of many Spark tells the folders' values if it reads them as Strandline does,
         which costs nothing a row; else they are computed from the path that it reports.
@@ -133,12 +147,12 @@ class FilesReader:
 
         pinned = pinned.beside(alike.folders)
         if self._format.rescues:
-            return self._rescued(spark, scanner, alike, files, pinned, origin)
+            return self._rescued(spark, scanner, alike, files, pinned, origin, bad)
         data = pinned.data if alike.schema is None else _only(alike.schema, pinned.data.fieldNames())
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
-            scan = self._format.scan_good(spark, files, data, scanner)
+            scan = self._format.scan_without(spark, files, data, scanner, bad)
             return _select(
                 scan, pinned, data, [text_column(known).alias(SOURCE_FILE)] if origin else [], values
             )
@@ -147,12 +161,12 @@ class FilesReader:
         if alike.hive and is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
-            scan = self._format.scan_good(
-                spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
+            scan = self._format.scan_without(
+                spark, files, schema, scanner, bad, basePath=root, recursiveFileLookup="false"
             )
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._format.scan_good(spark, files, data, scanner)
+            scan = self._format.scan_without(spark, files, data, scanner, bad)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
         return _select(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 
@@ -164,11 +178,12 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
+        bad: Collection[str],
     ) -> DataFrame:
         """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
         from pyspark.sql import functions as F
 
-        rows = self._format.rescue(spark, files, alike.schema, pinned.data, scanner)
+        rows = self._format.rescue(spark, files, alike.schema, pinned.data, scanner, bad)
         if len(files) == 1:
             path = text_column(files[0].path)
             values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
@@ -190,6 +205,11 @@ class FilesReader:
                     reason="incompatible_schema",
                     field=name,
                 )
+
+
+def _texts(files: Sequence[SourceFile], without: Mapping[str, Collection[str]]) -> Collection[str]:
+    """The texts that are left out of some files: files of one scan have one rule, so a text that is bad in one is so in all."""
+    return {text for file in files for text in without.get(file.path, ())}
 
 
 def _only(schema: StructType, names: Sequence[str]) -> StructType:

@@ -108,8 +108,6 @@ class FileRows:
             BadFile: the first that Spark would load otherwise than it is meant.
         """
         files = self._listed() if parts else ()
-        for bad in self._source.misleading(spark, files, pinned):
-            raise bad
         rows = self._source.read(spark, files, pinned)
         return rows.where(sql(any_of(parts) if parts else NOTHING, SPARK))
 

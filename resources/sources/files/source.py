@@ -13,8 +13,9 @@ from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
+from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.evolving import SchemaFollower
-from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record
+from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record, unknown_field
 from resources.sources.files.formats import open_format
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
@@ -39,6 +40,7 @@ class FileSource:
         self._format = open_format(root, dataflow, staging)
         self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
         self._follower = SchemaFollower(self._format, dataflow)
+        self._checked: tuple[str, frozenset[SourceFile], CheckedFiles] | None = None
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -105,15 +107,21 @@ class FileSource:
     ) -> DataFrame:
         """Return the rows of exactly these files, with the pinned columns, and with ``_source_file`` if the target has it or ``origin`` says so.
 
+        All of them are looked through first: what their columns do not hold exactly is never read.
+
         Raises:
             SchemaError: the folders of a file name a column that the pinned schema does not have.
             SchemaEvolved: the files have columns that the pinned schema gets.
-            BadFile: a file has columns that the schema mode does not accept.
+            BadFile: the first file that cannot be loaded exactly, or that has columns which the schema mode does not accept.
         """
         schema = PinnedSchema.of(pinned)
         origin = self._dataflow.target.origin_columns if origin is None else origin
-        self._follower.check(spark, files, schema)
-        return self._reader.read(spark, files, schema, origin=origin)
+        for bad in self.bad_files(spark, files, pinned):
+            raise bad
+        without: dict[str, set[str]] = {}
+        for path, record in self._check(spark, files, pinned).bad_records:
+            without.setdefault(path, set()).add(record.text)
+        return self._reader.read(spark, files, schema, origin=origin, without=without)
 
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
@@ -131,9 +139,62 @@ class FileSource:
         origin = self._dataflow.target.origin_columns
         return self._reader.columns(PinnedSchema.of(pinned), origin=origin)
 
-    def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
-        """Find files that Spark would load otherwise than they are meant, without a word."""
-        return self._format.misleading(spark, files, PinnedSchema.of(pinned))
+    def bad_files(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[BadFile]:
+        """Return the files that cannot be loaded exactly, in their order.
+
+        Raises:
+            SchemaEvolved: the pinned schema gets columns of the files, or a wider type for numbers that do not fit.
+            BadFile: a file has columns that the schema mode does not accept.
+        """
+        self._follower.check(spark, files, PinnedSchema.of(pinned))
+        checked = self._check(spark, files, pinned)
+        if checked.bad_records:
+            self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
+        records: dict[str, list[BadRecord]] = {}
+        for path, record in checked.bad_records:
+            records.setdefault(path, []).append(record)
+        set_aside, bad = 0, list[BadFile]()
+        for file in files:
+            of_file = records.get(file.path, [])
+            if file.path in checked.bad_files:
+                bad.append(checked.bad_files[file.path])
+            elif self._refuses_unknown and file.path in checked.unknown:
+                unknown = checked.unknown[file.path]
+                bad.append(unknown_field(file.path, unknown.names, unknown.line, self._dataflow))
+            elif set_aside + len(of_file) > self._dataflow.max_bad_records:
+                bad.append(self._bad_record(file.path, of_file[self._dataflow.max_bad_records - set_aside]))
+            else:
+                set_aside += len(of_file)
+        return bad
+
+    @property
+    def _refuses_unknown(self) -> bool:
+        return self._format.is_strict and self._dataflow.unknown_fields == "check"
+
+    def _bad_record(self, path: str, record: BadRecord) -> BadFile:
+        """The error for a file with a record that may not be set aside, or with one too many of them."""
+        show, most = self._dataflow.show_bad_records, self._dataflow.max_bad_records
+        if not most:
+            return bad_record(path, record, show=show, may_be_set_aside=self._dataflow.may_set_records_aside)
+        bad = bad_record(path, record, show=show)
+        why = f"{bad.why}; it is bad record {most + 1} of the slice, and max_bad_records is {most}"
+        return BadFile(
+            f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or raise max_bad_records; the watermark stays below it",
+            path=path,
+            why=why,
+            code=BAD_RECORD,
+        )
+
+    def _check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> CheckedFiles:
+        """Look through files once, however often that is asked for."""
+        filled = frozenset(file for file in files if file.size > 0)
+        if self._checked is None or self._checked[:2] != (pinned, filled):
+            in_order = [file for file in files if file.size > 0]
+            checked = (
+                self._format.check(spark, in_order, PinnedSchema.of(pinned)) if in_order else CheckedFiles()
+            )
+            self._checked = (pinned, filled, checked)
+        return self._checked[2]
 
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
@@ -155,35 +216,20 @@ class FileSource:
             bad = bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
-        closer = self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
-        if closer.code == BAD_RECORD:
-            self._follower.check_bad_record(spark, tuple(files.values()), PinnedSchema.of(pinned))
-        return closer
+        return self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
 
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
     ) -> Sequence[tuple[str, BadRecord]]:
-        """Return the records that do not parse, which :meth:`read` leaves out, in the order of the files.
+        """Return the records that do not fit, which :meth:`read` leaves out, in the order of the files.
 
         Raises:
             SchemaEvolved: some do not since a number needs a wider type, which the schema mode accepts.
             BadFile: the file of the first that is more than ``max_bad_records``.
         """
-        most = self._dataflow.max_bad_records
-        found = self._format.records_aside(spark, files, PinnedSchema.of(pinned), most + 1)
-        if found:
-            self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
-        if len(found) > most:
-            path, record = found[most]
-            bad = bad_record(path, record, show=self._dataflow.show_bad_records)
-            why = f"{bad.why}; it is bad record {most + 1} of the slice, and max_bad_records is {most}"
-            raise BadFile(
-                f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or raise max_bad_records; the watermark stays below it",
-                path=path,
-                why=why,
-                code=BAD_RECORD,
-            )
-        return found
+        for bad in self.bad_files(spark, files, pinned):
+            raise bad
+        return self._check(spark, files, pinned).bad_records
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
@@ -204,4 +250,5 @@ class FileSource:
         """
         if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
-        return self._format.alike(spark, files, PinnedSchema.of(pinned), bad)
+        alike = [other for other in self.bad_files(spark, files, pinned) if other.code == bad.code]
+        return alike or self._format.alike(spark, files, PinnedSchema.of(pinned), bad)

@@ -182,7 +182,7 @@ class _Rows:
     """The records of a sheet as rows of a schema."""
 
     def __init__(
-        self, path: str, sheet: Sheet, data: StructType, columns: Mapping[str, int], *, show: bool
+        self, path: str, sheet: Sheet, data: StructType, columns: Mapping[str, int], *, show: bool | None
     ) -> None:
         """Refuse a type that no cell can have."""
         self._path, self._sheet, self._schema, self._show = path, sheet, data, show

@@ -7,7 +7,7 @@ Belongs here: the contract, and what formats have in common unless one of them s
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -15,6 +15,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.places import Place
+from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD, bad_record, unknown_field
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
@@ -129,6 +130,7 @@ class FormatReader(ABC):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
+        bad: Collection[str],
     ) -> DataFrame:
         """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
 
@@ -138,9 +140,11 @@ class FormatReader(ABC):
             own: that schema, by :meth:`own_schemas`.
             data: the pinned columns.
             scanner: of the files.
+            bad: texts of records that are left out.
         """
         read = data if own is None else own
-        return rescued_columns(self.scan_good(spark, files, read, scanner), read, data, self.parsed)
+        rows = self.scan_without(spark, files, read, scanner, bad)
+        return rescued_columns(rows, read, data, self.parsed)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column | None:
         """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
@@ -177,6 +181,29 @@ class FormatReader(ABC):
     ) -> Sequence[tuple[str, BadRecord]]:
         """Return the records that :meth:`scan_good` leaves out, each with its file, at most so many, in the order of the files."""
         return ()
+
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Look through files before they are loaded, and return what of them cannot be loaded exactly.
+
+        Args:
+            spark: a session.
+            files: with content.
+            pinned: the schema that they are to be loaded with.
+        """
+        return CheckedFiles({bad.path: bad for bad in self.misleading(spark, files, pinned)})
+
+    def scan_without(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None,
+        records: Collection[str],
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Return files as Spark reads them, without the records of these texts, which :meth:`check` has told as bad."""
+        return self.scan_good(spark, files, schema, scanner, **changes)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.

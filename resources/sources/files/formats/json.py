@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.api.values import kind_of_values
 from partitions.errors import BadFile
+from partitions.evolution import new_fields
 from partitions.path.source import SourceFile
+from partitions.records.forms import Reading
+from partitions.records.json_lines import LENIENT, JsonRule, Names, first_names, names_by_case
 from partitions.sources.formats import Option
-from resources.sources.files.failures import bad_encoding
+from resources.sources.files.checked import CheckedFiles, Unknown, in_order
+from resources.sources.files.failures import (
+    bad_document,
+    bad_encoding,
+    bad_record,
+    names_in_two_cases,
+)
 from resources.sources.files.fields import RECORD
-from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import (
-    all_corrupt_records,
-    corrupt_files,
-    corrupt_records,
-    rows_of,
-)
-from resources.sources.files.formats.variants import (
-    columns_of_records,
-    names_in_records,
-    unknown_in_records,
-    wider_numbers,
-)
-from resources.sources.files.lines import (
-    Lines,
-    line_of,
-    line_with_field,
-    undecodable_line,
-    whole_text,
-)
-from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit_in_object
+from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.records import read_alike
+from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
+from resources.sources.files.json_check import TEXT, check_documents, check_lines, lines_of
+from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
+from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
@@ -45,15 +41,53 @@ if TYPE_CHECKING:
 _LOOKED_AT = 10_000
 """Records of a sample whose texts say whether a column holds times."""
 
+_MOST_IN_A_CONDITION = 500
+"""Texts of bad records that a condition names; more are joined."""
+
+_IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
+
 
 class _Json(FormatReader):
     READER: ClassVar[str] = "json"
+    READS_DOCUMENTS: ClassVar[bool] = False
 
-    def unknown_fields(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, list[str]]:
-        """Parse all records once for it."""
-        return unknown_in_records(self, spark, files, pinned)
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Hold all records against the rule of the schema."""
+        options = {
+            name.lower() for name, value in self.source.options.items() if str(value).lower() == "true"
+        }
+        if options & LENIENT:
+            return CheckedFiles()
+        bad_files: dict[str, BadFile] = {}
+        bad_records: list[tuple[str, BadRecord]] = []
+        unknown: dict[str, Unknown] = {}
+        for group, schema in read_alike(self, files, pinned):
+            rule = JsonRule(
+                None if self.rescues else schema.jsonValue(),
+                self._dataflow.unknown_fields == "ignore",
+                Reading.of(self.source.options),
+            )
+            names = first_names(beginning(self.place, group[0].path, self._encoding))
+            checked = self._check_alike(spark, group, rule, names)
+            bad_files |= checked.bad_files
+            bad_records += checked.bad_records
+            unknown |= checked.unknown
+        return CheckedFiles(bad_files, in_order(bad_records, files), unknown)
+
+    def _check_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+    ) -> CheckedFiles:
+        """Look through files that are read in one scan."""
+        raise NotImplementedError
+
+    @property
+    def _encoding(self) -> str:
+        options = {name.lower(): str(value) for name, value in self.source.options.items()}
+        return options.get("encoding", options.get("charset", "utf-8"))
+
+    @property
+    def _of_text(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.source.options.items()}
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -64,8 +98,14 @@ class _Json(FormatReader):
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:
-        """Look for fields that are not pinned; only files that have some are read for their types."""
-        return columns_of_records(self, spark, files, pinned)
+        """Return the pinned columns with those that records have beside them; only files that have some are read for their types."""
+        unknown = self.check(spark, files, pinned).unknown
+        columns: dict[str, StructType] = {}
+        for group in self.scanner.together([file for file in files if file.path in unknown]):
+            columns[group[0].path] = struct_of(
+                new_fields(json.loads(pinned.columns), inferred(self, spark, group))
+            )
+        return columns
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -80,25 +120,80 @@ class _Json(FormatReader):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
+        bad: Collection[str],
     ) -> DataFrame:
         """Parse each record once as it is, and once with the pinned columns."""
         from pyspark.sql.types import StructField, StructType, VariantType
 
-        spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
         schema = StructType([StructField(RECORD, VariantType())])
-        records = self.scan_good(spark, files, schema, scanner, singleVariantColumn=RECORD)
+        records = self.scan_without(spark, files, schema, scanner, bad, singleVariantColumn=RECORD)
         return rescued_records(records, data, {key: str(value) for key, value in self.source.options.items()})
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""
+        """Return the columns that stand in the records that read; those that do not are told when the files are checked.
+
+        Raises:
+            BadFile: names of a file differ in upper and lower case only; or no record of the files reads.
+        """
+        schema = self._inferred(spark, files)
+        if not schema.fields:
+            self._refuse_unreadable(files)
+        return self._with_times(spark, files, schema)
+
+    def _inferred(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+        from pyspark.sql.types import StructType
+
         try:
-            inferred = super().infer(spark, files)
-            return None if inferred is None else self._with_times(spark, files, inferred)
+            schema = self.scan(
+                spark, files, None, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT
+            ).schema
         except Exception as error:
-            found = (self._undecodable(file) for file in files if "JsonParseException" in str(error))
-            if (bad := next((bad for bad in found if bad is not None), None)) is not None:
-                raise bad from error
-            raise
+            if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
+                bad = next((bad for file in files if (bad := self._undecodable(file)) is not None), None)
+                if bad is not None:
+                    raise bad from error
+            if _IN_TWO_CASES.search(str(error)) is None:
+                raise
+            return self._inferred(spark, self._with_names_alike(spark, files, error))
+        return StructType([field for field in schema.fields if field.name != CORRUPT])
+
+    def _with_names_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], error: Exception
+    ) -> Sequence[SourceFile]:
+        """Return the files whose names are spelt as in those before them; others are told when they are checked.
+
+        Raises:
+            BadFile: a file spells a name in two ways.
+        """
+        if len(files) == 1:
+            spelt = names_by_case(whole_text(self.place, files[0].path))
+            raise names_in_two_cases(files[0].path, *spelt) from error
+        spellings: dict[str, str] = {}
+        alike: list[SourceFile] = []
+        for file in files:
+            names = self._inferred(spark, [file]).names
+            if all(spellings.get(name.casefold(), name) == name for name in names):
+                spellings |= {name.casefold(): name for name in names}
+                alike.append(file)
+        if len(alike) == len(files):
+            raise error
+        return alike
+
+    def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
+        """Raise BadFile for the first file without a record that reads."""
+        rule = JsonRule(None, True)
+        for file in files:
+            text = whole_text(self.place, file.path)
+            fault, items = (
+                rule.judge_document(text) if self.READS_DOCUMENTS else (None, rule.judge_lines(text))
+            )
+            if fault is not None:
+                raise bad_document(file.path, fault.reason)
+            if items:
+                item = items[0]
+                assert item.judgement.fault is not None
+                record = BadRecord(item.text, item.judgement.fault.reason, item.line)
+                raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
 
     def _with_times(
         self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
@@ -108,22 +203,25 @@ class _Json(FormatReader):
 
         named = self._dataflow.column.columns if self._dataflow.kind == "column" else ()
         texts = [
-            each
-            for each in inferred.fields
-            if each.name in named and each.dataType.simpleString() == "string"
+            column
+            for column in inferred.fields
+            if column.name in named and column.dataType.simpleString() == "string"
         ]
         if not texts:
             return inferred
-        rows = self.scan(spark, files, StructType(texts)).limit(_LOOKED_AT).collect()
+        rows = self.scan(spark, files, StructType(texts), mode="PERMISSIVE").limit(_LOOKED_AT).collect()
         types = time_types()
-        found = {each.name: types.get(kind_of_values(row[each.name] for row in rows)) for each in texts}
+        times = {column.name: types.get(kind_of_values(row[column.name] for row in rows)) for column in texts}
         return StructType(
-            [StructField(each.name, found.get(each.name) or each.dataType) for each in inferred.fields]
+            [
+                StructField(column.name, times.get(column.name) or column.dataType)
+                for column in inferred.fields
+            ]
         )
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Look at the bytes as well: what is no UTF-8 fails wherever the parser stumbles over it."""
-        return super().closer(spark, file, pinned) or self._undecodable(file)
+        """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
+        return self._undecodable(file)
 
     def _undecodable(self, file: SourceFile) -> BadFile | None:
         line = undecodable_line(self.place, file.path)
@@ -133,56 +231,60 @@ class _Json(FormatReader):
 class NdjsonFiles(_Json):
     """An object a line."""
 
-    def line_of_field(self, path: str, name: str) -> int | None:
-        """Read the lines."""
-        return line_with_field(self.place, path, name)
+    def _check_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+    ) -> CheckedFiles:
+        rows = lines_of(spark, self.scanner, files, self._of_text)
+        most = self._dataflow.max_bad_records
+        path = self.scanner.path_of(files)
+        return check_lines(rows, path, rule, names, files, most, lambda texts: Lines(self.place, texts))
 
-    def bad_records(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, BadRecord]:
-        """Return a line of each file that has a bad one."""
-        return {
-            bad.path: BadRecord(
-                bad.text,
-                misfit_in_object(bad.text, bad.parsed, bad.schema),
-                line_of(self.place, bad.path, bad.text),
-            )
-            for bad in corrupt_records(self, spark, files, pinned)
-        }
+    def scan_without(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None,
+        records: Collection[str],
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Parse the lines that are not among these."""
+        from pyspark.sql import functions as F
 
-    def records_aside(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
-    ) -> Sequence[tuple[str, BadRecord]]:
-        """Look through all lines."""
-        bad = all_corrupt_records(self, spark, files, pinned, most)
-        lines = Lines(self.place, [(each.path, each.text) for each in bad])
-        return [
-            (
-                each.path,
-                BadRecord(
-                    each.text,
-                    misfit_in_object(each.text, each.parsed, each.schema),
-                    lines.next(each.path, each.text),
-                ),
-            )
-            for each in bad
-        ]
+        if not records:
+            return self.scan(spark, files, schema, scanner, **changes)
+        whole = changes.pop("singleVariantColumn", None)
+        lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
+        text = F.col(TEXT)
+        if len(records) <= _MOST_IN_A_CONDITION:
+            lines = lines.where(~text.isin(*records))
+        else:
+            bad = spark.createDataFrame([(record,) for record in records], f"{TEXT} string")
+            lines = lines.join(F.broadcast(bad), TEXT, "left_anti")
+        lines = lines.where(F.trim(F.regexp_replace(text, r"[\uFEFF\t\r]", " ")) != "")
+        folders = [name for name in schema.names if name in lines.columns]
+        if whole is not None:
+            return lines.select(F.parse_json(text).alias(whole), *folders)
+        options = {**self._of_text, "mode": "FAILFAST"}
+        record = F.from_json(F.ltrim(text, F.lit("\ufeff")), schema, options).alias("record")
+        return lines.select(record, *folders).select("record.*")
 
 
 class JsonFiles(_Json):
     """An array of objects, or one object, a file."""
 
+    READS_DOCUMENTS: ClassVar[bool] = True
+
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """A document goes over several lines."""
         return {"multiLine": True}
 
-    def bad_records(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, BadRecord]:
-        """Return the first bad one of the records in each document: Spark gives a row for each of them, in their order."""
-        return {
-            file.path: misfit_in_document(
-                whole_text(self.place, file.path), rows_of(self, spark, file, schema), schema
-            )
-            for file, schema in corrupt_files(self, spark, files, pinned)
-        }
+    def _check_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+    ) -> CheckedFiles:
+        rows = lines_of(spark, self.scanner, files, self._of_text, wholetext="true")
+        path = self.scanner.path_of(files)
+        return check_documents(
+            rows, path, rule, names, files, lambda name: whole_text(self.place, name, self._encoding)
+        )

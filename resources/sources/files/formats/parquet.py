@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -155,13 +155,14 @@ class ParquetFiles(FormatReader):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
+        bad: Collection[str],
     ) -> DataFrame:
         """The same, with times of nanoseconds as times."""
         from pyspark.sql import functions as F
 
         footer = self._footers.read(files).get(files[0].path)
         if own is None or footer is None or not footer.nanoseconds:
-            return super().rescue(spark, files, own, data, scanner)
+            return super().rescue(spark, files, own, data, scanner, bad)
         real = as_inferred(own, footer.nanoseconds)
         self._remark(real, footer.nanoseconds)
         times = [

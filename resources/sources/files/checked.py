@@ -1,0 +1,47 @@
+"""What a look through all records of some files shows before they are loaded: which files and records cannot be loaded exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from resources.sources.files.misfit import BadRecord
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Fields of a file that the pinned schema lacks.
+
+    Attributes:
+        names: dotted, of one record.
+        line: of that record, from 1; None if no line tells.
+    """
+
+    names: Sequence[str]
+    line: int | None = None
+
+
+def in_order(
+    records: Sequence[tuple[str, BadRecord]], files: Sequence[SourceFile]
+) -> list[tuple[str, BadRecord]]:
+    """Return records in the order of their files; those of one file stay as they are."""
+    order = {file.path: number for number, file in enumerate(files)}
+    return sorted(records, key=lambda record: order[record[0]])
+
+
+@dataclass(frozen=True)
+class CheckedFiles:
+    """What of files cannot be loaded exactly.
+
+    Attributes:
+        bad_files: why a file cannot be read as a whole, by its path.
+        bad_records: records that do not fit, each with the path of its file, in the order of the files and lines; at least one of each file
+            that has some, and more than may be set aside if there are more.
+        unknown: of files that have fields beside the pinned ones, by path.
+    """
+
+    bad_files: Mapping[str, BadFile] = field(default_factory=dict)
+    bad_records: Sequence[tuple[str, BadRecord]] = ()
+    unknown: Mapping[str, Unknown] = field(default_factory=dict)

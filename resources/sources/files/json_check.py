@@ -1,0 +1,178 @@
+"""JSON files looked through before they are loaded: Spark holds each line against a pattern, and the lines that it does not accept are judged.
+
+The pattern is that of all records that the schema holds exactly (:mod:`partitions.records.json_lines`), so of sound files no line is left to judge,
+and the look costs one scan of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from partitions.records.json_lines import JsonRule, Judgement, Names
+from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.failures import bad_document
+from resources.sources.files.lines import Lines
+from resources.sources.files.misfit import BadRecord
+from resources.sources.files.scan import Scanner
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+TEXT = "value"
+"""The column of a scan of lines."""
+
+_MOST_AT_ONCE = 10_000
+"""Lines that are fetched in one answer; where there are more, they come one after the other."""
+
+
+class _Line(NamedTuple):
+    path: str
+    text: str
+
+
+def lines_of(
+    spark: SparkSession,
+    scanner: Scanner,
+    files: Sequence[SourceFile],
+    options: Mapping[str, str],
+    **more: str,
+) -> DataFrame:
+    """Return the lines of files as text, with the encoding that the options name."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructType
+
+    names = {name.lower(): value for name, value in options.items()}
+    of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
+    encoding = names.get("encoding", names.get("charset"))
+    if encoding is not None:
+        of_text["encoding"] = encoding
+    rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})
+    if encoding is None or encoding.lower().replace("-", "") == "utf8":
+        return rows
+    return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))
+
+
+def is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
+    """Return whether a text is what the rule accepts.
+
+    Args:
+        rule: of the records.
+        names: of a record, in their order, which others are expected to have as well.
+        pattern: of a text, by the order of names.
+    """
+    from pyspark.sql import functions as F
+
+    text = F.col(TEXT)
+    # Spark's parser of variants refuses a name that stands twice.
+    once = F.try_parse_json(text).isNotNull() | (F.trim(text) == "")
+    in_any_order = text.rlike(pattern(None)) & once
+    if rule.has_repeated_names or names is None:
+        return in_any_order
+    return text.rlike(pattern(names)) | in_any_order
+
+
+def check_lines(
+    rows: DataFrame,
+    path: Column,
+    rule: JsonRule,
+    names: Names | None,
+    files: Sequence[SourceFile],
+    most: int,
+    numbers: Callable[[Sequence[tuple[str, str]]], Lines],
+) -> CheckedFiles:
+    """Look through lines with a record each.
+
+    Args:
+        rows: of the files, by :func:`lines_of`.
+        path: the column with the path of a row's file.
+        rule: of the records.
+        names: of the first record.
+        files: in their order.
+        most: bad records that are wanted at least, if there are as many.
+        numbers: looks for the lines of texts.
+    """
+    bad: dict[str, list[tuple[str, Judgement]]] = {}
+    unknown: dict[str, tuple[str, Judgement]] = {}
+    count = 0
+    for line in _rejected(rows, path, rule, names):
+        judgement = rule.judge(line.text)
+        if judgement.fault is not None:
+            bad.setdefault(line.path, []).append((line.text, judgement))
+            count += 1
+        elif judgement.unknown:
+            unknown.setdefault(line.path, (line.text, judgement))
+        if count > most and len(bad) == len(files):
+            break
+    order = {file.path: number for number, file in enumerate(files)}
+    texts = [(name, text) for name in sorted(bad, key=order.__getitem__) for text, _ in bad[name][: most + 1]]
+    texts += [(name, text) for name, (text, _) in unknown.items()]
+    lines = numbers(texts)
+    records = [
+        (
+            name,
+            BadRecord(text, judgement.fault.reason, lines.next(name, text), judgement.fault.value),
+        )
+        for name in sorted(bad, key=order.__getitem__)
+        for text, judgement in bad[name][: most + 1]
+        if judgement.fault is not None
+    ]
+    records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
+    return CheckedFiles(
+        bad_records=records,
+        unknown={
+            name: Unknown(judgement.unknown, lines.next(name, text))
+            for name, (text, judgement) in unknown.items()
+        },
+    )
+
+
+def check_documents(
+    rows: DataFrame,
+    path: Column,
+    rule: JsonRule,
+    names: Names | None,
+    files: Sequence[SourceFile],
+    content: Callable[[str], str],
+) -> CheckedFiles:
+    """Look through documents; only those that the pattern does not accept are read here.
+
+    Args:
+        rows: of the files, each with the text of a whole document.
+        path: the column with the path of a row's file.
+        rule: of the records.
+        names: of the first record.
+        files: in their order.
+        content: reads the text of a file.
+    """
+    rejected = rows.where(~is_accepted(rule, names, rule.document_pattern)).select(path.alias("path"))
+    paths = {row["path"] for row in rejected.collect()}
+    bad_files: dict[str, BadFile] = {}
+    bad_records: list[tuple[str, BadRecord]] = []
+    unknown: dict[str, Unknown] = {}
+    for file in files:
+        if file.path not in paths:
+            continue
+        fault, items = rule.judge_document(content(file.path))
+        for item in items:
+            judged = item.judgement
+            if judged.fault is not None:
+                why = f"record {item.number}: {judged.fault.reason}"
+                bad_records.append((file.path, BadRecord(item.text, why, item.line, judged.fault.value)))
+            elif file.path not in unknown:
+                unknown[file.path] = Unknown(judged.unknown, item.line)
+        if fault is not None:
+            bad_files[file.path] = bad_document(file.path, fault.reason)
+    return CheckedFiles(bad_files, bad_records, unknown)
+
+
+def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None) -> Iterator[_Line]:
+    """The lines that the pattern does not accept."""
+    from pyspark.sql import functions as F
+
+    rejected = rows.where(~is_accepted(rule, names, rule.pattern)).select(path.alias("path"), F.col(TEXT))
+    first = rejected.limit(_MOST_AT_ONCE + 1).collect()
+    some = first if len(first) <= _MOST_AT_ONCE else rejected.toLocalIterator()
+    return (_Line(row["path"], row[TEXT]) for row in some)
