@@ -216,7 +216,10 @@ class FileSource:
             bad = bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
-        return self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        closer = self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        if closer.code == BAD_RECORD:
+            self._follower.check_bad_record(spark, tuple(files.values()), PinnedSchema.of(pinned))
+        return closer
 
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str

@@ -190,7 +190,11 @@ class FormatReader(ABC):
             files: with content.
             pinned: the schema that they are to be loaded with.
         """
-        return CheckedFiles({bad.path: bad for bad in self.misleading(spark, files, pinned)})
+        most = self._dataflow.max_bad_records
+        return CheckedFiles(
+            {bad.path: bad for bad in self.misleading(spark, files, pinned)},
+            self.records_aside(spark, files, pinned, most + 1) if most else (),
+        )
 
     def scan_without(
         self,
