@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import click
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
@@ -26,7 +27,8 @@ from resources.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
 from resources.places import Place
 from resources.sources.files.formats import packages_of
 from resources.spark import SparkEngine
-from resources.tables import PACKAGES
+from resources.tables import PACKAGES, open_table
+from resources.tables.table import TellsWrongStatistics, WrongStatistics
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
@@ -114,6 +116,8 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
                 partial(look_at_source, project, reading),
                 "check `watermark.secondary_input` and its connection",
             )
+    for flow in project.dataflows.values():
+        yield from _statistics(project, flow)
     if project.settings.alerts is not None and project.valid_settings:
         yield _tried(
             "alerts",
@@ -143,6 +147,32 @@ def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
         return Finding(check, False, error.message, "; ".join(choices) or todo)
     except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be tried
         return Finding(check, False, f"{type(error).__name__}: {error}", todo)
+
+
+def _statistics(project: Project, flow: Dataflow) -> Iterator[Finding]:
+    """Yield a finding if readers skip rows of a dataflow's table; what else is wrong with the table, a run tells."""
+    wrong = WrongStatistics((), can_be_written=True)
+    with suppress(StrandlineError):
+        table = open_table(flow.target.format, project.lake.child(flow.table))
+        if isinstance(table, TellsWrongStatistics):
+            wrong = table.wrong_statistics()
+    if not wrong.files:
+        return
+    todo = f"strandline maintain {flow.name}"
+    if not wrong.can_be_written:
+        todo = (
+            "let readers skip no files (Spark: spark.databricks.delta.stats.skipping=false), or load the table again:"
+            f" `strandline state reset {flow.name} --replace --reason TEXT`"
+        )
+    elif flow.maintenance is None:
+        todo = f"add `maintenance: {{optimize: P1D}}` to the dataflow's file, and run `{todo}`"
+    yield Finding(
+        f"table {flow.name}",
+        False,
+        f"{flow.table}: the statistics of {counted(len(wrong.files), 'file')} leave rows out: a writer has kept bounds of decimals as doubles."
+        " Readers that skip files by them do not see these rows",
+        todo,
+    )
 
 
 def _state(project: Project) -> str:

@@ -11,6 +11,7 @@ from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.maintenance import Done, due_tasks, maintain
+from resources.tables.table import Cared
 
 
 @click.command("maintain")
@@ -38,9 +39,14 @@ def _document(done: Done) -> dict[str, object]:
     return {
         "dataflow": done.dataflow,
         "number": done.entry.number if done.entry else None,
-        "done": {task: asdict(cared) for task, cared in done.cared.items()},
+        "done": {task: _counts(cared) for task, cared in done.cared.items()},
         "skipped": dict(done.skipped),
     }
+
+
+def _counts(cared: Cared) -> dict[str, int]:
+    """Each count, and that of statistics where some were written again."""
+    return {name: count for name, count in asdict(cared).items() if count or name != "statistics"}
 
 
 def _print(done: Done) -> None:

@@ -11,9 +11,14 @@ from resources.dialects.dialect import Words, clock
 class DataFusion(Words):
     """Literals of Arrow's types: those of plain SQL have other units, and lose digits."""
 
+    def __init__(self, read_columns: frozenset[str] = frozenset()) -> None:
+        """Compare the values of some columns alone, and never their bounds in statistics, which DataFusion finds for a bare column only."""
+        self._read_columns = read_columns
+
     def name(self, column: str) -> str:
         """In double quotes, which are doubled inside."""
-        return '"' + column.replace('"', '""') + '"'
+        name = '"' + column.replace('"', '""') + '"'
+        return f"coalesce({name}, NULL)" if column in self._read_columns else name
 
     def text(self, value: str) -> str:
         """In quotes, which are doubled inside; a backslash is itself."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from resources.spark import settings_for_a_while
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 _OPTIONS = {
     # A job's files become visible when the whole job has succeeded, and each task's at once.
@@ -316,7 +317,7 @@ def _footer(table: Place, path: str, size: int) -> FileMetaData:
 
 def _data_file(path: str, size: int, modified: int, footer: FileMetaData, schema: StructType) -> DataFile:
     partition = dict(_partition_value(part, schema) for part in path.split("/")[1:-1])
-    statistics = _statistics(footer, [each for each in schema.fields if each.name not in partition])
+    statistics = statistics_of(footer, [each for each in schema.fields if each.name not in partition])
     return DataFile(path, partition, size, modified, footer.num_rows, statistics)
 
 
@@ -333,26 +334,61 @@ def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:
     return column, value
 
 
-def _statistics(footer: FileMetaData, columns: Sequence[Any]) -> str:
-    """The JSON text: rows, and bounds and NULLs of each column that the footer tells of."""
+def statistics_of(footer: FileMetaData, columns: Sequence[StructField]) -> str:
+    """Return the JSON text of Delta's log: rows, and bounds and NULLs of each column that the footer tells of.
+
+    Args:
+        footer: of the file, which may have other columns, in any order.
+        columns: of the table, without those that folders stand for.
+    """
     leaves = islice(_leaves([(field.name, field.dataType) for field in columns]), _INDEXED)
+    numbers = _numbers(footer)
     bounded = not is_of_another_calendar(footer)
     lower: dict[str, Any] = {}
     upper: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    for number, (path, repeated) in enumerate(leaves):
-        if repeated:  # a list or a map: what the footer counts are its elements
+    for path, repeated in leaves:
+        number = numbers.get(".".join(path))
+        if repeated or number is None:  # a list or a map: what the footer counts are its elements
             continue
-        groups = [footer.row_group(group).column(number).statistics for group in range(footer.num_row_groups)]
+        groups = _groups(footer, number)
         if any(group is None or not group.has_null_count for group in groups):
             continue
         _put(nulls, path, str(sum(group.null_count for group in groups)))
-        bounds = _bounds(groups) if bounded else None
+        bounds = _bounds(groups) if bounded and _tells_all(footer, number) else None
         if bounds is not None:
             _put(lower, path, bounds[0])
             _put(upper, path, bounds[1])
     parts = {"minValues": lower, "maxValues": upper, "nullCount": nulls}
     return _object({"numRecords": str(footer.num_rows), **parts})
+
+
+def known_bounds(footer: FileMetaData, path: Sequence[str]) -> tuple[Any, Any] | None:
+    """Return the lowest and the highest value of a column, as a file's footer tells them; None if it does not.
+
+    Args:
+        footer: of the file.
+        path: the names of the column and of the structs around it, from the outside in.
+    """
+    number = _numbers(footer).get(".".join(path))
+    return None if number is None else _lowest_and_highest(_groups(footer, number))
+
+
+def _numbers(footer: FileMetaData) -> dict[str, int]:
+    """The place of each column in a file, by its path; none of two that are called alike, as the column ``a.b`` and the field b of a."""
+    paths = [footer.schema.column(number).path for number in range(len(footer.schema))]
+    uses = Counter(paths)
+    return {path: number for number, path in enumerate(paths) if uses[path] == 1}
+
+
+def _groups(footer: FileMetaData, number: int) -> list[Any]:
+    return [footer.row_group(group).column(number).statistics for group in range(footer.num_row_groups)]
+
+
+def _tells_all(footer: FileMetaData, number: int) -> bool:
+    """Whether a file's bounds of a column are those of all values: writers other than Java's leave NaN out."""
+    floating = footer.schema.column(number).physical_type in ("FLOAT", "DOUBLE")
+    return not floating or str(footer.created_by).startswith("parquet-mr")
 
 
 def _leaves(
@@ -378,15 +414,23 @@ def _leaves(
 
 def _bounds(groups: Sequence[Any]) -> tuple[str, str] | None:
     """The lowest and the highest value as JSON texts; None if the footer does not tell, or statistics cannot hold them."""
+    bounds = _lowest_and_highest(groups)
+    if bounds is None:
+        return None
+    lowest, highest = _json(bounds[0], upwards=False), _json(bounds[1], upwards=True)
+    return None if lowest is None or highest is None else (lowest, highest)
+
+
+def _lowest_and_highest(groups: Sequence[Any]) -> tuple[Any, Any] | None:
+    if any(group is None for group in groups):
+        return None
     some = [group for group in groups if group.num_values]
     if not some or not all(group.has_min_max for group in some):
         return None
     try:
-        lower, upper = min(group.min for group in some), max(group.max for group in some)
+        return min(group.min for group in some), max(group.max for group in some)
     except (ValueError, OverflowError, TypeError):  # a time before year 1 or after 9999, say
         return None
-    lowest, highest = _json(lower, upwards=False), _json(upper, upwards=True)
-    return None if lowest is None or highest is None else (lowest, highest)
 
 
 def _json(value: Any, *, upwards: bool) -> str | None:

@@ -385,16 +385,23 @@ class Cared:
     Attributes:
         added: data files that were written.
         removed: data files that are part of the newest version no more.
-        deleted: files that are gone.
+        deleted: files that were there before, and that it has deleted.
+        statistics: files whose statistics left rows out, and were written again.
     """
 
     added: int = 0
     removed: int = 0
     deleted: int = 0
+    statistics: int = 0
 
     def counts(self) -> dict[str, int]:
         """Those that are not 0."""
-        counts = {"files added": self.added, "files removed": self.removed, "files deleted": self.deleted}
+        counts = {
+            "files added": self.added,
+            "files removed": self.removed,
+            "files deleted": self.deleted,
+            "files with exact statistics again": self.statistics,
+        }
         return {name: count for name, count in counts.items() if count}
 
     def __str__(self) -> str:
@@ -437,6 +444,32 @@ class CanVacuum(Protocol):
 
         Raises:
             TargetError: it failed; the next one deletes the rest.
+        """
+        ...
+
+
+class WrongStatistics(NamedTuple):
+    """What the log of a table tells wrong of its files.
+
+    Attributes:
+        files: paths of the files of which it has bounds that leave rows out.
+        can_be_written: whether care of the table writes exact ones in their place.
+    """
+
+    files: Sequence[str]
+    can_be_written: bool
+
+
+@runtime_checkable
+class TellsWrongStatistics(Protocol):
+    """A format whose writers may keep bounds that are not exact, so that readers skip files that they need."""
+
+    def wrong_statistics(self) -> WrongStatistics:
+        """Compare the log of the newest version with the files.
+
+        Raises:
+            TargetError: the log cannot be read.
+            SourceError: a file cannot be read.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from copy import copy
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
@@ -102,10 +103,35 @@ def _above(value: Any, other: Any) -> bool:
 
 
 def _dataset(table: DeltaTable) -> ds.Dataset:
-    """The rows of a version, whose files Arrow casts to the table's types."""
+    """The rows of a version, whose files Arrow casts to the table's types.
+
+    Of what the log says of a file only the values of its partitions count: deltalake takes a bound that is missing for NULL, and one of a long decimal may
+    leave rows out.
+    """
+    import pyarrow.dataset as ds
+
     protocol = table.protocol()
     features = [name for name in protocol.reader_features or () if name not in _WIDENING]
     plain = copy(table)
     # Deltalake refuses the feature before it looks at the files, which it lists and reads like any others.
     setattr(plain, "protocol", lambda: protocol._replace(reader_features=features or None))  # noqa: B010 - a method of one object
-    return plain.to_pyarrow_dataset()
+    found = plain.to_pyarrow_dataset()
+    partitions = table.metadata().partition_columns
+    fragments = [_without_bounds(fragment, found, partitions) for fragment in found.get_fragments()]
+    return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
+
+
+def _without_bounds(fragment: Any, found: ds.FileSystemDataset, partitions: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    values = ds.get_partition_keys(fragment.partition_expression)
+    parts = [
+        pc.field(name).is_null()
+        if values.get(name) is None
+        else pc.field(name) == pa.scalar(values[name], found.schema.field(name).type)
+        for name in partitions
+    ]
+    where = reduce(lambda above, below: above & below, parts, pc.scalar(True))
+    return found.format.make_fragment(fragment.path, filesystem=found.filesystem, partition_expression=where)

@@ -6,6 +6,7 @@ deltalake does both without Spark, and commits conditionally on S3; a table that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
@@ -14,6 +15,13 @@ from resources.spark_process import said
 from resources.sql import quoted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import is_plain, may_remove, takes_place
+from resources.tables.delta.statistics import (
+    can_write,
+    has_cut_bounds,
+    mend_wrong,
+    must_be_joined_by_spark,
+    write_exact,
+)
 from resources.tables.table import Cared
 
 if TYPE_CHECKING:
@@ -30,9 +38,17 @@ def optimize(log: DeltaLog, session: Callable[[], SparkSession], cluster_by: Seq
     table = log.table()
     if table is None:
         return Cared()
+    before = _paths(table)
+    done = _joined(log, table, session, cluster_by)
+    return replace(done, statistics=_mended(log, before if done.added else None))
+
+
+def _joined(
+    log: DeltaLog, table: DeltaTable, session: Callable[[], SparkSession], cluster_by: Sequence[str]
+) -> Cared:
     if cluster_by:
         _cluster(log, session(), cluster_by)
-    elif _is_ours(log, table):
+    elif _is_ours(log, table) and not must_be_joined_by_spark(table):
         metrics: dict[str, Any] = _failing(log, "optimized", table.optimize.compact)
         done = Cared(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
         if done.removed:
@@ -46,6 +62,26 @@ def optimize(log: DeltaLog, session: Callable[[], SparkSession], cluster_by: Seq
     return Cared(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
 
 
+def _mended(log: DeltaLog, before: Sequence[str] | None) -> int:
+    """Write exact statistics where they leave rows out, and of the files that were just joined; return of how many files others had wrong ones.
+
+    Who joins files cuts the bounds of times to milliseconds, and some readers then skip the rows of a file's last one.
+
+    Args:
+        log: of the table.
+        before: paths of the files that were there before some were joined; None: none were.
+    """
+    table = log.table() if before is not None else None
+    if before is not None and table is not None and has_cut_bounds(table) and can_write(log, table):
+        write_exact(log, sorted(set(_paths(table)) - set(before)))
+    return mend_wrong(log)
+
+
+def _paths(table: DeltaTable) -> list[str]:
+    paths: Any = table.get_add_actions().column("path").to_pylist()
+    return list(paths)
+
+
 def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
     """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
 
@@ -56,12 +92,14 @@ def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
     if table is None:
         return Cared()
     if _is_ours(log, table):
-        deleted = _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
-        return Cared(deleted=len(deleted))
-    spark, before = session(), log.beside()
-    _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect())
-    # Delta tells neither how many it deletes nor, in a dry run, which of the files that it names are there still; others may write meanwhile.
-    return Cared(deleted=len(before - log.beside()))
+        before = log.beside()
+        _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
+    else:
+        spark, before = session(), log.beside()
+        _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect())
+    # Delta does not tell how many it deletes, and deltalake names files that went long ago, too; others may write meanwhile.
+    deleted = len(before - log.beside())
+    return Cared(deleted=deleted, statistics=mend_wrong(log))
 
 
 def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:
@@ -82,8 +120,7 @@ def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
     """Whether deltalake does it: not if it writes the path of a file with other letters than the table's log has, since the file would stay there."""
     if not (takes_place(log.place) and is_plain(table, Append())):
         return False
-    paths: Any = table.get_add_actions().column("path").to_pylist()
-    return all(map(may_remove, paths))
+    return all(map(may_remove, _paths(table)))
 
 
 def _failing(log: DeltaLog, done: str, act: Callable[[], Any]) -> Any:

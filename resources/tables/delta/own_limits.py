@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
     lower, upper = action.get(f"min.{column}"), action.get(f"max.{column}")
     if isinstance(lower, float) or isinstance(upper, float):  # NaN is above all numbers, and in no statistics
         return Extent()
-    lower, upper = _exact(lower), _exact(upper)
+    lower, upper = (bound if is_exact_bound(bound) else None for bound in (lower, upper))
     if isinstance(upper, datetime) and upper.microsecond % 1000 == 0:
         upper += _WITHIN_MILLISECOND
     nulls, rows = action.get(f"null_count.{column}"), action.get("num_records")
@@ -150,11 +150,29 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
     return Extent(lower, upper, nulls > 0, nulls < rows)
 
 
-def _exact(bound: Any) -> Any:
-    """A bound; None for a decimal of so many digits that a writer which keeps it as a float, as delta-rs does, has changed it."""
-    if isinstance(bound, Decimal) and len(bound.as_tuple().digits) > sys.float_info.dig:
-        return None
-    return bound
+def is_exact_bound(bound: Any) -> bool:
+    """Return whether a bound is the value itself: no decimal of so many digits that a writer which keeps it as a double, as delta-rs does, has changed it."""
+    return not isinstance(bound, Decimal) or len(bound.as_tuple().digits) <= sys.float_info.dig
+
+
+def partition_text(value: Any) -> str | None:
+    """Return the text that Delta's log has for the value of a partition column, in the form that all of its writers use; None: there is none."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return value
+        case int():
+            return str(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            there = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            text = there.isoformat(sep=" ", timespec="microseconds")
+            return f"{text.replace(' ', 'T')}Z" if value.tzinfo else text
+        case date():
+            return value.isoformat()
+    return None
 
 
 def _takes_anything(field: Mapping[str, Any]) -> bool:

@@ -46,6 +46,7 @@ from resources.tables.delta.rows import (
     holds_any,
     missing,
 )
+from resources.tables.delta.statistics import can_write, distrust, wrong_files
 from resources.tables.removal import remove_files
 from resources.tables.replacement import OUTSIDE
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
@@ -63,6 +64,7 @@ from resources.tables.table import (
     Tag,
     TaggedCommit,
     Version,
+    WrongStatistics,
 )
 from resources.tables.user_metadata import commit_text
 
@@ -226,6 +228,7 @@ class DeltaLakeTable:
             pruned = read_files(self._log, spark, int(version), rows)
             if pruned is not None:
                 return pruned
+        distrust(spark, self._log.table(int(version)))
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
@@ -245,6 +248,8 @@ class DeltaLakeTable:
     def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
         """Load rows: Strandline's own commit where it can, else Delta's, which skips one whose tag the table knows."""
         own = self._own(tag, state)
+        if isinstance(load, ByKeys | Replace):
+            distrust(rows.sparkSession, self._log.table())
         evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
         if isinstance(load, ByKeys) and not first:
             self._write_by_keys(rows, load, tag, own, evolution)
@@ -410,6 +415,13 @@ class DeltaLakeTable:
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files."""
         return optimize(self._log, session, cluster_by)
+
+    def wrong_statistics(self) -> WrongStatistics:
+        """Compare bounds of decimals with the files' footers. Starts no Spark."""
+        table = self._log.table()
+        if table is None:
+            return WrongStatistics((), can_be_written=True)
+        return WrongStatistics(wrong_files(self._log, table), can_write(self._log, table))
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete what is older than the table's retention."""
