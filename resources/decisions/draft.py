@@ -100,6 +100,7 @@ def draft_entry(
             **in_table(dataflow, tip.newest or TableCommit(None)),
             "new_columns": False,
             "lost_files": lost_files(missing),
+            "keyed_by": "",
         }
     entry = following(last, **{**decided, **changes})
     before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)

@@ -27,8 +27,8 @@ from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.rules import KnowsFiles, NeverGoesBack
 from resources.decisions.taken_over import taken_over
-from resources.loop.definition_guard import check_definition, check_form, other_place
-from resources.loop.entries import moved
+from resources.loop.definition_guard import check_definition, check_form, definition_of, other_place
+from resources.loop.entries import keyed_by, moved
 from resources.platform import Platform
 from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry
@@ -93,6 +93,11 @@ def accept(reason: str) -> DraftBuilder:
                 remarks = (
                     f"nothing counts as loaded, and table {dataflow.table} has {counted(rows, 'row')}: all that is loaded is added to them",
                 )
+        accepted = keyed_by(definition_of(dataflow))
+        if _accepts_keys(dataflow, last, accepted, reason):
+            changes["keyed_by"] = accepted
+            keys = ", ".join(dataflow.target.merge_keys)
+            remarks = (f"rows of the table that have the same {keys} are taken as they are",)
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         files = _passed_by_another_root(platform, dataflow, last)
         said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
@@ -100,6 +105,15 @@ def accept(reason: str) -> DraftBuilder:
         return Draft(entry, rows_of, dealt_with=said if files else "", remarks=remarks)
 
     return build_draft
+
+
+def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bool:
+    """Return whether nothing but the keys is left to agree to. Of a slice that is given up in the same decision nobody has looked at them yet."""
+    target = dataflow.target
+    if not target.merges or target.load == "scd2" or last.keyed_by == keys:
+        return False
+    gave_up = last.why == "abandon" and last.reason == reason
+    return last.fingerprint == dataflow.fingerprint and not moved(dataflow, last) and not gave_up
 
 
 def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry) -> list[SourceFile]:

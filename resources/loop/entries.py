@@ -5,7 +5,8 @@ Belongs here: what each field of such an entry is. Nothing here reads or writes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow, short_hash
@@ -51,6 +52,7 @@ def loaded_entry(
         total_files=files + (0 if reloads else intent.files),
         modified=intent.modified if intent.modified is not None else before and before.modified,
         definition=short_hash(intent.definition),
+        keyed_by=keyed_by(intent.definition),
         since=intent.since or (before.since if before else None),
         replace_until=replace_until,
         replace_table=bool(before and before.replace_table and intent.replaces != "table"),
@@ -118,6 +120,17 @@ def is_last_query(before: Entry | None, intent: Intent) -> bool:
     if before is None or not intent.files or intent.definition.get("transform") or intent.inputs:
         return False
     return before.pinned == intent.pinned and before.definition == short_hash(intent.definition)
+
+
+def keyed_by(definition: Mapping[str, Any]) -> str:
+    """Return how a load finds rows of its table, as an entry says it: JSON of the load and its keys, without keys of a load by none.
+
+    Args:
+        definition: that a write depends on.
+    """
+    by_keys = not definition.get("replace_by_watermark")
+    keys = sorted({str(key).casefold() for key in definition.get("merge_keys") or ()}) if by_keys else []
+    return json.dumps([definition.get("load"), *keys])
 
 
 def moved(dataflow: Dataflow, entry: Entry | None) -> bool:

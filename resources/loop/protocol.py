@@ -16,6 +16,7 @@ from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruptions import outlasting_interruptions
+from resources.loop.key_guard import check_keys
 from resources.loop.outcome import Committed, NotCommitted, Step
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
@@ -46,7 +47,7 @@ def commit(
 
     Raises:
         Conflict, Held: another run was faster, or works on the number.
-        NeedsDecision: state and table do not belong together.
+        NeedsDecision: state and table do not belong together; or the table has several rows of a key.
         TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
     """
     started = time.monotonic()
@@ -58,6 +59,7 @@ def commit(
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
         except (BadPart, SchemaEvolved) as why:
             return NotCommitted(entry, why)
+        check_keys(run, entry, intent)
         put_intent(run, intent, slice_.size.amount)
         with holding(run, intent):
             return _write_and_append(run, entry, intent, slice_, rows, started)

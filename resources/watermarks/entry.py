@@ -74,6 +74,8 @@ class Entry(Record):
             that is so, the next slice gives it its own.
         lost_files: what tells the files that are part of the table and were gone when a decision took it as it was, from any others; None if
             there were none. The next slice takes them out of the table.
+        keyed_by: by which load and merge keys the newest slice found its rows, or which an operator has accepted; "" if nothing is known of the
+            table; None of older versions, whose intents tell it.
         snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
         changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
@@ -117,6 +119,7 @@ class Entry(Record):
     replace_table: bool = False
     new_columns: bool = False
     lost_files: str | None = None
+    keyed_by: str | None = None
     snapshot: int | None = None
     changes: dict[str, list[Any]] | None = None
 
