@@ -54,6 +54,7 @@ from resources.staging import Staging
 from resources.streaming.folder import STREAMS
 from resources.tables import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
+from resources.unit_spelling import as_known
 from resources.units import rows_in_time
 from resources.waiting_windows import find_waits
 from resources.watermarks.blobs import open_blobs
@@ -182,13 +183,14 @@ class Platform:
         return Staging.below(self.lake, dataflow.table, dataflow.name)
 
     def units(self, dataflow: Dataflow) -> tuple[str, ...]:
-        """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
+        """The identities of all units of a window watermark, in the order that they were listed or read, as the state knows them. Starts no Spark.
 
         Raises:
             PlanError: if a secondary input cannot be read.
         """
         watermark = dataflow.window
-        return listed(watermark.units, watermark.secondary_input, partial(self._rows_of, dataflow))
+        units = listed(watermark.units, watermark.secondary_input, partial(self._rows_of, dataflow))
+        return as_known(dataflow, units, self.log, partial(self.source, dataflow))
 
     def ledger(self, dataflow: Dataflow, now: datetime) -> Ledger:
         """What is covered and missing of each unit of a window watermark. Starts no Spark.

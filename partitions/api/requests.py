@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from partitions.api.paging import Position
+from partitions.api.values import as_text
 from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
@@ -52,7 +53,7 @@ class Request:
             for name, value in parameters.items():
                 body = _set(body, name.split("."), value)
             return Request(self.method, self.path, self.params, body)
-        texts = {name: _text(value) for name, value in parameters.items()}
+        texts = {name: as_text(value) for name, value in parameters.items()}
         return Request(self.method, self.path, {**self.params, **texts}, self.body)
 
 
@@ -161,7 +162,7 @@ def _check_said(source: ApiSource, exact: bool, moment: Any) -> None:
 def _request(source: ApiSource, filled: Any, filled_path: Any = None) -> Request:
     path = (filled_path or filled)(Template.parse(source.path))
     params = {
-        name: filled(Template.parse(value)) if isinstance(value, str) else _text(value)
+        name: filled(Template.parse(value)) if isinstance(value, str) else as_text(value)
         for name, value in source.params.items()
     }
     return Request(source.method, path, params, source.body if source.method == "POST" else None)
@@ -175,7 +176,7 @@ def _filled(
             raise ConfigurationError(
                 f"source: expected a unit with a value {placeholder.unit}, found {', '.join(unit) or 'no units'}"
             )
-        text = _text(unit[placeholder.unit])
+        text = as_text(unit[placeholder.unit])
         return _as_segment(placeholder.unit, text) if in_path else text
     moment = bounds.get(placeholder.name)
     if moment is None:
@@ -197,15 +198,6 @@ def _as_segment(name: str, text: str) -> str:
 
 def _no_value(placeholder: Placeholder) -> str:
     raise AssertionError(placeholder)  # only windows have placeholders, and they are asked for by request_for
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-    return str(value)
 
 
 def _set(target: Mapping[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:

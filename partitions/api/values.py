@@ -13,6 +13,16 @@ from partitions.unit_values import Kind, kind_of_value
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def as_text(value: Any) -> str:
+    """Return a value as it stands in a request."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+    return str(value)
+
+
 def typed(value: Any, kind: Kind | None) -> Any:
     """Return a value of JSON as Spark reads it into a column; without a kind as it is. None, infinity and NaN are none.
 

@@ -25,6 +25,7 @@ from partitions.window.keys import (
 )
 from partitions.window.partition_ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
+from partitions.window.spelling import Listed, SomeListed
 from partitions.window.units import distinct
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import TimeBound
@@ -79,8 +80,13 @@ class Partitioning:
         return self.cron.instant(key) if self.cron else instant_of_key(key, self._zone)
 
     def unit_key(self, identity: str) -> str:
-        """The key of a unit, or of the bucket that it is in."""
-        return bucket_key(identity, self._buckets) if self._buckets else unit_key(identity, self._fields)
+        """The key of a unit, or of the bucket that it is in. A unit that the state knows by another spelling has the key of the one that is listed."""
+        if self._buckets:
+            return bucket_key(identity, self._buckets)
+        return unit_key(self._as_listed(identity), self._fields)
+
+    def _as_listed(self, identity: str) -> str:
+        return (self.units == "static" and self._listed.spelling_of(identity)) or identity
 
     def key(self, start: TimeBound, unit: str) -> str | None:
         """The partition that holds a work unit; None if the asset has no partitions."""
@@ -162,7 +168,12 @@ class Partitioning:
         """The keys that Dagster need not be told: of the units that the user has listed, in that order, or of all buckets."""
         if self._buckets:
             return bucket_keys(self._buckets)
-        return tuple(map(self.unit_key, distinct(self.watermark.units or ())))
+        return tuple(map(self.unit_key, self._listed.units))
+
+    @cached_property
+    def _listed(self) -> Listed:
+        """The units that the user has listed, as they are spelt there."""
+        return Listed(distinct(self.watermark.units or ()), self.watermark.zone)
 
     @cached_property
     def _fields(self) -> tuple[str, ...]:
@@ -229,7 +240,8 @@ class Partitioning:
             )
         if self._buckets:
             return UnitBuckets(self._buckets, frozenset(keys))
-        return frozenset(unit_of_key(key, self._fields) for key in keys)
+        asked = frozenset(unit_of_key(key, self._fields) for key in keys)
+        return SomeListed(asked, self._listed) if self.units == "static" else asked
 
     def _refused(self, expected: str, found: str) -> ConfigurationError:
         return ConfigurationError(f"dataflow {self.name}: expected {expected}, found {found}")

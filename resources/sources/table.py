@@ -13,6 +13,7 @@ from partitions.errors import BadPart, ConfigurationError, NeedsDecision, Source
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
@@ -97,6 +98,13 @@ class TableRows(PinsColumns):
             union = rows if union is None else union.unionAll(rows)
             earlier.append(f"({condition})")
         return strict(self._no_rows(spark, at) if union is None else union, schema)
+
+    def held(self) -> Mapping[str, Kind]:
+        """What the columns of the newest version hold, of those that can be compared; nothing without a table."""
+        described = self._table.schema()
+        fields = json.loads(described[1])["fields"] if described else ()
+        found = {each["name"]: kind_of(each["type"]) for each in fields if isinstance(each["type"], str)}
+        return {name: kind for name, kind in found.items() if kind}
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""

@@ -9,6 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
 from partitions.request import Forced, Part
+from partitions.window.spelling import Listed
 from partitions.window.units import identity
 from resources.platform import Platform
 
@@ -42,8 +43,9 @@ def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
     except (ValueError, TypeError) as error:
         such_as = units[0] if units else '{"airport": "LGA"}'
         raise ConfigurationError(f"--unit: expected JSON such as {such_as}, found {text!r}") from error
-    if wanted not in units:
+    unit = Listed(units, dataflow.window.zone).spelling_of(wanted)
+    if unit is None:
         raise ConfigurationError(
             f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"
         )
-    return wanted
+    return unit

@@ -1,0 +1,104 @@
+"""Units by their values, not by their spelling (docs/guide-windows.md, Units)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from partitions.unit_values import Kind
+from partitions.window.spelling import Listed, SomeListed, alike, known_units, may_be_respelt, value_of
+from partitions.window.units import identity
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def unit(value: Any) -> str:
+    return identity({"id": value})
+
+
+def same(kind: Kind | None, *values: Any) -> bool:
+    kinds: dict[str, Kind] = {} if kind is None else {"id": kind}
+    return len({value_of(unit(value), kinds, {}, BERLIN) for value in values}) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("whole", ["1", 1, "01", 1.0, " 1 ", Decimal("1.0")]),
+        ("number", ["1.50", 1.5, Decimal("1.5"), "1.5"]),
+        ("number", ["0", 0, -0.0]),
+        ("text", ["1", 1]),
+        ("day", ["2026-01-02", date(2026, 1, 2)]),
+        ("instant", ["2026-01-02T01:00", "2026-01-02T00:00Z", datetime(2026, 1, 2, tzinfo=UTC)]),
+        ("local", ["2026-01-02T01:00", "2026-01-02T00:00Z"]),
+        ("flag", ["true", True, "True"]),
+    ],
+)
+def test_spellings_of_one_value_of_the_column_are_one_unit(kind: Kind, values: list[Any]) -> None:
+    assert same(kind, *values)
+    assert len({alike(unit(value), BERLIN) for value in values}) == 1, "or nobody would ask for the type"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("text", ["1", "01"]),
+        ("text", ["a", "A"]),
+        ("whole", [1, "1.0"]),
+        ("whole", [1, True]),
+        ("number", [0.1, "0.2"]),
+        ("text", ["1.0", 1.0]),
+        (None, ["1", 1]),
+        (None, ["1", "01"]),
+    ],
+)
+def test_what_the_column_tells_apart_and_what_no_type_is_known_of_stays_apart(
+    kind: Kind | None, values: list[Any]
+) -> None:
+    assert not same(kind, *values)
+
+
+def test_a_value_that_no_column_holds_is_what_it_is_asked_for_by() -> None:
+    values = [value_of(unit(value), {}, {"id": str}, UTC) for value in (1, "1", "01")]
+    assert values[0] == values[1] != values[2]
+
+
+def whole(identity: str) -> Any:
+    return value_of(identity, {"id": "whole"}, {}, UTC)
+
+
+def test_units_keep_the_identity_that_the_state_knows_and_each_value_is_there_once() -> None:
+    units = [unit(2), unit("1"), unit(1), unit("03")]
+    assert known_units(units, {unit("2"), unit(1), unit(9)}, whole) == (unit("2"), unit(1), unit("03"))
+    assert known_units([unit("1")], {unit(1), unit("1")}, whole) == (unit("1"),)
+    assert known_units([unit(1)], {unit(1), unit("1")}, whole) == (unit(1),)
+
+
+@pytest.mark.parametrize(
+    ("units", "known", "asks"),
+    [
+        ([1, 2], [], False),
+        ([1, 2], [1, 2, "2"], False),
+        ([1, 3], [1, 2], False),
+        ([1, 2], ["1", "2"], True),
+        (["1", 1], [], True),
+        (["a", "b"], ["a"], False),
+    ],
+)
+def test_types_are_asked_for_only_where_spellings_may_be_of_one_value(
+    units: list[Any], known: list[Any], asks: bool
+) -> None:
+    assert may_be_respelt([unit(value) for value in units], {unit(value) for value in known}, UTC) is asks
+
+
+def test_a_spelling_finds_the_unit_that_it_is_of_if_there_is_one() -> None:
+    assert Listed((unit("1"), unit("2")), UTC).spelling_of(unit(1)) == unit("1")
+    assert Listed((unit(1), unit("1")), UTC).spelling_of(unit(1)) == unit(1)
+    assert Listed((unit("01"), unit("1")), UTC).spelling_of(unit(1)) is None
+    assert Listed((unit("1"),), UTC).spelling_of(unit(3)) is None
+    some = SomeListed(frozenset({unit(1)}), Listed((unit(1), unit(2)), UTC))
+    assert [each in some for each in (unit(1), unit("1"), unit(2), unit("2"))] == [True, True, False, False]
