@@ -58,7 +58,11 @@ def known_units(
     """
     of_state = {value(unit): unit for unit in known}
     of_state |= {value(unit): unit for unit in units if unit in known}
-    return tuple({found: of_state.get(found, unit) for unit in units for found in [value(unit)]}.values())
+    found: dict[Value, str] = {}
+    for unit in units:
+        of_unit = value(unit)
+        found.setdefault(of_unit, of_state.get(of_unit, unit))
+    return tuple(found.values())
 
 
 def may_be_respelt(units: Sequence[str], known: Collection[str], zone: tzinfo) -> bool:

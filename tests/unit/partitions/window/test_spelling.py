@@ -74,6 +74,7 @@ def whole(identity: str) -> Any:
 def test_units_keep_the_identity_that_the_state_knows_and_each_value_is_there_once() -> None:
     units = [unit(2), unit("1"), unit(1), unit("03")]
     assert known_units(units, {unit("2"), unit(1), unit(9)}, whole) == (unit("2"), unit(1), unit("03"))
+    assert known_units([unit("1"), unit(1), unit("01")], (), whole) == (unit("1"),)
     assert known_units([unit("1")], {unit(1), unit("1")}, whole) == (unit("1"),)
     assert known_units([unit(1)], {unit(1), unit("1")}, whole) == (unit(1),)
 
