@@ -75,6 +75,8 @@ class ApiSource(RowsSource):
         params: of each request; the same placeholders may stand in texts.
         body: of each request, as JSON.
         records: dotted path of the records in an answer; None: the answer itself.
+        records_optional: whether null at ``records``, or nothing, says that there are none.
+        errors: dotted path of what an answer says of its failure; ``ignore``: it says nothing. None: ``errors`` or ``error`` beside the records.
         paging: how pages are asked for; None: there is one.
         watermark_param_mapping: a column to the parameter for its lower bound.
         watermark_to_param: the parameter for the upper bound.
@@ -101,6 +103,8 @@ class ApiSource(RowsSource):
     params: dict[Name, Param] = Field(default_factory=dict)
     body: dict[str, Any] | None = None
     records: Annotated[str, AfterValidator(_dotted)] | None = None
+    records_optional: Annotated[bool, Field(strict=True)] = False
+    errors: Annotated[str, AfterValidator(_dotted)] | None = None
     paging: Paging | None = None
     watermark_param_mapping: dict[ColumnName, Name] = Field(default_factory=dict)
     watermark_to_param: Name | None = None

@@ -12,14 +12,15 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import partial
+from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from partitions.api.document import DocumentError
 from partitions.api.paging import Position
+from partitions.api.pauses import pause_named
 from partitions.api.requests import Request
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.api import ApiConnection
@@ -192,7 +193,7 @@ class ApiClient:
         """The error of a page that came whole, and does not hold what was expected."""
         _, where = self._address(page)
         return SourceError(
-            f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
+            f"{where}: {self._connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
             code="source_answer",
         )
 
@@ -224,11 +225,16 @@ class ApiClient:
                         raise first
                     return self._once(page, read)
         except _Passing as error:
-            asked = "" if self._attempts else f"; it was asked for {self._retry_for.total_seconds():g} s"
-            raise SourceUnreachable(
-                f"{error}{asked}. Check that the API runs and can be reached; the next run asks again"
-            ) from None
+            raise SourceUnreachable(f"{error}{self._what_was_tried(error)}") from None
         raise AssertionError("a try either returns or raises")
+
+    def _what_was_tried(self, failure: _Passing) -> str:
+        """How long a page was asked for, and what to do."""
+        seconds = self._retry_for.total_seconds()
+        if failure.pause is not None and failure.pause > seconds:
+            return f", and so for longer than it is asked again ({seconds:g} s). Run again then; or raise retry_for of the connection in platform.yaml"
+        asked = "" if self._attempts else f"; it was asked for {seconds:g} s"
+        return f"{asked}. Check that the API runs and can be reached; the next run asks again"
 
     def _pause(self, error: Exception) -> bool | float:
         """Whether a page is asked for again, and in how many seconds if the API says so. What is longer than the patience is not waited for."""
@@ -343,9 +349,9 @@ class ApiClient:
             self._connection.given.is_accepted = True
         if status == 204 or status in ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
-        if status in _PASSING or (status == 403 and "Retry-After" in response.headers):
-            pause = _retry_after(response.headers)
-            asked = f", which asks to wait {pause:g} s" if pause is not None else ""
+        pause = pause_named(status, response.headers, datetime.now(UTC))
+        if status in _PASSING or (status == 403 and pause is not None):
+            asked = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
             raise _Passing(f"{where}: expected a page, found HTTP {status}{asked}", pause)
         if status != 200:
             raise self._refused(response, where, deadline)
@@ -358,8 +364,11 @@ class ApiClient:
         body = self._body(response, where, deadline, self._max_bytes)
         try:
             text = body.decode(json.detect_encoding(body))
-        except UnicodeDecodeError:
-            raise _Passing(f"{where}: expected JSON, found bytes that are no text") from None
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says",
+                code="source_answer",
+            ) from None
         link = response.links.get("next", {}).get("url")
         is_lines = "ndjson" in kind or "jsonl" in kind
         return Answer(response.url, text.removeprefix("\ufeff"), is_lines, link, response.headers)
@@ -414,17 +423,12 @@ def _is_json(kind: str) -> bool:
     return kind in ("", "text/plain", "text/json", "application/octet-stream") or "json" in kind
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds: given as such, or as a date, which counts by the server's own clock."""
-    text = headers.get("Retry-After", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        then = parsedate_to_datetime(text)
-        now = parsedate_to_datetime(headers["Date"]) if "Date" in headers else datetime.now(UTC)
-        return max(0.0, (then - now).total_seconds())
-    except (ValueError, TypeError):
-        return None
+def _shown_pause(seconds: float) -> str:
+    """How long to wait, and until when if that is not at once."""
+    if seconds < 1:
+        return f"{seconds:g} s"
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ceil(seconds))
+    return f"{ceil(seconds)} s, until {until:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _cause(error: Exception) -> str:

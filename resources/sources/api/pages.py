@@ -112,7 +112,9 @@ def _received(source: ApiSource, answer: Answer) -> _Received | None:
 def _document(source: ApiSource, answer: Answer) -> Document:
     if answer.is_empty:
         return Document((), None)
-    return parsed_lines(answer.text) if answer.is_lines else parsed(answer.text, source.records)
+    if answer.is_lines:
+        return parsed_lines(answer.text, errors=source.errors)
+    return parsed(answer.text, source.records, errors=source.errors, is_optional=source.records_optional)
 
 
 def _read(source: ApiSource, answer: Answer) -> _Read:

@@ -46,7 +46,6 @@ def test_numbers_keep_all_their_digits() -> None:
     [
         ("[]", None, 0),
         ('{"id": 1}', None, 1),
-        ('{"data": null}', "data", 0),
         ('{"data": {"id": 1}}', "data", 1),
         (' \n[ {"id": 1} , {"id": 2} ] \n', None, 2),
     ],
@@ -61,16 +60,35 @@ def test_no_record_one_record_and_many(text: str, path: str | None, count: int) 
         ('{"data": [{"id": 1}, {"id"', "data", "expected JSON, found", True),
         ('{"data": [{"id": 1}', "data", "its end at character 19", True),
         ("", "data", "an empty answer", True),
-        ("<html>", "data", "expected JSON", True),
-        ('{"data": []} x', "data", "more behind its end", True),
-        ("[" * 100_000, None, "JSON", True),
+        ("<html>", "data", "expected JSON", False),
+        ("not JSON at all", "data", "expected JSON", False),
+        ('{"data": []} x', "data", "more behind its end", False),
+        ('{"data": []} {"data": []}', "data", "more behind its end", False),
+        ("[" * 100_000, None, "values nested too deeply", False),
+        ('{"data": [{"id": tru', "data", "expected JSON", True),
+        ('{"data": [{"id": trux', "data", "expected JSON", False),
+        ('{"data": [{"id": "\\u12', "data", "expected JSON", True),
+        ('{"data": [{"id": "abc', "data", "expected JSON", True),
+        (
+            '{"data": [{"id": 1, "id": 2}]}',
+            "data",
+            "each name once in an object, found id twice in record 1",
+            False,
+        ),
+        ('{"data": [{}, {"a": {"b": 1, "b": 1}}]}', "data", "found b twice in record 2", False),
+        ('{"data": [], "next": 1, "next": 2}', "data", "found next twice", False),
+        ('{"data": [], "meta": {"a": 1, "a": 2}}', "data", "found a twice", False),
+        ('{"data": [{"id": 1}], "data": []}', "data", "found data twice", False),
+        ('{"data": null}', "data", "expected records at data, found at data null", False),
+        ('{"data": null}', "data.items", "expected records at data.items, found at data null", False),
+        ("null", None, "expected records, found null", False),
         (
             '{"data": {"rows": []}}',
             "data.items",
             "expected records at data.items, found at data only rows",
             False,
         ),
-        ('{"error": "no"}', "data.items", "found only error", False),
+        ('{"rows": "no"}', "data.items", "found only rows", False),
         ('{"data": 5}', "data.items", "found at data a number", False),
         ("[1]", None, "expected objects as records, found a number as record 1", False),
         ('{"data": [{}, "x"]}', "data", "expected objects as records at data, found text as record 2", False),
@@ -84,6 +102,67 @@ def test_anything_else_is_told_and_only_a_broken_text_is_worth_asking_again(
         parsed(text, path)
     assert message in str(error.value)
     assert error.value.broken == broken
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [('{"data": null}', "data"), ("{}", "data"), ('{"data": {"x": 1}}', "data.items"), ("null", None)],
+)
+def test_null_or_nothing_at_the_path_is_no_record_where_the_definition_says_so(
+    text: str, path: str | None
+) -> None:
+    assert parsed(text, path, is_optional=True).records == ()
+
+
+@pytest.mark.parametrize("text", ['{"data": 5}', '{"data": {"items": 5}}', '{"data": [1]}'])
+def test_another_value_on_the_way_to_the_records_stays_an_error(text: str) -> None:
+    with pytest.raises(DocumentError):
+        parsed(text, "data.items", is_optional=True)
+
+
+FAILED = [{"message": "timeout"}]
+
+
+@pytest.mark.parametrize("value", [FAILED, "no", {"code": 5}, True, 7])
+@pytest.mark.parametrize("name", ["errors", "error"])
+def test_what_an_answer_says_of_its_failure_beside_the_records_fails_it(name: str, value: Any) -> None:
+    texts = [{name: value, "data": {"items": records}} for records in ([], [{"id": 1}], None)]
+    texts += [{name: value}, {"data": {"items": [{"id": 1}], name: value}}]
+    for text in map(json.dumps, texts):
+        with pytest.raises(
+            DocumentError, match=f"expected an answer without errors, found at .*{name}"
+        ) as error:
+            parsed(text, "data.items", is_optional=True)
+        assert not error.value.broken
+    with pytest.raises(DocumentError, match="without errors"):
+        parsed(json.dumps({name: value}), None)
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}, False, 0])
+def test_an_empty_field_of_errors_says_nothing(value: Any) -> None:
+    assert (
+        len(parsed(json.dumps({"errors": value, "error": value, "data": [{"id": 1}]}), "data").records) == 1
+    )
+
+
+def test_a_definition_names_where_errors_stand_or_that_none_do() -> None:
+    text = json.dumps({"errors": FAILED, "meta": {"problems": []}, "data": [{"id": 1, "error": "x"}]})
+    assert len(parsed(text, "data", errors="ignore").records) == 1
+    assert len(parsed(text, "data", errors="meta.problems").records) == 1
+    with pytest.raises(DocumentError, match=r"at meta\.problems"):
+        parsed(text.replace('"problems": []', '"problems": [1]'), "data", errors="meta.problems")
+
+
+def test_an_error_of_a_record_is_its_own() -> None:
+    assert len(parsed('[{"id": 1, "error": "late"}]', None).records) == 1
+    assert len(parsed_lines('{"id": 1, "error": "late"}').records) == 1
+    with pytest.raises(DocumentError, match="without errors"):
+        parsed_lines('{"id": 1}\n{"error": "late"}', errors="error")
+
+
+def test_a_line_ends_at_its_end_alone() -> None:
+    (record,) = parsed_lines('{"id": "a\u2028b\u0085c"}\n').records
+    assert record.value == {"id": "a\u2028b\u0085c"}
 
 
 def test_lines_are_a_document_each() -> None:

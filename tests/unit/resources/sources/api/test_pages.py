@@ -6,7 +6,8 @@ import logging
 import traceback
 from base64 import b64decode
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from threading import Event
 from typing import Any
 from weakref import ref
@@ -120,7 +121,8 @@ def test_a_post_sends_its_body_and_pages_stand_where_they_are_wanted(server: Api
         reset,
         content('{"data": {"items": [{"id"'),
         content(""),
-        content("not JSON at all"),
+        status(429, X_RateLimit_Reset="1"),
+        status(403, X_RateLimit_Reset="1", X_RateLimit_Remaining="0"),
     ],
 )
 def test_what_may_pass_is_asked_again_and_every_record_comes_once(server: Api, fault: Fault) -> None:
@@ -150,9 +152,31 @@ def test_what_does_not_pass_is_told_with_address_and_page(server: Api, fault: Fa
 
 def test_a_pause_that_is_longer_than_the_patience_is_not_waited_for(server: Api) -> None:
     server.faults.append(status(429, Retry_After="3600"))
-    with pytest.raises(SourceUnreachable, match="asks to wait 3600 s"):
+    with pytest.raises(
+        SourceUnreachable, match=r"asks to wait 3600 s, until \d{4}-\d\d-\d\d .* UTC, and so"
+    ) as error:
         read(server, server.connection(retry_for=timedelta(minutes=1)))
+    assert "raise retry_for of the connection" in error.value.message
     assert len(server.log) == 1
+
+
+@pytest.mark.parametrize("code", [403, 429])
+@pytest.mark.parametrize("name", ["X_RateLimit_Reset", "RateLimit_Reset", "x_rate_limit_reset"])
+def test_a_rate_limit_that_ends_later_is_no_matter_of_credentials(server: Api, code: int, name: str) -> None:
+    reset = datetime.now(UTC) + timedelta(hours=1)
+    for text in (f"{reset.timestamp():.0f}", "3600", format_datetime(reset, usegmt=True)):
+        server.faults.append(status(code, **{name: text}))
+        with pytest.raises(SourceUnreachable, match=r"asks to wait \d+ s, until") as error:
+            read(server)
+        assert error.value.transient
+        assert "credentials" not in error.value.message
+
+
+def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
+    server.faults.append(status(403, X_RateLimit_Reset="3600", X_RateLimit_Remaining="55"))
+    with pytest.raises(SourceError, match="Correct the credentials") as error:
+        read(server)
+    assert error.value.code == "source_denied"
 
 
 @pytest.mark.parametrize(
@@ -165,6 +189,22 @@ def test_a_pause_that_is_longer_than_the_patience_is_not_waited_for(server: Api)
         (content("<html></html>", "text/html"), "source_content_type", "found an answer of type text/html"),
         (content('{"rows": []}'), "source_answer", "expected records at data.items, found only rows"),
         (content('{"data": {"items": [1]}}'), "source_answer", "found a number as record 1"),
+        (content("not JSON at all"), "source_answer", "expected JSON, found"),
+        (content("<html>"), "source_answer", "expected JSON, found"),
+        (content('{"data": {"items": []}} {}'), "source_answer", "found more behind its end"),
+        (content('{"data": {"items": [{"id": 1, "id": 2}]}}'), "source_answer", "found id twice in record 1"),
+        (content('{"data": {"items": null}}'), "source_answer", "set records_optional: true"),
+        (
+            content('{"data": {"items": null}, "errors": [{"m": 1}]}'),
+            "source_answer",
+            'found at errors [{"m": 1}]. The API has failed',
+        ),
+        (content('{"data": {"items": [{"id": 1}]}, "error": "no"}'), "source_answer", "set errors: ignore"),
+        (
+            lambda handler: handler.answer(200, {"Content-Type": "application/json"}, b'{"a": "\xe9"}'),
+            "source_answer",
+            "expected JSON in UTF-8",
+        ),
         (redirect("/v1/rows"), "source_answer", "more than 5 redirects"),
     ],
 )
@@ -264,11 +304,11 @@ def test_a_page_that_a_cursor_or_a_link_leads_to_is_asked_for_before_the_records
 ) -> None:
     asked = list[int]()
 
-    def parsed_later(text: str, path: str | None) -> Document:
+    def parsed_later(text: str, path: str | None, **more: Any) -> Document:
         if len(asked) < 2:  # the last page leads nowhere
             until(lambda: len(server.log) > len(asked) + 1)
         asked.append(len(server.log))
-        return parsed(text, path)
+        return parsed(text, path, **more)
 
     monkeypatch.setattr("resources.sources.api.pages.parsed", parsed_later)
     assert read(server, paging=paging, params={"paged": "1"}) == ALL
@@ -330,8 +370,8 @@ def test_a_page_that_was_asked_for_early_has_no_more_attempts_than_any_other(ser
 def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, alive = list[ref[Document]](), list[int]()
 
-    def counted(text: str, path: str | None) -> Document:
-        document = parsed(text, path)
+    def counted(text: str, path: str | None, **more: Any) -> Document:
+        document = parsed(text, path, **more)
         alive.append(sum(each() is not None for each in seen))
         seen.append(ref(document))
         return document
