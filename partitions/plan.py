@@ -157,6 +157,14 @@ class Slice(Protocol):
 SliceT = TypeVar("SliceT", bound=Slice, covariant=True)
 
 
+class Note(Protocol):
+    """What a run notes beside the log: no truth, a later run may do without."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        ...
+
+
 @dataclass(frozen=True)
 class Plan(Generic[SliceT]):
     """The answer to "what would the next run do, and why?".
@@ -172,6 +180,7 @@ class Plan(Generic[SliceT]):
         warnings: what the user should know although the run continues.
         calls: LIST calls, or folders opened, to make it.
         look: how a source looked from outside that only a read tells more of; a run that ends well notes it.
+        awaited: what the next run may read once transactions have ended; a run notes it.
     """
 
     dataflow: str
@@ -184,6 +193,7 @@ class Plan(Generic[SliceT]):
     warnings: tuple[str, ...] = ()
     calls: int = 0
     look: Look | None = None
+    awaited: Note | None = None
 
     @property
     def due(self) -> bool:

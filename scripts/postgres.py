@@ -34,6 +34,7 @@ _SETTINGS = {
     "shared_buffers": "16MB",
     "max_connections": "200",
     "max_wal_senders": "0",
+    "max_prepared_transactions": "60",
 }
 _PATIENCE = 60
 

@@ -6,7 +6,7 @@ from datetime import timedelta, tzinfo
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from partitions.column.lookback import LookBack, as_nested
 from partitions.column.state import EXCLUSIVE
@@ -14,6 +14,22 @@ from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
 from partitions.model import Duration, Model
 from partitions.sources.rows import ColumnName
+
+TRANSACTIONS = "transactions"
+"""Of ``settle``: rows wait for the transactions that may still write below them."""
+
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+def _settle(given: object) -> object:
+    if given is None or given == TRANSACTIONS or isinstance(given, timedelta):
+        return given
+    try:
+        return _DURATION.validate_python(given)
+    except ValidationError:
+        raise ValueError(
+            f"expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative, or {TRANSACTIONS}"
+        ) from None
 
 
 class RowCheckpoint(Model):
@@ -28,7 +44,8 @@ class ColumnWatermark(Model):
 
     Attributes:
         columns: a row is new if any of them is above its stored value.
-        settle: rows younger than this, by the source's clock, wait for a later run.
+        settle: rows younger than this, by the source's clock, wait for a later run; ``transactions``: rows wait for the transactions that may
+            still write below them, as they do without it where the source tells those.
         backward: how far below the stored value a run reads again.
         nulls: rows with NULL in every column: ``first`` reads them in the first run only, ``read`` in every run, ``skip`` never,
             ``fail`` stops the run if there are any.
@@ -40,7 +57,7 @@ class ColumnWatermark(Model):
 
     type: Literal["column"]
     columns: Annotated[tuple[ColumnName, ...], Field(min_length=1)]
-    settle: Duration = timedelta(0)
+    settle: Annotated[timedelta | Literal["transactions"] | None, BeforeValidator(_settle)] = None
     backward: LookBack | None = None
     nulls: Literal["first", "read", "skip", "fail"] = "first"
     boundary: Literal["exclusive", "inclusive"] = "exclusive"
@@ -73,6 +90,16 @@ class ColumnWatermark(Model):
         except ConfigurationError as error:
             raise ValueError(error.message) from error
         return text
+
+    @property
+    def settle_time(self) -> timedelta:
+        """How young rows are that wait for a later run."""
+        return self.settle if isinstance(self.settle, timedelta) else timedelta(0)
+
+    @property
+    def waits_for_transactions(self) -> bool:
+        """Whether rows wait for transactions, if the source tells those."""
+        return not isinstance(self.settle, timedelta)
 
     @cached_property
     def zone(self) -> tzinfo:

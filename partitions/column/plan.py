@@ -60,7 +60,19 @@ def bounds(
         for column in definition.columns
     )
     _check_look_back(definition, observed)
+    _check_settle(definition, observed)
     return ranges
+
+
+def _check_settle(definition: ColumnWatermark, observed: Observed) -> None:
+    """Raise PlanError for a time to settle beside numbers alone: they have no age, and rows that are committed late would be lost."""
+    held = {observed.kinds[name] for name in definition.columns if name in observed.kinds}
+    if definition.settle_time and held and held <= set(NUMBERS):
+        raise PlanError(
+            f"watermark.settle: expected no duration beside numbers in {', '.join(definition.columns)}, which have no age, found"
+            f" {lasting(definition.settle_time.total_seconds())}. Of a table of PostgreSQL leave `settle` out: rows wait for open transactions then. Of any"
+            " other source look back by value: `backward: {by: 1000}` with merge_keys"
+        )
 
 
 def _check_look_back(definition: ColumnWatermark, observed: Observed) -> None:
@@ -129,8 +141,9 @@ def plan(
     if replace_until is not None:
         slices = _make_room(slices, replace_until)
     slices, deferred = _within(definition, slices)
-    skips = _left_out(definition, state, observed) + deferred
-    return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices, skips=skips)
+    skips = _left_out(definition, state, observed) + deferred + _waiting(definition, observed)
+    why = _why(definition, state, slices, bool(new))
+    return replace(made, why=why, slices=slices, skips=skips, warnings=observed.warnings)
 
 
 def check_types(state: ColumnState, observed: Observed, dataflow: str) -> None:
@@ -152,10 +165,30 @@ def nothing_new(
 ) -> Plan[ColumnSlice]:
     """Return the plan without slices, for no row is to be read."""
     skips = tuple(
-        Skip(column, _why_not(definition, state.marks.get(column))) for column in definition.columns
+        Skip(column, _why_not(definition, state.marks.get(column)))
+        for column in definition.columns
+        if column not in observed.waits
     )
-    skips += _left_out(definition, state, observed)
-    return replace(made, why="nothing is above the watermark", slices=(), skips=skips)
+    skips += _left_out(definition, state, observed) + _waiting(definition, observed)
+    waits = any(column in observed.waits for column in definition.columns)
+    why = (
+        "what is above the watermark waits for open transactions"
+        if waits
+        else "nothing is above the watermark"
+    )
+    return replace(made, why=why, slices=(), skips=skips, warnings=observed.warnings)
+
+
+def _waiting(definition: ColumnWatermark, observed: Observed) -> tuple[Skip, ...]:
+    """The rows that wait for open transactions."""
+    return tuple(
+        Skip(
+            column,
+            f"new rows wait for an open transaction, which may still write below them: {observed.waits[column]}",
+        )
+        for column in definition.columns
+        if column in observed.waits
+    )
 
 
 def _left_out(definition: ColumnWatermark, state: ColumnState, observed: Observed) -> tuple[Skip, ...]:
@@ -190,7 +223,7 @@ def _range(
         raise PlanError(
             f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {found}"
         )
-    upper = _upper(definition, column, observed)
+    upper = upper_bound(definition, column, observed)
     if until is not None and (upper is None or not upper.covers(until)):
         upper = until  # rows up to there are in the table, and make room; what lies above is the next run's
     is_known = upper is not None or column in observed.maxima
@@ -212,8 +245,8 @@ def _range(
     )
 
 
-def _upper(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
-    """The bound above, as far as it is known before the read."""
+def upper_bound(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
+    """Return the bound above, as far as it is known before the read; None: it is not known, or the column has no value."""
     limit = time_limit(definition, column, observed)
     if limit is not None and observed.sent is not None:
         limit = Mark(observed.sent(limit.value), False)
@@ -227,7 +260,7 @@ def _upper(definition: ColumnWatermark, column: str, observed: Observed) -> Mark
 
 def time_limit(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
     """Return where time itself ends what is read; None for columns that hold no time."""
-    settled = observed.now - definition.settle
+    settled = min(observed.now, observed.settled or observed.now) - definition.settle_time
     match observed.kinds.get(column):
         case "instant":
             return Mark(settled)
@@ -325,5 +358,6 @@ def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[Colum
 def _why_not(definition: ColumnWatermark, stored: Mark | None) -> str:
     why = "no row has a value" if stored is None else f"no row lies above {shown(stored.value)}"
     is_time = stored is None or isinstance(stored.value, date)
-    settles = lasting(definition.settle.total_seconds()) if definition.settle and is_time else ""
+    settle = definition.settle_time
+    settles = lasting(settle.total_seconds()) if settle and is_time else ""
     return f"{why}; younger rows settle for {settles}" if settles else why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.column.definition import ColumnWatermark
+from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.lookback import LookBack
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
@@ -24,6 +24,12 @@ def refusals(
             ("on_bad_file",),
             "quarantine",
             "stop (rows of a file that is mended later may lie below the stored value, and no run would read them)",
+        )
+    if watermark.settle == TRANSACTIONS and source.type != "jdbc":
+        yield Refusal(
+            ("watermark", "settle"),
+            f"{TRANSACTIONS} beside a source of type {source.type}",
+            "a duration such as PT5M, or, of numbers, backward: {by: 1000} with target.merge_keys (only PostgreSQL tells its open transactions)",
         )
     if target.load == "append":
         yield from _appended_twice(watermark)

@@ -90,6 +90,25 @@ class Dialect(Words):
         """
         return None
 
+    def locked_tables(self) -> str | None:
+        """Return a query of the tables that this transaction has read, and of their partitions; None if the database does not tell.
+
+        Rows of an oid, a name, and why its transactions are not told, if they are not.
+        """
+        return None
+
+    def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
+        """Return a query of the sequences that number some columns of tables: rows of an oid, a name, and how many numbers a session takes at once."""
+        raise NotImplementedError
+
+    def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
+        """Return queries, the last of which is of the other transactions that are open at this moment, whatever the snapshot.
+
+        Rows of whether it holds a lock for writing on one of the tables or sequences (of any, if none is named), its id, its number or NULL,
+        its process (NULL: prepared), whose it is, when it began (NULL: not told), and when the server was started.
+        """
+        raise NotImplementedError
+
     def finite(self, column: str, kind: Kind) -> Sequence[str]:  # noqa: ARG002 - for those that know infinity
         """Return the conditions that a value is one that Python and Spark have, behind WHERE."""
         return ()

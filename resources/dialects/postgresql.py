@@ -24,6 +24,9 @@ _TYPES: Mapping[Kind, str] = {
 """In which the bounds of a histogram are read."""
 
 
+_DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+
+
 class PostgreSQL(Dialect):
     """Names in double quotes, so that they are what they are; texts without a type, so that they fit uuid and enum, too."""
 
@@ -89,6 +92,73 @@ class PostgreSQL(Dialect):
             ) AS known, unnest(known.bounds) AS bound
             WHERE known.count > 0 AND array_length(known.bounds, 1) > 1 AND {finite}
             ORDER BY bound"""  # noqa: S608 - names are literals
+
+    def locked_tables(self) -> str:
+        """From the locks that a SELECT has taken: of a query and of a view on each table below, too."""
+        return f"""
+            WITH RECURSIVE mine AS (
+              SELECT c.oid, c.relkind FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+              WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = {_DATABASE} AND c.relkind IN ('r', 'p', 'm', 'f')
+                AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+              UNION SELECT c.oid, c.relkind FROM mine JOIN pg_inherits i ON i.inhparent = mine.oid JOIN pg_class c ON c.oid = i.inhrelid
+            )
+            SELECT oid::bigint, oid::regclass::text, CASE
+              WHEN pg_is_in_recovery() THEN 'the server is a standby, which does not see the transactions of its primary'
+              WHEN relkind = 'f' THEN 'it is a foreign table, whose transactions are another server''s'
+              WHEN relkind = 'm' THEN 'it is a materialized view, whose rows come when it is refreshed'
+              WHEN EXISTS (SELECT FROM pg_subscription_rel s WHERE s.srrelid = oid)
+                THEN 'logical replication fills it, in the order in which another server commits'
+            END FROM mine"""  # noqa: S608 - no value
+
+    def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
+        """Those that a column owns, and those of its default."""
+        names = ", ".join(map(self.text, columns))
+        oids = ", ".join(map(str, tables))
+        return f"""
+            SELECT DISTINCT s.seqrelid::bigint, s.seqrelid::regclass::text, s.seqcache
+            FROM pg_attribute a
+            LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+            JOIN pg_depend d
+              ON (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum)
+              OR (d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid AND d.refclassid = 'pg_class'::regclass)
+            JOIN pg_sequence s ON s.seqrelid = CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE d.refobjid END
+            WHERE a.attrelid IN ({oids}) AND a.attname IN ({names}) AND NOT a.attisdropped"""  # noqa: S608 - numbers, and names as literals
+
+    def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
+        """From pg_locks, which every user sees whole and which is of this moment, and pg_stat_activity, which shows when others began to some users only.
+
+        A sequence stays locked until the transaction ends that took a number of it. What the product itself reads writes nothing.
+        """
+        named = ", ".join(map(str, (*tables, *sequences)))
+        any_sequence = "" if sequences else " OR relation IN (SELECT oid FROM pg_class WHERE relkind = 'S')"
+        query = f"""
+            WITH
+              locked AS (SELECT * FROM pg_locks WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()),
+              numbers AS (SELECT virtualtransaction, min(transactionid::text) AS number FROM locked WHERE locktype = 'transactionid' GROUP BY 1),
+              writing AS (
+                SELECT DISTINCT virtualtransaction, pid FROM locked
+                WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' AND database = {_DATABASE} AND (relation IN ({named}){any_sequence})
+              ),
+              others AS (
+                SELECT a.*, (SELECT min(l.virtualtransaction) FROM locked l WHERE l.pid = a.pid AND l.locktype = 'virtualxid') AS id
+                FROM pg_stat_activity a
+                WHERE a.datname = current_database() AND a.usesysid IS NOT NULL AND a.pid <> pg_backend_pid()
+                  AND coalesce(a.application_name, '') <> 'strandline' AND coalesce(a.backend_type, '') NOT IN ('walsender', 'parallel worker')
+              )
+            SELECT true, w.virtualtransaction, n.number, w.pid, coalesce(p.gid, a.application_name), coalesce(p.prepared, a.xact_start),
+              pg_postmaster_start_time()
+            FROM writing w LEFT JOIN numbers n USING (virtualtransaction) LEFT JOIN pg_stat_activity a ON a.pid = w.pid
+              LEFT JOIN pg_prepared_xacts p ON w.pid IS NULL AND p.transaction::text = n.number
+            UNION ALL
+            SELECT false, o.id, n.number, o.pid, o.application_name, o.xact_start, pg_postmaster_start_time()
+            FROM others o LEFT JOIN numbers n ON n.virtualtransaction = o.id
+            WHERE o.xact_start IS NOT NULL OR o.id IS NOT NULL
+            UNION ALL
+            SELECT NULL, '', NULL, NULL, NULL, NULL, pg_postmaster_start_time()"""  # noqa: S608 - numbers
+        return (
+            "SELECT pg_stat_clear_snapshot()",
+            query,
+        )  # else it stays what it was at the first look of this transaction
 
     def for_driver(self, query: str) -> str:
         """With the operator ``?`` doubled: the driver takes a single one for a parameter."""

@@ -19,7 +19,7 @@ from resources.kinds.path import PathKind
 from resources.kinds.stream import open_stream
 from resources.kinds.window import WindowKind
 from resources.kinds.window_sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
-from resources.looks import last_look
+from resources.looks import last_awaited, last_look
 from resources.sources import Source
 from resources.sources.files.rows import FileRows
 from resources.sources.files.source import FileSource
@@ -62,7 +62,7 @@ def open_kind(
         case ColumnWatermark(), source if not isinstance(source, FileSource) and isinstance(
             source, ReadsAbove
         ):
-            return ColumnKind(dataflow, source, source)
+            return ColumnKind(dataflow, source, source, partial(last_awaited, log, dataflow.name))
         case StreamWatermark(), TableRows() | FileSource():
             return open_stream(dataflow, source, sides)
         case WindowWatermark(), _:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit
+from partitions.column.definition import TRANSACTIONS, ColumnWatermark
+from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit, upper_bound
 from partitions.column.predicates import Range, cut, replaced_rows, rows_in
 from partitions.column.rounding import as_loaded, whole_cells
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark, next_state
+from partitions.column.writers import (
+    Awaited,
+    Untold,
+    Writers,
+    before_oldest,
+    has_waiting_times,
+    up_to_settled,
+)
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError, SourceError
 from partitions.instants import milliseconds
@@ -24,7 +33,7 @@ from partitions.predicate import NOTHING, AllOf, Among, Predicate
 from partitions.replay.reading import chunk_slice, is_done, later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import Kind, kind_of_value
+from partitions.unit_values import TIMES, Kind, kind_of_value
 from resources.kinds.kind import ROWS, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.observation import observed
@@ -41,6 +50,7 @@ from resources.sources.source import (
     RoundsNumbers,
     TellsChanges,
     TellsLacking,
+    TellsWriters,
 )
 from resources.spark import observed_rows
 from resources.sql import quoted
@@ -58,6 +68,12 @@ T = TypeVar("T")
 _OPEN: tuple[Kind, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
 
+_PATIENCE, _PAUSE = 2.0, 0.05
+"""Seconds that a plan waits for the transactions that were open when it looked, and between two looks: most take milliseconds."""
+
+_ANNOUNCED = 0.1
+"""Seconds after which a transaction is among those that a database tells: its time is taken a moment before."""
+
 _LOOK_SECONDS = 10.0
 """What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
 
@@ -70,6 +86,7 @@ class ColumnKind:
         dataflow: what the user declared.
         rows: its source.
         above: the same source, as rows above a watermark are read from it.
+        awaited: looks up what the last run has left to open transactions.
         WITHOUT: the key of the statistics of rows without a value; no column has this name.
     """
 
@@ -78,6 +95,7 @@ class ColumnKind:
     dataflow: Dataflow
     rows: PinsRows
     above: ReadsAbove
+    awaited: Callable[[], Awaited | None] = lambda: None
 
     @property
     def _definition(self) -> ColumnWatermark:
@@ -143,6 +161,7 @@ class ColumnKind:
     def _plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
         seen = self._completed(self.above.observe(definition.columns, now), state, fixes=True)
+        seen, awaited = self._settled(seen, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, seen.version)
@@ -158,7 +177,7 @@ class ColumnKind:
             parts=self._parts,
             replace_until=until,
         )
-        made = replace(made, look=seen.look)
+        made = replace(made, look=seen.look, awaited=awaited)
         return made if self._holds_rows(made) else nothing_new(made, definition, state, seen)
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
@@ -231,6 +250,60 @@ class ColumnKind:
             for name in open_
         }
         return replace(seen, maxima={**seen.maxima, **found})
+
+    def _settled(self, seen: Observed, state: ColumnState) -> tuple[Observed, Awaited | None]:
+        """The look, with each column bounded by what no open transaction can still write, and what the next run may read once some have ended.
+
+        Transactions are looked up after the highest values: whoever has taken a lower number since has a lock. A short wait lets most end.
+
+        Raises:
+            PlanError: the source does not tell its transactions, and the definition wants it.
+        """
+        definition = self._definition
+        if not definition.waits_for_transactions or not isinstance(self.above, TellsWriters):
+            return seen, None
+        if not self._new_bounds(seen, state) and definition.settle is None:
+            return seen, None
+        if any(seen.kinds.get(name) in TIMES and _is_fresh(seen, name) for name in definition.columns):
+            time.sleep(_ANNOUNCED)
+        first = self.above.writers(definition.columns)
+        if isinstance(first, Untold):
+            return self._untold(seen, first), None
+        seen = before_oldest(seen, first)
+        waits = {name: first.oldest_words for name in definition.columns if has_waiting_times(seen, name)}
+        seen = replace(seen, waits=waits)
+        limits = self._new_bounds(seen, state)
+        later, deadline = first, time.monotonic() + _PATIENCE
+        while any(later.still_open(first, seen.kinds.get(name)) for name in limits):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE)
+            again = self.above.writers(definition.columns)
+            later = again if isinstance(again, Writers) else later
+        return up_to_settled(seen, limits, state, (first, later), self.awaited())
+
+    def _new_bounds(self, seen: Observed, state: ColumnState) -> Mapping[str, Mark]:
+        """How far each column would be read that may have new values."""
+        limits = {name: upper_bound(self._definition, name, seen) for name in self._definition.columns}
+        return {
+            name: limit
+            for name, limit in limits.items()
+            if limit is not None
+            and not ((stored := state.marks.get(name)) is not None and stored.covers(limit))
+        }
+
+    def _untold(self, seen: Observed, untold: Untold) -> Observed:
+        """The look, with a warning that rows may come late; none of a database that never tells."""
+        remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
+        why = f"{self.dataflow.source.shown} does not tell its open transactions: {untold.why}"
+        if self._definition.settle == TRANSACTIONS:
+            raise PlanError(
+                f"dataflow {self.dataflow.name}: watermark.settle: expected a source that tells its open transactions, found that {why}. Instead {remedy}"
+            )
+        if untold.always:
+            return seen
+        warning = f"rows that are committed late may be missed: {why}. {remedy[0].upper()}{remedy[1:]}"
+        return replace(seen, warnings=(*seen.warnings, warning))
 
     def _with_kinds(self, source: FetchesRows, seen: Observed, state: ColumnState) -> Observed:
         """The look, with what each column holds that no declared schema tells: as its stored value, or else as some rows have it."""
@@ -533,6 +606,16 @@ class ColumnKind:
     def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:
         """None: a run stops."""
         return
+
+
+def _is_fresh(seen: Observed, column: str) -> bool:
+    """Whether the highest time is so young that a transaction may have begun before it and not be announced yet; unknown ones may be."""
+    highest = seen.maxima.get(column)
+    if column in seen.maxima and not isinstance(highest, datetime):
+        return False
+    if not isinstance(highest, datetime) or highest.tzinfo is None:
+        return True
+    return seen.now - highest < timedelta(seconds=1)
 
 
 def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:

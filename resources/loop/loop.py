@@ -19,7 +19,7 @@ from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
 from resources.listing import OUTDATED
-from resources.looks import note_look
+from resources.looks import note_awaited, note_look
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
@@ -120,6 +120,7 @@ class _Run(Generic[SliceT]):
         if not self._replays and (outcome.error is not None or not isinstance(run.request, LateOnly)):
             note_attempt(run.log, outcome)
             note_look(run.log, outcome)
+            note_awaited(run.log, outcome)
         return outcome
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
+from partitions.column.writers import Untold, Writers
 from partitions.errors import BadPart, StrandlineError
 from partitions.load import Lacking
 from partitions.predicate import Predicate
@@ -145,6 +146,22 @@ class LooksOnce(Protocol):
 
         Raises:
             SourceUnreachable: a question took longer.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsWriters(Protocol):
+    """A source that tells its open transactions."""
+
+    def writers(self, columns: Sequence[str]) -> Writers | Untold:
+        """Return the transactions that are open right now and may write rows; or why they are not told.
+
+        Args:
+            columns: of the watermark; a sequence may number them.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
         """
         ...
 

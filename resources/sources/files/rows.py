@@ -144,7 +144,7 @@ class FileRows:
         return _contents(self._listed())
 
     def _look(self, files: Sequence[SourceFile], now: datetime, held: Sequence[Any]) -> Look:
-        settled = milliseconds(now - self._dataflow.column.settle)
+        settled = milliseconds(now - self._dataflow.column.settle_time)
         newest = max((file.modified for file in files), default=0)
         return Look(_contents(files), newest, settled, tuple(held))
 

@@ -21,11 +21,12 @@ from resources.sources.jdbc.failures import error_of
 
 _CONNECT_SECONDS = 10
 _ALIVE: dict[str, Any] = {
+    "application_name": "strandline",
     "connect_timeout": _CONNECT_SECONDS,
     "keepalives_idle": 30,
     "tcp_user_timeout": 30_000,
 }
-"""Of libpq: a server that is gone without a word is noticed."""
+"""Of libpq: a server that is gone without a word is noticed, and one that is there can tell who asks."""
 
 _POSTGRESQL_KINDS: Mapping[int, Kind] = {
     1184: "instant",

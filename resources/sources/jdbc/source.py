@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from partitions.column.predicates import Range, cut, rows_in
 from partitions.column.source import Observed
 from partitions.column.spread import SPREAD_KINDS, Spread
+from partitions.column.writers import Untold, Writers
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import AllOf, Among, Predicate, all_of
@@ -27,6 +28,7 @@ from resources.sources.jdbc.client import Client, Column, client, is_unknown_col
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
+from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
 from resources.spark import with_known_columns
@@ -189,6 +191,12 @@ class JdbcRows(PinsColumns):
             }
             nulls = self._nulls(database, columns, indexed, never_null)
             return Observed(now, kinds_of, highest, nulls, refused=refused)
+
+    def writers(self, columns: Sequence[str]) -> Writers | Untold:
+        """Ask which transactions are open at this moment, whatever the snapshot of the look; the locks of a SELECT tell the tables behind a query."""
+        with self._asking() as database:
+            database.describe(self._query.only(columns))
+            return open_writers(database, columns)
 
     def _described(self, database: Client, columns: Sequence[str]) -> Sequence[Column]:
         """Return the watermark's columns.

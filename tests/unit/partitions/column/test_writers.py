@@ -1,0 +1,87 @@
+"""Open transactions: which of an earlier look are still open, and how far a run may read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from partitions.column.source import Observed
+from partitions.column.state import ColumnState, Mark
+from partitions.column.writers import Awaited, Transaction, Writers, before_oldest, up_to_settled
+
+NOW = datetime(2026, 3, 8, 14, tzinfo=UTC)
+A, B = Transaction("3/1", "700"), Transaction("4/1")
+PREPARED = Transaction("3/1", "700", prepared=True)
+
+
+def writers(*writing: Transaction, server: str = "first", **keys: Any) -> Writers:
+    return Writers(server, writing, **keys)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ([A, B], [], []),
+        ([A, B], [B], [B]),
+        ([A], [Transaction("-1/700", "700", prepared=True)], [A]),
+        ([B], [Transaction("-1/701", "701", prepared=True)], [B]),  # it had no number, and may be this
+        ([A], [Transaction("-1/701", "701", prepared=True)], []),
+        ([PREPARED, B], [PREPARED], [PREPARED]),  # which was prepared before, so it is not the other
+    ],
+)
+def test_a_transaction_is_open_until_no_lock_may_be_its_own(
+    before: list[Transaction], now: list[Transaction], expected: list[Transaction]
+) -> None:
+    assert writers(*now).still_open(writers(*before), "whole") == tuple(expected)
+
+
+def test_a_restart_of_the_server_ends_all_but_prepared_transactions() -> None:
+    now = writers(A, server="second")
+    assert now.still_open(writers(B), "whole") == ()
+    assert writers(PREPARED, server="second").still_open(writers(A), "whole") == (A,)
+
+
+def test_times_wait_for_prepared_transactions_and_for_those_whose_beginning_is_not_told() -> None:
+    hidden = Transaction("5/1")
+    assert writers(A, PREPARED, hidden=(hidden,)).blocking("instant") == (PREPARED, hidden)
+    assert writers(A, PREPARED, hidden=(hidden,)).blocking("whole") == (A, PREPARED)
+
+
+def test_times_end_before_the_oldest_transaction() -> None:
+    seen = Observed(NOW, {"u": "instant"}, {})
+    began = NOW - timedelta(minutes=1)
+    assert before_oldest(seen, writers(oldest=began)).settled == began - timedelta(microseconds=1)
+    assert before_oldest(seen, writers(oldest=NOW + timedelta(seconds=1))).settled is None
+
+
+def settled(
+    stored: dict[str, Any], looks: tuple[Writers, Writers], earlier: Awaited | None = None
+) -> tuple[Any, Awaited | None]:
+    seen = Observed(NOW, {"u": "whole"}, {"u": 9})
+    found, awaited = up_to_settled(seen, {"u": Mark(9)}, ColumnState.of(stored), looks, earlier)
+    return found.maxima["u"], awaited
+
+
+def test_the_highest_value_is_a_bound_once_all_have_ended_that_were_open() -> None:
+    assert settled({"u": 3}, (writers(A), writers(B))) == (9, None)
+
+
+def test_until_then_the_stored_value_is_and_the_next_run_is_told() -> None:
+    look = writers(A)
+    assert settled({"u": 3}, (look, look)) == (3, Awaited(ColumnState({"u": Mark(9)}), look))
+    assert settled({}, (look, look))[0] is None
+
+
+def test_the_value_of_an_earlier_look_is_a_bound_once_those_of_that_look_have_ended() -> None:
+    look, earlier = writers(B), Awaited(ColumnState({"u": Mark(7)}), writers(A))
+    assert settled({"u": 3}, (look, look), earlier) == (7, Awaited(ColumnState({"u": Mark(9)}), look))
+    assert settled({"u": 8}, (look, look), earlier)[0] == 8
+    both = writers(A, B)
+    assert settled({"u": 3}, (both, both), earlier) == (3, earlier)
+
+
+def test_what_the_next_run_is_told_is_read_back() -> None:
+    awaited = Awaited(ColumnState({"u": Mark(7), "d": Mark(NOW)}), writers(A, PREPARED, hidden=(B,)))
+    assert Awaited.of(awaited.as_json()) == awaited
