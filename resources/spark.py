@@ -25,7 +25,15 @@ from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.log_store import JAR, SETTING, log_store_settings
 from resources.places import Place
-from resources.spark_process import is_remote, java_end, java_runs, last_words, said, start_java
+from resources.spark_process import (
+    is_remote,
+    java_end,
+    java_runs,
+    last_words,
+    said,
+    server_of,
+    start_java,
+)
 from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
@@ -43,6 +51,8 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame as SparkConnectDataFrame
     from pyspark.sql.connect.session import SparkSession as SparkConnectSession
     from pyspark.sql.types import DataType, StructType
+
+    from resources.spark_retries import Outage
 
 _START = threading.Lock()
 _kept: list[SparkSession] = []
@@ -86,6 +96,9 @@ _SHORT_RUNS = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
+
+_CONNECTING = ("grpc.min_reconnect_backoff_ms", 5_000)
+"""How long an attempt to connect may take, by gRPC's name for it. Its own 20 s leave a server that takes connections and says nothing 40 s."""
 
 AWAKE_SECONDS = 60.0
 """Between two questions that keep a session from ending; a server ends one by default that was not used for an hour."""
@@ -472,12 +485,13 @@ class SparkEngine:
         return variables
 
     def _connect(self) -> SparkSession:
-        from pyspark.sql import SparkSession
-
         try:
-            session = SparkSession.builder.remote(self.remote or "").create()
+            session = _session_on(self.remote or "")
             _keep(session)
-            set_all(session, _OF_A_SESSION)  # the first call tells whether the server is there
+            set_all(
+                cast("SparkSession", session), _OF_A_SESSION
+            )  # the first call tells whether the server is there
+            _outage_of(session).end()
             if self.shares_code:
                 session = _sharing_code(session)
         except Exception as error:
@@ -583,15 +597,33 @@ def _includes(key: str, current: str | None, wanted: str) -> bool:
     return current == wanted
 
 
+def _session_on(server: str) -> SparkConnectSession:
+    """Return a session on a Connect server, which is not asked for anything yet.
+
+    As pyspark's own builder makes it, which takes no options of the channel.
+    """
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    return SparkSession.builder.channelBuilder(DefaultChannelBuilder(server, [_CONNECTING])).create()
+
+
 def _keep(session: SparkConnectSession) -> None:
     """Take a session on a Connect server as the one that this process works with."""
     from resources.spark_retries import Patience
 
     _kept.append(cast("SparkSession", session))
     _make_active(session)
-    session.client.set_retry_policies([Patience()])
+    session.client.set_retry_policies([Patience(_outage_of(session))])
     # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
     atexit.unregister(session.client._cleanup_ml_cache)
+
+
+def _outage_of(session: SparkConnectSession) -> Outage:
+    from resources.spark_retries import outage_of
+
+    return outage_of(server_of(session) or "")
 
 
 def _sharing_code(session: SparkConnectSession) -> SparkConnectSession:

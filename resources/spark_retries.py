@@ -1,27 +1,83 @@
-"""How long a Spark Connect server that does not answer is waited for. pyspark is imported where this is."""
+"""How long a Spark Connect server that does not answer is waited for: by all sessions of a process together. pyspark is imported where this is."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
-_TRIES, _LONGEST_WAIT = 7, 10_000
-"""How often a call is tried again, and milliseconds between two tries: half a minute in all. pyspark's own ten minutes would
-keep a run hanging at a server that died."""
+SECONDS = 18.0
+"""From the first call without an answer until a server is taken for gone. `strandline dev` has started its server again by then; a run that meets a dead
+one ends in half a minute, with all that it does before and after."""
+
+_TRIES, _LONGEST_WAIT = 11, 2_000
+"""How often one call is tried again, and milliseconds between two tries: about as long in all."""
+_FORGOTTEN_AFTER = 60.0
+"""Seconds without a call that fails, after which one that fails is the first of another outage."""
+
+_outages: dict[str, Outage] = {}
+_lock = threading.Lock()
+
+
+@dataclass
+class Outage:
+    """The time in which one server has not answered this process. Once it is over the patience, each call is tried once.
+
+    Else each thing that pyspark gives back after a failed query, in threads that a process waits for at its end, would wait again, and so would each
+    dataflow of a process that has several.
+
+    Attributes:
+        clock: seconds that only rise.
+        began: when the first call failed; None: the server has answered since.
+        newest: when the last one failed.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    began: float | None = field(default=None, init=False)
+    newest: float = field(default=0.0, init=False)
+    gave_up: bool = field(default=False, init=False)
+
+    def is_over_patience(self) -> bool:
+        """Note that a call has failed now; return whether none is tried again."""
+        now = self.clock()
+        if self.began is None or now - self.newest > _FORGOTTEN_AFTER:
+            self.began, self.gave_up = now, False
+        self.newest = now
+        return self.gave_up or now - self.began >= SECONDS
+
+    def give_up(self) -> None:
+        """Have no call be tried again: one has been, as often as it may."""
+        self.gave_up = True
+
+    def end(self) -> None:
+        """Note that the server has answered."""
+        self.began = None
+
+
+def outage_of(server: str) -> Outage:
+    """Return what this process knows of a server.
+
+    Args:
+        server: its address.
+    """
+    with _lock:
+        return _outages.setdefault(server, Outage())
 
 
 class Patience(DefaultPolicy):
-    """Of one session. A server that one call has waited for in vain is gone, and no other call of the session waits for it.
+    """Of one session."""
 
-    Else each thing that pyspark gives back after a failed query, in threads that a process waits for at its end, would wait again.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, outage: Outage) -> None:
+        """Use what all sessions on a server know of it."""
         super().__init__(max_retries=_TRIES, max_backoff=_LONGEST_WAIT)
-        self.gone = False
+        self.outage = outage
 
     def can_retry(self, e: BaseException) -> bool:
         """As pyspark's own, until the server is gone."""
-        return not self.gone and super().can_retry(e)
+        return super().can_retry(e) and not self.outage.is_over_patience()
 
     def to_state(self) -> RetryPolicyState:
         """The tries of one call."""
@@ -37,5 +93,5 @@ class _Call(RetryPolicyState):
         """The last try of a call tells all others."""
         wait = super().next_attempt(exception)
         if wait is None:
-            self._patience.gone = True
+            self._patience.outage.give_up()
         return wait

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from resources.spark import SparkEngine
-from tests.support.feed import CHECKOUT
+from resources.connect_server import free_port
+from resources.loop.outcome import Step
+from resources.spark import EngineLost, SparkEngine, SparkUnavailable
+from tests.support.feed import CHECKOUT, Feed
 
 WAY = """
 import sys
@@ -77,3 +82,42 @@ def test_a_process_ends_without_waiting_for_the_engine_that_it_has_lost(
     assert tries == sorted(tries, reverse=True), "after one call has given up none is tried again"
     assert set(tries) == {True, False}
     assert process.returncode == 0
+
+
+@pytest.mark.full
+def test_a_run_whose_engine_dies_and_does_not_come_back_ends_in_half_a_minute(
+    way: tuple[subprocess.Popen[str], str], tmp_path: Path
+) -> None:
+    server, address = way
+    feed = Feed(tmp_path / "project", SparkEngine(remote=address))
+    feed.put("1.ndjson", 1)
+    killed: list[float] = []
+
+    def meanwhile(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            server.kill()
+            server.wait()
+            killed.append(time.monotonic())
+
+    outcome = feed.run(meanwhile)
+    assert time.monotonic() - killed[0] < 30
+    assert isinstance(outcome.error, EngineLost)
+    again = time.monotonic()
+    assert isinstance(feed.run().error, SparkUnavailable)
+    assert time.monotonic() - again < 5, "this process has waited for the server already"
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("engine")  # a process that has no remote session yet may also run Spark itself
+def test_a_run_ends_in_half_a_minute_whose_engine_was_never_there_or_says_nothing(tmp_path: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        for port in (free_port(), silent.getsockname()[1]):
+            feed = Feed(tmp_path / str(port), SparkEngine(remote=f"sc://127.0.0.1:{port}"))
+            feed.put("1.ndjson", 1)
+            began = time.monotonic()
+            error = feed.run().error
+            assert time.monotonic() - began < 30
+            assert isinstance(error, SparkUnavailable)
+            assert f"sc://127.0.0.1:{port}: expected an answer" in error.message
