@@ -85,13 +85,13 @@ class Item(NamedTuple):
     """A record of a document that has a fault, or fields that the schema lacks.
 
     Attributes:
-        number: of the record in the document, from 1.
+        number: of the record in its array, from 1; None if it stands alone.
         text: of the record.
         line: in which it begins, from 1.
         judgement: about it.
     """
 
-    number: int
+    number: int | None
     text: str
     line: int
     judgement: Judgement
@@ -169,7 +169,7 @@ class JsonRule:
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""
         lines = enumerate(text.splitlines(), 1)
-        items = (Item(number, line, number, self.judge(line)) for number, line in lines)
+        items = (Item(None, line, number, self.judge(line)) for number, line in lines)
         return [item for item in items if item.judgement != _SOUND]
 
     def judge_document(self, text: str) -> tuple[Fault | None, list[Item]]:
@@ -190,7 +190,8 @@ class JsonRule:
                 number += 1
                 judgement = self.judge_value(value)
                 if judgement != _SOUND:
-                    items.append(Item(number, text[position:end], _line(text, position), judgement))
+                    place = number if is_array else None
+                    items.append(Item(place, text[position:end], _line(text, position), judgement))
                 position = _skip(text, end)
                 if not is_array:
                     break
@@ -212,7 +213,7 @@ class JsonRule:
     def _object(self, schema: Mapping[str, Any], names: Names | None) -> str:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
         columns = "|".join(re.escape(_quoted(name)) for name in fields)
-        value = _any(_DEPTH) if self.takes_unknown else rf"(?:null|\{{{_SPACE}\}}|\[{_SPACE}\])"
+        value = _any(_DEPTH) if self.takes_unknown else rf"(?:\{{{_SPACE}\}}|\[{_SPACE}\])"
         other = rf'{f"(?!(?:{columns}))" if fields else ""}"[^"\\\x00-\x1f]*+"{_SPACE}:{_SPACE}{value}'
         if names is None:
             members = [self._member(name, data_type, None) for name, data_type in fields.items()]
@@ -448,10 +449,10 @@ def _may_repeat(data_type: Type, *, inside: bool = False) -> bool:
 
 
 def _is_hollow(value: Any) -> bool:
-    """Whether a value holds none at any depth: such a field has no type, so an inferred schema lacks it."""
+    """Whether an object or array holds no value at any depth: an inferred schema lacks such a field."""
     if isinstance(value, Members):
         return all(_is_hollow(item) for _, item in value)
-    return value is None or (isinstance(value, list) and all(_is_hollow(item) for item in value))
+    return isinstance(value, list) and all(_is_hollow(item) for item in value)
 
 
 def _twice(value: Sequence[tuple[str, Any]], above: str) -> Fault | None:

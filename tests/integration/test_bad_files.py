@@ -147,10 +147,10 @@ class TestRecords:
             ("csv", "id\n1\n", "id\n2\nsecret\n", 3, "field id: expected bigint, found other text"),
         ],
     )
-    def test_a_record_that_does_not_parse_is_named_with_file_line_field_and_reason_and_not_quoted(
+    def test_a_record_that_does_not_parse_is_named_with_file_line_field_and_reason_and_not_quoted_if_values_are_hidden(
         self, make_feed: MakeFeed, form: str, good: str, bad: str, line: int, why: str
     ) -> None:
-        feed = make_feed(source={"format": form})
+        feed = make_feed(source={"format": form}, show_bad_records=False)
         feed.put_text(f"a.{form}", good)
         feed.put_text(f"b.{form}.gz", bad)
         feed.put_text(f"c.{form}", good)
@@ -172,15 +172,14 @@ class TestRecords:
     @pytest.mark.parametrize(
         ("bad", "why"),
         [
-            ('[{"id": 2}, {"id": "secret"}]', "record 2: field id: expected bigint, found text"),
-            ('[{"id": 2}, {"id": 3]', "expected a JSON object, found text that is none"),
-            ('{"id": {"secret": 1}}', "field id: expected bigint, found an object"),
+            ('[{"id": 2}, {"id": "secret"}]', "line 1: record 2: field id: expected bigint, found text"),
+            ('{"id": {"secret": 1}}', "line 1: field id: expected bigint, found an object"),
         ],
     )
     def test_a_json_file_that_does_not_parse_is_named_with_record_field_and_reason(
         self, make_feed: MakeFeed, bad: str, why: str
     ) -> None:
-        feed = make_feed(source={"format": "json"})
+        feed = make_feed(source={"format": "json"}, show_bad_records=False)
         feed.put_text("a.json", '[{"id": 1}]')
         feed.put_text("b.json", bad)
         feed.put_text("c.json", '{"id": 3}')
@@ -189,6 +188,26 @@ class TestRecords:
         assert outcome.error is not None
         assert f"b.json, {why}" in outcome.error.message
         assert "secret" not in outcome.error.message
+
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ('[{"id": 2}, {"id": 3]', "expected a JSON document, found text that is none"),
+            ('[{"id": 2}]\n[{"id": 3}]', "expected one JSON document, found more behind its end in line 2"),
+            ('{"id": 2}\n{"id": 3}', "found more behind its end in line 2: for an object a line set format: ndjson"),
+        ],
+    )
+    def test_a_json_file_that_is_no_whole_document_is_bad_as_a_whole(
+        self, make_feed: MakeFeed, bad: str, why: str
+    ) -> None:
+        feed = make_feed(source={"format": "json"})
+        feed.put_text("a.json", '[{"id": 1}]')
+        feed.put_text("b.json", bad)
+        feed.put_text("c.json", '{"id": 3}')
+        outcome = feed.run()
+        _fails_at_b(feed, outcome, "bad_file")
+        assert outcome.error is not None
+        assert why in outcome.error.message
 
 
 class TestVanished:

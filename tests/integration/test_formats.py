@@ -229,7 +229,7 @@ class TestSchema:
         ("form", "rows", "line"),
         [
             ("ndjson", '{"id": 2}\n{"id": 3, "more": null}\n', ", line 2"),
-            ("ndjson", '{"id": 2, "id": 3, "more": 1}\n', ", line 1"),
+            ("ndjson", '{"id": 2, "more": 1}\n', ", line 1"),
             ("json", '[{"id": 2}, {"id": 3, "more": [1]}]', ""),
             ("json", '{"id": 2, "more": "x"}', ""),
         ],

@@ -100,7 +100,7 @@ def bad_record(path: str, record: BadRecord, *, show: bool | None, may_be_set_as
         show: ``show_bad_records``: None tells the value that does not fit, True the whole record, too, False neither.
         may_be_set_aside: whether the dataflow could have ``max_bad_records``.
     """
-    value = f", {_shortened(record.value)!r}" if record.value is not None and show is not False else ""
+    value = f", {_shortened(record.value)!r}" if record.value is not None and show is None else ""
     where = f"line {record.line}: " if record.line else ""
     why = f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"
     hint = "" if show else " (show_bad_records: true shows the record)"

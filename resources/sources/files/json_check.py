@@ -159,7 +159,7 @@ def check_documents(
         for item in items:
             judged = item.judgement
             if judged.fault is not None:
-                why = f"record {item.number}: {judged.fault.reason}"
+                why = f"{f'record {item.number}: ' if item.number else ''}{judged.fault.reason}"
                 bad_records.append((file.path, BadRecord(item.text, why, item.line, judged.fault.value)))
             elif file.path not in unknown:
                 unknown[file.path] = Unknown(judged.unknown, item.line)

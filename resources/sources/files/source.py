@@ -116,6 +116,7 @@ class FileSource:
         """
         schema = PinnedSchema.of(pinned)
         origin = self._dataflow.target.origin_columns if origin is None else origin
+        self._follower.check(spark, files, schema)
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         without: dict[str, set[str]] = {}
@@ -143,10 +144,8 @@ class FileSource:
         """Return the files that cannot be loaded exactly, in their order.
 
         Raises:
-            SchemaEvolved: the pinned schema gets columns of the files, or a wider type for numbers that do not fit.
-            BadFile: a file has columns that the schema mode does not accept.
+            SchemaEvolved: the pinned schema gets a wider type for numbers that do not fit.
         """
-        self._follower.check(spark, files, PinnedSchema.of(pinned))
         checked = self._check(spark, files, pinned)
         if checked.bad_records:
             self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
