@@ -17,6 +17,7 @@ _READ = {
         "partition_extract",
     ),
     "state": ("watermark_serialise", "is_empty", "watermark_state"),
+    "files": ("load",),
     "lookback": ("backward", "backward_config"),
     "predicates": ("window", "window_delete", "window_validation", "row_filter", "next_watermark"),
     "replay": ("replay_chunks", "replay_run"),

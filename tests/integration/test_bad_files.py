@@ -194,7 +194,10 @@ class TestRecords:
         [
             ('[{"id": 2}, {"id": 3]', "expected a JSON document, found text that is none"),
             ('[{"id": 2}]\n[{"id": 3}]', "expected one JSON document, found more behind its end in line 2"),
-            ('{"id": 2}\n{"id": 3}', "found more behind its end in line 2: for an object a line set format: ndjson"),
+            (
+                '{"id": 2}\n{"id": 3}',
+                "found more behind its end in line 2: for an object a line set format: ndjson",
+            ),
         ],
     )
     def test_a_json_file_that_is_no_whole_document_is_bad_as_a_whole(

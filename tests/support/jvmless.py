@@ -106,8 +106,8 @@ class _ArrowFiles(FileSource):
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """There is one schema only."""
 
-    def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
-        return iter(())
+    def bad_files(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[BadFile]:
+        return ()
 
     def read(
         self,
