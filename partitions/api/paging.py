@@ -1,10 +1,14 @@
-"""Pages of an answer: how each is asked for, when there are no more, and when an API goes round in circles (docs/source-api.md, Pages)."""
+"""Pages of an answer: how each is asked for, and what an answer says of those behind it (docs/source-api.md, Pages).
+
+Belongs here: the ways of paging. Does not belong here: the walk over the pages of a request (:mod:`partitions.api.walk`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import Field, model_validator
 
@@ -15,15 +19,59 @@ Location = Literal["params", "body"]
 
 
 class PagingError(ValueError):
-    """Pages that do not lead on."""
+    """Pages that do not lead on, or not to all records.
 
-    def __init__(self, expected: str, found: str) -> None:
-        """Keep both; the text has them."""
+    Attributes:
+        remedy: what to do.
+        code: of the error that it becomes.
+    """
+
+    code = "source_paging"
+
+    def __init__(
+        self, expected: str, found: str, remedy: str = "correct source.paging, or raise max_pages"
+    ) -> None:
+        """Keep what to do; the text has the rest."""
         super().__init__(f"expected {expected}, found {found}")
-        self.expected, self.found = expected, found
+        self.remedy = remedy
 
 
-class _Counted(Model):
+class Incomplete(PagingError):
+    """Fewer records than there are."""
+
+    code = "source_incomplete"
+
+
+class AtMost(Incomplete):
+    """As many records as a query has at most, so that there may be more."""
+
+
+class _Flagged(Model):
+    """Pages whose answers may have flags.
+
+    Attributes:
+        more: dotted path of a flag in the answer, true as long as there are more.
+        end: dotted path of a flag in the answer, true on the last page.
+    """
+
+    more: Name | None = None
+    end: Name | None = None
+
+    def flag(self, page: PageSeen) -> bool | None:
+        """Return whether the flags of a page say that there are more; None if they do not, since a mistyped path must not end the pages early.
+
+        Raises:
+            PagingError: a flag is neither true nor false, nor 1 or 0; or they say two things.
+        """
+        more, end = _truth(self.more, page.more), _truth(self.end, page.end)
+        if more is not None and more == end:
+            raise PagingError(
+                f"another value at {self.end} than at {self.more}", f"{str(more).lower()} at both"
+            )
+        return more if end is None else not end
+
+
+class Counted(_Flagged):
     """Pages that are asked for by a number.
 
     Attributes:
@@ -31,7 +79,6 @@ class _Counted(Model):
         size_param: of the records that a page shall have; None: the API decides.
         size: records of a page.
         ends: the last page: the first without a record, or the first with fewer than ``size``.
-        more: dotted path of a flag in the answer, true as long as there are more; it decides where an answer has it.
         location: where the parameters stand.
     """
 
@@ -39,11 +86,10 @@ class _Counted(Model):
     size_param: Name | None = None
     size: Annotated[int, Field(ge=1, strict=True)] | None = None
     ends: Literal["empty", "short"] = "empty"
-    more: Name | None = None
     location: Location = "params"
 
     @model_validator(mode="after")
-    def _size_is_known(self) -> _Counted:
+    def _size_is_known(self) -> Counted:
         if self.size_param is not None and self.size is None:
             raise ValueError("size_param: expected size beside it, found nothing")
         if self.ends == "short" and self.size is None:
@@ -56,16 +102,25 @@ class _Counted(Model):
 
     def promises(self, page: PageSeen) -> bool:
         """Whether a page says that there is one behind it; a number alone may lead to none."""
-        return _flag(self.more, page) is True
+        return self.flag(page) is True
 
-    def _has_more(self, page: PageSeen) -> bool:
-        flag = _flag(self.more, page)
+    def has_more(self, page: PageSeen) -> bool:
+        """Whether there may be a page behind one.
+
+        Raises:
+            PagingError: a flag is none.
+        """
+        flag = self.flag(page)
         if flag is not None:
             return flag
-        return page.count > 0 and (self.ends == "empty" or page.count >= (self.size or 0))
+        return page.count > 0 and not (self.ends == "short" and self.is_short(page))
+
+    def is_short(self, page: PageSeen) -> bool:
+        """Whether a page has fewer records than it was asked for."""
+        return self.size is not None and page.count < self.size
 
 
-class PageNumbers(_Counted):
+class PageNumbers(Counted):
     """Pages by their number.
 
     Attributes:
@@ -79,15 +134,21 @@ class PageNumbers(_Counted):
         """The first page."""
         return Position({self.param: self.start, **self._sizes})
 
+    def at(self, position: Position, pages: int) -> Position:
+        """The page so many behind one."""
+        return position.moved(self.param, pages)
+
     def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one; None if that was the last."""
-        if not self._has_more(page):
-            return None
-        return Position({**position.parameters, self.param: position.parameters[self.param] + 1})
+        """The page behind one; None if that was the last.
+
+        Raises:
+            PagingError: a flag is none.
+        """
+        return self.at(position, 1) if self.has_more(page) else None
 
 
-class Offsets(_Counted):
-    """Pages by the number of records before them: of those that came, so that an API which gives fewer than it was asked for loses none.
+class Offsets(Counted):
+    """Pages by the number of records before them.
 
     Attributes:
         start: the number of records before the first.
@@ -100,20 +161,24 @@ class Offsets(_Counted):
         """The first page."""
         return Position({self.param: self.start, **self._sizes})
 
+    def at(self, position: Position, records: int) -> Position:
+        """The page that begins so many records behind the beginning of one."""
+        return position.moved(self.param, records)
+
     def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one; None if that was the last.
+        """The page behind one, by its size, or by the records that came if it has none; None if that was the last.
 
         Raises:
-            PagingError: it says that there are more, and has no record; or its flag is neither true nor false.
+            PagingError: it says that there are more, and has no record; or a flag is none.
         """
-        if not self._has_more(page):
+        if not self.has_more(page):
             return None
-        if not page.count:
+        if self.size is None and not page.count:
             raise PagingError("records on a page behind which there are more", "none")
-        return Position({**position.parameters, self.param: position.parameters[self.param] + page.count})
+        return self.at(position, self.size or page.count)
 
 
-class Cursor(Model):
+class Cursor(_Flagged):
     """Pages by a value that the answer before gives.
 
     Attributes:
@@ -122,7 +187,6 @@ class Cursor(Model):
         header: the header of the answer that it stands in instead.
         size_param: of the records that a page shall have.
         size: records of a page.
-        more: dotted path of a flag in the answer, true as long as there are more; where an answer has none, the cursor decides.
         location: where the parameters stand.
     """
 
@@ -132,7 +196,6 @@ class Cursor(Model):
     header: Name | None = None
     size_param: Name | None = None
     size: Annotated[int, Field(ge=1, strict=True)] | None = None
-    more: Name | None = None
     location: Location = "params"
 
     @model_validator(mode="after")
@@ -152,12 +215,19 @@ class Cursor(Model):
         Raises:
             PagingError: the cursor is no text or number; or there is none, and the page says that there are more.
         """
-        flag = _flag(self.more, page)
-        if flag is False:
-            return None
+        flag = self.flag(page)
+        following = self.leads_to(position, page)
+        if following is None and flag:
+            raise PagingError(f"a cursor at {self._place} on a page behind which there are more", "none")
+        return None if flag is False else following
+
+    def leads_to(self, position: Position, page: PageSeen) -> Position | None:
+        """The page that the cursor of one leads to, whatever flags say.
+
+        Raises:
+            PagingError: the cursor is no text or number.
+        """
         if page.next in (None, ""):
-            if flag:
-                raise PagingError(f"a cursor at {self._place} on a page behind which there are more", "none")
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
             raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
@@ -172,7 +242,7 @@ class Cursor(Model):
         return self.next or f"the header {self.header}"
 
 
-class NextLink(Model):
+class NextLink(_Flagged):
     """Pages by the address of the next one.
 
     Attributes:
@@ -191,8 +261,20 @@ class NextLink(Model):
         """The first page, at the address of the request."""
         return Position({self.size_param: self.size} if self.size_param is not None else {})
 
-    def after(self, position: Position, page: PageSeen) -> Position | None:  # noqa: ARG002 - part of what all pages have
+    def after(self, position: Position, page: PageSeen) -> Position | None:
         """The page behind one; None if that was the last.
+
+        Raises:
+            PagingError: the address is no text; or there is none, and the page says that there are more.
+        """
+        flag = self.flag(page)
+        following = self.leads_to(position, page)
+        if following is None and flag:
+            raise PagingError(f"a link at {self._place} on a page behind which there are more", "none")
+        return None if flag is False else following
+
+    def leads_to(self, position: Position, page: PageSeen) -> Position | None:  # noqa: ARG002 - part of what cursors have, too
+        """The page that the link of one leads to, whatever flags say.
 
         Raises:
             PagingError: the address is no text.
@@ -200,12 +282,16 @@ class NextLink(Model):
         if page.next in (None, ""):
             return None
         if not isinstance(page.next, str):
-            raise PagingError(f"an address as text at {self.next}", "another value")
+            raise PagingError(f"an address as text at {self._place}", "another value")
         return Position({}, page.next)
 
     def promises(self, page: PageSeen) -> bool:  # noqa: ARG002 - part of what all pages have
         """A link leads to a page."""
         return True
+
+    @property
+    def _place(self) -> str:
+        return self.next or "the header Link"
 
 
 Paging = Annotated[PageNumbers | Offsets | Cursor | NextLink, Field(discriminator="type")]
@@ -223,117 +309,63 @@ class Position:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     link: str | None = None
 
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What tells it from others."""
-        return (self.link, *sorted((name, str(value)) for name, value in self.parameters.items()))
+    def moved(self, param: str, by: int) -> Position:
+        """Return the position with a higher number."""
+        return Position({**self.parameters, param: self.parameters[param] + by})
+
+    def identity(self, own: frozenset[str] = frozenset()) -> tuple[Any, ...]:
+        """Return what tells it from others: of an address neither the order of its parameters nor how they are escaped.
+
+        Args:
+            own: parameters that each request has, such as a key, whether the address names them or not.
+        """
+        if self.link is None:
+            return (None, *sorted((name, str(value)) for name, value in self.parameters.items()))
+        parts = urlsplit(self.link)
+        pairs = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in own]
+        return (f"{parts.scheme}://{parts.netloc}".lower(), parts.path, urlencode(sorted(pairs)))
+
+    def __str__(self) -> str:
+        """For people."""
+        if self.link is not None:
+            return "the same next link"
+        return ", ".join(f"{name}={str(value)[:100]}" for name, value in self.parameters.items())
 
 
 @dataclass(frozen=True)
 class PageSeen:
-    """What an answer says of the pages behind it.
+    """What an answer says, beside its records.
 
     Attributes:
         count: of its records.
-        digest: of its records, the same for the same records; empty if they are not compared.
+        records: what tells its records from others, the same for the same records.
         next: the cursor or the address of the next page.
         more: what it says of whether there are more.
+        end: what it says of whether it is the last.
+        total: how many records there are on all pages.
+        address: that gave it, of pages by links.
     """
 
     count: int
-    digest: bytes = b""
+    records: frozenset[int] = frozenset()
     next: Any = None
     more: Any = None
+    end: Any = None
+    total: Any = None
+    address: str | None = None
 
 
-class PageWalk:
-    """The way through the pages of one request.
-
-    Attributes:
-        position: of the page that is asked for now; None behind the last.
-        number: of this page, from 1.
-        is_promised: whether the page before leads to it by a cursor, a link or a flag, so that it must be there.
-    """
-
-    def __init__(self, paging: PageNumbers | Offsets | Cursor | NextLink | None, most: int) -> None:
-        """Begin at the first page.
-
-        Args:
-            paging: None: there is one page.
-            most: pages that are asked for at most.
-        """
-        self._paging, self._most = paging, most
-        self.number, self.is_promised = 1, False
-        self.position: Position | None = paging.first() if paging else Position()
-        self._asked = {self.position.identity}
-        self._read: dict[bytes, int] = {}
-
-    def advance(self, page: PageSeen) -> None:
-        """Go on behind a page.
-
-        Raises:
-            PagingError: the page behind it was there already, or there are too many.
-        """
-        position = self.position
-        if position is None or self._paging is None:
-            self.position = None
-            return
-        self._compare(page)
-        following = self._paging.after(position, page)
-        if following is not None:
-            if following.identity in self._asked:
-                raise PagingError("a page that was not asked for yet", f"{_shown(following)} again, a loop")
-            if self.number >= self._most:
-                raise PagingError(f"at most {self._most} pages (max_pages)", "more")
-            self._asked.add(following.identity)
-            self.number += 1
-            self.is_promised = self._paging.promises(page)
-        self.position = following
-
-    def leads_to(self, page: PageSeen) -> Position | None:
-        """Return where a page leads by its cursor or its link, before its records are known; None if that is nowhere, or not to be asked for.
-
-        :meth:`advance` decides: it may find that the page behind is another, or that there is none.
-        """
-        position = self.position
-        if position is None or not isinstance(self._paging, Cursor | NextLink) or self.number >= self._most:
-            return None
-        try:
-            following = self._paging.after(position, page)
-        except PagingError:
-            return None
-        return following if following is not None and following.identity not in self._asked else None
-
-    def _compare(self, page: PageSeen) -> None:
-        """Raise PagingError if another page had the same records. One record alone may be like another, unless its page is told by a number."""
-        if not page.count or not page.digest:
-            return
-        before = self._read.setdefault(page.digest, self.number)
-        by_number = isinstance(self._paging, _Counted)
-        if before < self.number and (page.count > 1 or (by_number and before == self.number - 1)):
-            raise PagingError(
-                f"other records than on page {before}",
-                "the same: the API seems to ignore what the page is asked for by, or has begun again at another page",
-            )
-
-
-def _flag(path: str | None, page: PageSeen) -> bool | None:
-    """Return whether a page says that there are more; None if it does not say, since a mistyped path must not end the pages at the first.
+def _truth(path: str | None, value: Any) -> bool | None:
+    """A flag; None if an answer has none.
 
     Raises:
-        PagingError: the flag is neither true nor false, nor 1 or 0.
+        PagingError: it is neither true nor false, nor 1 or 0.
     """
-    if path is None or page.more is None:
+    if path is None or value is None:
         return None
-    if page.more in (True, False):
-        return bool(page.more)
-    raise PagingError(f"true or false at {path}", repr(page.more)[:100])
-
-
-def _shown(position: Position) -> str:
-    if position.link is not None:
-        return "the same next link"
-    return ", ".join(f"{name}={str(value)[:100]}" for name, value in position.parameters.items())
+    if value in (True, False):
+        return bool(value)
+    raise PagingError(f"true or false at {path}", repr(value)[:100])
 
 
 def names_of(paging: PageNumbers | Offsets | Cursor | NextLink) -> Iterator[str]:

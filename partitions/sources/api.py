@@ -20,7 +20,8 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType
 from partitions.sources.rows import ColumnName, RowsSource
 
-_NEVER_EMPTY = frozenset({401, 403, 407, 408, 425, 429})
+NEVER_EMPTY = frozenset({401, 403, 407, 408, 425, 429})
+"""Statuses from 400 to 499 that do not say that there are no rows."""
 _DOTTED = re.compile(r"[^.\s]+(\.[^.\s]+)*")
 
 
@@ -46,7 +47,7 @@ def _template(value: Any) -> Any:
 
 
 def _ignored(status: int) -> int:
-    if status in _NEVER_EMPTY or not 400 <= status < 500:
+    if status in NEVER_EMPTY or not 400 <= status < 500:
         raise ValueError(
             "expected statuses from 400 to 499 that an API gives where it has no rows, such as 404; those of credentials (401, 403, 407) and those"
             " that pass (408, 425, 429, 5xx) never say so"
@@ -88,6 +89,9 @@ class ApiSource(RowsSource):
         watermark_from_exclusive: whether the API leaves out rows at the lower bound itself.
         schema_: Spark DDL; without it the schema is inferred once from the first pages and pinned.
         ignore_http_codes: statuses that mean "no rows" instead of a refusal, such as 404 for a window without rows.
+        total: dotted path of the number of all records of a request, of which fewer are an error.
+        total_header: the header that it stands in instead.
+        max_records: that the API gives for one request at most; one that gives as many is cut in halves, or is an error.
         max_pages: of one request; more are an error.
         max_page_bytes: of one page, unpacked; more are an error.
     """
@@ -116,6 +120,9 @@ class ApiSource(RowsSource):
     watermark_from_exclusive: bool = False
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     ignore_http_codes: tuple[Ignored, ...] = ()
+    total: Annotated[str, AfterValidator(_dotted)] | None = None
+    total_header: Name | None = None
+    max_records: Annotated[int, Field(ge=1, strict=True)] | None = None
     max_pages: Annotated[int, Field(ge=1, strict=True)] = 10_000
     max_page_bytes: Annotated[ByteSize, Field(ge=1024)] = ByteSize(64 * 2**20)
 
@@ -140,6 +147,17 @@ class ApiSource(RowsSource):
             if twice:
                 raise ValueError(f"expected each parameter once in {where}, found {twice} twice")
         return self
+
+    @model_validator(mode="after")
+    def _total_is_in_one_place(self) -> ApiSource:
+        if self.total is not None and self.total_header is not None:
+            raise ValueError("total_header: expected it, or total, found both")
+        return self
+
+    @property
+    def total_place(self) -> str | None:
+        """Where answers say how many records there are, for people; None: nowhere."""
+        return self.total or (self.total_header and f"the header {self.total_header}")
 
     @model_validator(mode="after")
     def _body_is_sent(self) -> ApiSource:

@@ -71,6 +71,7 @@ class Api(Server):
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
         packed: whether answers are packed by gzip.
         time: the field of a record's time.
+        total: of records that answers announce; None: as many as there are.
         most_at_once: requests that were under way together at most.
     """
 
@@ -85,6 +86,7 @@ class Api(Server):
         self.size = SIZE
         self.packed = False
         self.time = "at"
+        self.total: int | None = None
         self.most_at_once = self._at_once = 0
         self._counting = Lock()
 
@@ -126,7 +128,7 @@ class Api(Server):
         if "page" in given:
             start = (int(given["page"]) - 1) * size
         if not {"page", "offset", "limit", "size", "paged"} & given.keys() and "cursor" not in given:
-            return {"data": {"items": rows}}
+            return {"data": {"items": rows}, "meta": {"total": self._announced(rows)}}
         following = start + size if start + size < len(rows) else None
         link = None
         if following is not None:
@@ -137,7 +139,12 @@ class Api(Server):
             "next": following,
             "link": link,
             "more": following is not None,
+            "last": following is None,
+            "meta": {"total": self._announced(rows)},
         }
+
+    def _announced(self, rows: list[Row]) -> int:
+        return len(rows) if self.total is None else self.total
 
 
 def _is_wanted(row: Row, at: Any, given: Mapping[str, Any]) -> bool:
@@ -175,7 +182,8 @@ class _Handler(QuietHandler):
             document = self.server.answer_to(asked)
             link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
             following = document.get("next")
-            self.json(document, link | ({} if following is None else {"X-Next": str(following)}))
+            total = {"X-Total": str(document["meta"]["total"])}
+            self.json(document, link | total | ({} if following is None else {"X-Next": str(following)}))
 
     do_POST = do_GET  # noqa: N815 - the library's name
 

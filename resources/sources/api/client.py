@@ -72,12 +72,14 @@ class Asked(NamedTuple):
         position: of the page; its parameters are in the request.
         number: of the page, from 1, for errors.
         ignored: statuses that mean that there is nothing.
+        remedy: what to do if it is refused; None: what to do about any page.
     """
 
     request: Request
     position: Position
     number: int
     ignored: Collection[int] = ()
+    remedy: str | None = None
 
 
 class _Passing(Exception):
@@ -129,7 +131,7 @@ class ApiClient:
         import requests
 
         _be_quiet()
-        self._connection, self._max_bytes = connection, max_page_bytes
+        self.connection, self._max_bytes = connection, max_page_bytes
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
         self._attempts = 1 if once else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
@@ -193,7 +195,7 @@ class ApiClient:
         """The error of a page that came whole, and does not hold what was expected."""
         _, where = self._address(page)
         return SourceError(
-            f"{where}: {self._connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
+            f"{where}: {self.connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
             code="source_answer",
         )
 
@@ -204,8 +206,8 @@ class ApiClient:
 
     def _address(self, page: Asked) -> tuple[str, str]:
         """Where a page is, and what it is in words, for errors."""
-        url = page.position.link or self._connection.url(page.request.path)
-        shown = self._connection.shown(self._prepared(page.request, page.position, url).url or url)
+        url = page.position.link or self.connection.url(page.request.path)
+        shown = self.connection.shown(self._prepared(page.request, page.position, url).url or url)
         return url, f"API {page.request.method} {shown}, page {page.number}"
 
     def _patiently(self, page: Asked, read: Callable[[Answer], T], failure: _Passing | None = None) -> T:
@@ -269,7 +271,7 @@ class ApiClient:
             return read(answer)
         except DocumentError as error:
             if error.broken:
-                raise _Passing(f"{where}: {self._connection.hide(str(error))}") from None
+                raise _Passing(f"{where}: {self.connection.hide(str(error))}") from None
             raise self.refusal(page, error) from None
 
     def _answer(
@@ -277,8 +279,8 @@ class ApiClient:
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
             prepared = self._prepared(page.request, page.position, url)
-            if self._connection.token_url is not None:
-                prepared.headers["Authorization"] = f"Bearer {bearer_token(self._connection, self._session)}"
+            if self.connection.token_url is not None:
+                prepared.headers["Authorization"] = f"Bearer {bearer_token(self.connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
             left = max(0.001, deadline - time.monotonic())
             before_sending()
@@ -286,7 +288,7 @@ class ApiClient:
                 prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
             ) as response:
                 if response.status_code not in _MOVED:
-                    return self._read(response, where, deadline, page.ignored)
+                    return self._read(response, where, deadline, page)
                 url = self._target(response, prepared.url or url, where)
                 page = page._replace(position=Position({}, url))
                 if response.status_code == 303:
@@ -299,15 +301,15 @@ class ApiClient:
         import requests
 
         self._check_host(url, "the next link")
-        params = {**request.params, **self._connection.params}
+        params = {**request.params, **self.connection.params}
         if position.link:  # an address that was given is whole, but for what lets us in
             known = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
-            params = {name: value for name, value in self._connection.params.items() if name not in known}
+            params = {name: value for name, value in self.connection.params.items() if name not in known}
         body = None if request.body is None else json.dumps(request.body)
         headers = {"Accept": "application/json", "User-Agent": "strandline"}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        own = {name.lower() for name in self._connection.headers}
+        own = {name.lower() for name in self.connection.headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in own}
         try:
             return self._session.prepare_request(
@@ -315,7 +317,7 @@ class ApiClient:
             )
         except (requests.RequestException, ValueError):
             raise SourceError(
-                f"API {self._connection}: expected an address that a request can be made of, found another in path, params or a next link",
+                f"API {self.connection}: expected an address that a request can be made of, found another in path, params or a next link",
                 code="source_refused",
             ) from None
 
@@ -331,30 +333,28 @@ class ApiClient:
         return target
 
     def _check_host(self, url: str, what: str) -> None:
-        if not self._connection.trusts(url):
+        if not self.connection.trusts(url):
             parts = urlsplit(url)
             raise SourceError(
-                f"API {self._connection}: expected {what} to stay there, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
+                f"API {self.connection}: expected {what} to stay there, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
                 " may get the connection's credentials, name it in `hosts` of the connection",
                 code="source_other_host",
             )
 
-    def _read(
-        self, response: requests.Response, where: str, deadline: float, ignored: Collection[int]
-    ) -> Answer:
+    def _read(self, response: requests.Response, where: str, deadline: float, page: Asked) -> Answer:
         status = response.status_code
-        if status == 401 and forget_token(self._connection):
+        if status == 401 and forget_token(self.connection):
             raise _Passing(f"{where}: expected to be let in, found HTTP 401: the token has ended")
         if status < 400:
-            self._connection.given.is_accepted = True
-        if status == 204 or status in ignored:
+            self.connection.given.is_accepted = True
+        if status == 204 or status in page.ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
         pause = pause_named(status, response.headers, datetime.now(UTC))
         if status in _PASSING or (status == 403 and pause is not None):
             asked = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
             raise _Passing(f"{where}: expected a page, found HTTP {status}{asked}", pause)
         if status != 200:
-            raise self._refused(response, where, deadline)
+            raise self._refused(response, where, deadline, page.remedy)
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not _is_json(kind):
             raise SourceError(
@@ -394,13 +394,15 @@ class ApiClient:
             raise _Passing(f"{where}: expected a whole page, found one that lacks {missing} bytes")
         return b"".join(chunks)
 
-    def _refused(self, response: requests.Response, where: str, deadline: float) -> SourceError:
+    def _refused(
+        self, response: requests.Response, where: str, deadline: float, remedy: str | None
+    ) -> SourceError:
         status = response.status_code
         try:
             text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
         except Exception:  # noqa: BLE001 - the status says enough
             text = ""
-        said = self._connection.hide(in_one_line(text, _QUOTED))
+        said = self.connection.hide(in_one_line(text, _QUOTED))
         found = f"HTTP {status}{f': {said}' if said else ''}".rstrip(".")
         if status in (401, 403, 407):
             return SourceError(
@@ -409,11 +411,11 @@ class ApiClient:
             )
         if status in (404, 410):
             return SourceError(
-                f"{where}: expected something there, found {found}. Correct source.path, or base_url of its connection",
+                f"{where}: expected something there, found {found}. {remedy or 'Correct source.path, or base_url of its connection'}",
                 code="source_missing",
             )
         return SourceError(
-            f"{where}: expected a page, found {found}. Correct path, params or body of the source",
+            f"{where}: expected a page, found {found}. {remedy or 'Correct path, params or body of the source'}",
             code="source_refused",
         )
 

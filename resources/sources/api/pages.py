@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from partitions.api.document import Document, DocumentError, parsed, parsed_lines
-from partitions.api.paging import Cursor, NextLink, PageSeen, PageWalk, Paging, PagingError, Position
+from partitions.api.paging import AtMost, Counted, Cursor, NextLink, PageSeen, PagingError, Position
 from partitions.api.requests import Request
+from partitions.api.walk import PageWalk
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
+from partitions.sources.api import NEVER_EMPTY
 from resources.sources.api.client import Answer, ApiClient, Asked, Begun
 from resources.sources.api.outline import Outline
+
+_NOT_THERE = frozenset(range(400, 500)) - NEVER_EMPTY
+"""Statuses of a page that is only looked at, and need not be there."""
+
+
+class TooManyRecords(SourceError):
+    """A request has as many records as the API gives at most, so that there may be more."""
+
+    code = AtMost.code
 
 
 class Page(NamedTuple):
@@ -57,12 +67,24 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
         SourceError: the API refuses, answers with something else than expected, or its pages do not end.
         SourceUnreachable: it does not answer.
     """
-    walk = PageWalk(source.paging, source.max_pages)
+    walk = PageWalk(
+        source.paging,
+        source.max_pages,
+        total=source.total_place,
+        max_records=source.max_records,
+        own=frozenset(client.connection.params),
+    )
     in_body = source.paging is not None and source.paging.location == "body"
 
-    def asked(position: Position, number: int, *, is_promised: bool) -> Asked:
+    def asked(position: Position, number: int, *, is_promised: bool, is_look: bool = False) -> Asked:
         ignored = () if is_promised else source.ignore_http_codes
-        return Asked(request.at(position, in_body=in_body), position, number, ignored)
+        return Asked(
+            request.at(position, in_body=in_body),
+            position,
+            number,
+            _NOT_THERE if is_look else ignored,
+            _behind_last(source, number) if not is_promised else None,
+        )
 
     def received(answer: Answer) -> _Read | _Received:
         return (_received(source, answer) if ahead else None) or _read(source, answer)
@@ -70,7 +92,7 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
     coming: Begun[_Read | _Received] | None = None
     while (position := walk.position) is not None:
         number = walk.number
-        page = asked(position, number, is_promised=walk.is_promised)
+        page = asked(position, number, is_promised=walk.is_promised, is_look=walk.is_look)
         found = client.end(coming) if coming is not None else client.ask(page, received)
         coming = likely = None
         if isinstance(found, _Received):
@@ -84,21 +106,38 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
         else:
             read = found
         try:
-            walk.advance(read.seen)
+            counts = walk.advance(read.seen)
         except PagingError as error:
-            raise SourceError(
-                f"API {source.shown}, behind page {number}: {error}. Nothing of this slice was saved; correct source.paging, or raise max_pages",
-                code="source_paging",
-            ) from None
+            raise _failure(client, request, number, error) from None
         following = walk.position if ahead else None
         if following is None:
             coming = None
         elif following != likely:
-            coming = client.begin(asked(following, walk.number, is_promised=walk.is_promised), received)
+            coming = client.begin(
+                asked(following, walk.number, is_promised=walk.is_promised, is_look=walk.is_look), received
+            )
         document = read.document
         del found, read, page  # two pages are in memory, not three
-        yield Page(number, document)
+        if counts:
+            yield Page(number, document)
         del document
+
+
+def _failure(client: ApiClient, request: Request, number: int, error: PagingError) -> SourceError:
+    """The error for pages that do not lead to all records."""
+    where = f"API {request.method} {client.connection.shown(client.connection.url(request.path))}, behind page {number}"
+    said = f"{where}: {client.connection.hide(str(error))}. Nothing of this slice was saved; {error.remedy}"
+    return TooManyRecords(said) if isinstance(error, AtMost) else SourceError(said, code=error.code)
+
+
+def _behind_last(source: ApiSource, number: int) -> str | None:
+    """What to do about a refusal of a page that may lie behind the last."""
+    if number == 1 or not isinstance(source.paging, Counted):
+        return None
+    return (
+        "The page before it came, so it may lie behind the last: have the walk end there by the number of all records (total: meta.total), or with"
+        " the first page that is not full (paging.ends: short, beside paging.size); or name the status in ignore_http_codes"
+    )
 
 
 def _received(source: ApiSource, answer: Answer) -> _Received | None:
@@ -106,7 +145,7 @@ def _received(source: ApiSource, answer: Answer) -> _Received | None:
     if answer.is_empty or answer.is_lines or not isinstance(source.paging, Cursor | NextLink):
         return None
     outline = Outline.of(answer.text)
-    return _Received(answer, _seen(source.paging, answer, outline.at, PageSeen(0))) if outline else None
+    return _Received(answer, _seen(source, answer, outline.at, PageSeen(0))) if outline else None
 
 
 def _document(source: ApiSource, answer: Answer) -> Document:
@@ -120,28 +159,35 @@ def _document(source: ApiSource, answer: Answer) -> Document:
 def _read(source: ApiSource, answer: Answer) -> _Read:
     document = _document(source, answer)
     seen = PageSeen(len(document.records))
-    if source.paging is None:
-        return _Read(document, seen)
-    digest = hashlib.blake2b(digest_size=16)
-    for record in document.records:
-        digest.update(record.text.encode())
-    return _Read(document, _seen(source.paging, answer, document.at, replace(seen, digest=digest.digest())))
+    if source.paging is not None:
+        seen = replace(seen, records=frozenset(hash(record.text) for record in document.records))
+    return _Read(document, _seen(source, answer, document.at, seen))
 
 
-def _seen(paging: Paging, answer: Answer, at: Callable[[str], Any], seen: PageSeen) -> PageSeen:
-    """What an answer says of the pages behind it, beside its records.
+def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: PageSeen) -> PageSeen:
+    """What an answer says of all pages, beside its records.
 
     Args:
-        paging: of the source.
+        source: what is asked.
         answer: of the API.
         at: the value at a dotted path of the answer.
         seen: what is known of its records.
     """
+    paging = source.paging
+    if source.total_place is not None:
+        total = answer.headers.get(source.total_header) if source.total_header else at(source.total or "")
+        seen = replace(seen, total=0 if answer.is_empty and total is None else total)
+    if paging is None:
+        return seen
     if isinstance(paging, NextLink):
         link = at(paging.next) if paging.next is not None else answer.next_link
         following = urljoin(answer.url, link) if isinstance(link, str) and link else link
-        return replace(seen, next=following)
-    if paging.type == "cursor":
+        seen = replace(seen, next=following, address=answer.url)
+    elif isinstance(paging, Cursor):
         cursor = answer.headers.get(paging.header) if paging.header else at(paging.next or "")
         seen = replace(seen, next=cursor)
-    return replace(seen, more=at(paging.more)) if paging.more is not None else seen
+    return replace(
+        seen,
+        more=at(paging.more) if paging.more is not None else None,
+        end=at(paging.end) if paging.end is not None else None,
+    )

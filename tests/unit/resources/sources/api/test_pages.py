@@ -128,7 +128,7 @@ def test_a_post_sends_its_body_and_pages_stand_where_they_are_wanted(server: Api
 def test_what_may_pass_is_asked_again_and_every_record_comes_once(server: Api, fault: Fault) -> None:
     server.faults.extend([None, fault, fault])
     assert read(server) == ALL
-    assert [int(each.params["offset"]) for each in server.log] == [0, 3, 3, 3, 6, 7]
+    assert [int(each.params["offset"]) for each in server.log] == [0, 3, 3, 3, 6, 7, 9]
 
 
 @pytest.mark.parametrize(
@@ -231,21 +231,149 @@ def test_a_page_that_never_ends_is_bounded_by_its_time(server: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paging", "fault", "expected"),
+    ("paging", "faults", "expected"),
     [
-        (CURSOR, page({"id": 1}, next="a"), "cursor=a again, a loop"),
-        ({"type": "link", "next": "link"}, page({"id": 1}, link="/v1/rows?x=1"), "the same next link again"),
-        (OFFSETS, page({"id": 1}), "seems to ignore what the page is asked for by"),
+        (
+            CURSOR,
+            [page({"id": number}, next="ab"[number % 2]) for number in range(4)],
+            "cursor=a again, a loop",
+        ),
+        (
+            {"type": "link", "next": "link"},
+            [page({"id": number}, link=f"/v1/rows?x={number % 2}") for number in range(4)],
+            "the same next link again",
+        ),
+        (OFFSETS, [page({"id": 1})] * 4, "seems to ignore what the page is asked for by"),
     ],
 )
 def test_pages_that_lead_back_are_a_loop(
-    server: Api, paging: dict[str, Any], fault: Fault, expected: str
+    server: Api, paging: dict[str, Any], faults: list[Fault], expected: str
 ) -> None:
-    server.faults.extend([fault] * 20)
+    server.faults.extend(faults)
     with pytest.raises(SourceError, match=expected) as error:
         read(server, paging=paging)
     assert error.value.code == "source_paging"
-    assert len(server.log) <= 3
+    assert len(server.log) <= 4
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("location", ["params", "body"])
+def test_a_last_page_whose_cursor_is_its_own_ends_the_walk(server: Api, ahead: bool, location: str) -> None:
+    last = page({"id": 2}, {"id": 3}, next="a")
+    server.faults.extend([page({"id": 1}, next="a"), last, last])
+    paging = CURSOR | {"location": location}
+    method: dict[str, Any] = {"method": "POST"} if location == "body" else {}
+    assert read(server, paging=paging, ahead=ahead, **method) == [1, 2, 3]
+    assert (len(server.log), len(server.faults)) == (3, 0)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("in_header", [False, True])
+def test_a_last_page_whose_link_is_its_own_ends_the_walk(server: Api, ahead: bool, in_header: bool) -> None:
+    def linked(link: str, number: int) -> Fault:
+        header = {"Link": f'<{server.url}{link}>; rel="next"'} if in_header else {}
+        document = {"data": {"items": [{"id": number}]}} | (
+            {} if in_header else {"link": link and f"/v1{link}"}
+        )
+        return lambda handler: handler.json(document, header)
+
+    # The first page leads to itself under the address that it was asked for at; parameters are in another order.
+    server.faults.extend([linked("/rows?size=1&kind=all", 1)] * 2)
+    paging = {"type": "link", "size_param": "size", "size": 1} | ({} if in_header else {"next": "link"})
+    assert read(
+        server, server.connection(params={"key": "x"}), paging=paging, ahead=ahead, params={"kind": "all"}
+    ) == [1]
+    server.faults.extend([linked("/rows?b=2&a=1", 1), *[linked("/rows?a=1&b=2", 2)] * 2])
+    assert read(server, paging=paging, ahead=ahead) == [1, 2]
+    assert not server.faults
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [CURSOR, {"type": "link", "next": "link"}, {"type": "page", "param": "page"}, OFFSETS | {"size": 1}],
+)
+def test_equal_records_on_pages_that_lead_on_are_progress(server: Api, paging: dict[str, Any]) -> None:
+    server.rows, server.size = [{"id": 1}] * 4, 1
+    assert read(server, paging=paging, params={"paged": 1}) == [1] * 4
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [
+        CURSOR,
+        {"type": "link", "next": "link"},
+        {"type": "page", "param": "page"},
+        OFFSETS,
+        None,
+    ],
+)
+@pytest.mark.parametrize("place", [{"total": "meta.total"}, {"total_header": "X-Total"}])
+@pytest.mark.parametrize("total", [7, 9])
+def test_fewer_records_than_the_api_announces_fail_every_paging(
+    server: Api, paging: dict[str, Any] | None, place: dict[str, Any], total: int
+) -> None:
+    server.total = total
+    params = {"paged": 1} if paging is not None else {}
+    if total == 7:
+        assert read(server, paging=paging, params=params, **place) == ALL
+        return
+    with pytest.raises(SourceError, match=r"expected 9 records, as .* \(total\) says, found 7") as error:
+        read(server, paging=paging, params=params, **place)
+    assert (error.value.code, error.value.transient) == ("source_incomplete", False)
+
+
+@pytest.mark.parametrize("location", ["params", "body"])
+def test_a_total_ends_pages_by_number_without_a_request_behind_the_last(server: Api, location: str) -> None:
+    server.total = 7
+    method: dict[str, Any] = {"method": "POST"} if location == "body" else {}
+    assert read(server, total="meta.total", paging=OFFSETS | {"location": location}, **method) == ALL
+    assert len(server.log) == 3
+
+
+@pytest.mark.parametrize("code", [400, 404, 416, 422])
+@pytest.mark.parametrize(
+    "paging", [OFFSETS, {"type": "page", "param": "page", "size_param": "size", "size": 3}]
+)
+def test_a_refusal_behind_the_last_page_names_what_ends_the_walk(
+    server: Api, code: int, paging: dict[str, Any]
+) -> None:
+    looks = 1 if paging["type"] == "offset" else 0
+    server.faults.extend([None] * 3 + [status(code)] * 2)
+    with pytest.raises(SourceError, match=f"found HTTP {code}") as error:
+        read(server, paging=paging)
+    assert "total: meta.total" in error.value.message
+    assert "ends: short" in error.value.message
+    assert len(server.faults) == 1 - looks
+
+
+def test_end_ends_the_walk_and_the_wrong_flag_fails_it(server: Api) -> None:
+    paging = CURSOR | {"size_param": "size", "size": 2}
+    assert read(server, paging=paging | {"end": "last"}) == ALL
+    with pytest.raises(SourceError, match="a cursor that leads to 2 more") as error:
+        read(server, paging=paging | {"more": "last"})
+    assert error.value.code == "source_paging"
+    assert "paging.end" in error.value.message
+    for way in ({"type": "page", "param": "page", "size_param": "size", "size": 2}, OFFSETS):
+        with pytest.raises(SourceError, match="a page behind it with"):
+            read(server, paging=way | {"more": "last"})
+
+
+def test_a_cursor_that_the_last_page_keeps_beside_its_flag_is_followed_once(server: Api) -> None:
+    server.faults.extend(
+        [page({"id": 1}, next="a", end=False), page({"id": 2}, next="b", end=True), status(404)]
+    )
+    assert read(server, paging=CURSOR | {"end": "end"}) == [1, 2]
+    assert server.asked("cursor") == [(None,), ("a",), ("b",)]
+
+
+def test_as_many_records_as_a_request_has_at_most_are_an_error(server: Api) -> None:
+    for paging in (OFFSETS, CURSOR, None):
+        with pytest.raises(
+            SourceError, match=r"fewer than 7 records \(max_records\) of one request, found 7"
+        ) as error:
+            read(server, paging=paging, max_records=7)
+        assert error.value.code == "source_incomplete"
+        assert read(server, paging=paging, max_records=8) == ALL
 
 
 def test_pages_without_end_are_bounded(server: Api) -> None:
@@ -354,8 +482,8 @@ def test_after_an_error_no_request_is_under_way(server: Api) -> None:
 
     same = {"id": 1}, {"id": 2}
     server.faults.extend([page(*same, next="a"), page(*same, next="b"), slow])
-    with pytest.raises(SourceError, match="the same: the API seems to ignore"):
-        read(server, paging=CURSOR)
+    with pytest.raises(SourceError, match="max_records"):
+        read(server, paging=CURSOR, max_records=4)
     assert answered.is_set()
     assert server.asked("cursor") == [(None,), ("a",), ("b",)]
 
