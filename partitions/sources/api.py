@@ -240,8 +240,12 @@ class ApiSource(RowsSource):
     @property
     def by_range(self) -> bool:
         """Whether any stretch of time can be asked for: rows tell their time, or both ends are said."""
-        both = bool(self.watermark_param_mapping) and self.sends_upper
-        return self.window_column is not None or self.placeholders >= WHOLE_WINDOW or both
+        return self.window_column is not None or self.says_both_ends
+
+    @property
+    def says_both_ends(self) -> bool:
+        """Whether requests say where a stretch of time begins and ends."""
+        return self.placeholders >= WHOLE_WINDOW or (bool(self.watermark_param_mapping) and self.sends_upper)
 
     @property
     def tells_what_is_new(self) -> bool:

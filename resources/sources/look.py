@@ -47,7 +47,7 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
     if source.placeholders:
         return f"{connection}: not asked (its requests are for windows and units)"
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
-        strict = source.model_copy(update={"ignore_http_codes": ()})
+        strict = source.model_copy(update={"ignore_http_codes": (), "max_records": None})
         page = next(pages(client, strict, sample_request(source)))
     return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
 

@@ -231,6 +231,119 @@ def test_what_goes_wrong_on_a_later_page_saves_nothing(
     assert flow.run().rows == 8
 
 
+def test_a_query_that_has_as_many_records_as_the_api_gives_is_cut_in_halves(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    """The API gives five records at most, and its end is inclusive."""
+    server.most = 5
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"max_records": 5}).flow()
+    server.rows = [row(number) for number in range(1, 24)]
+    flow.run("2026-01-25")
+    assert flow.ids == list(range(1, 24))
+    server.rows += [row(number, 26, at=f"2026-01-26T{number:02}:00:00Z") for number in range(24)]
+    flow.run("2026-01-27")
+    assert sorted(flow.ids) == sorted([*range(1, 24), *range(24)])
+    assert flow.run("2026-01-27").status == "nothing"
+    server.rows += [row(number, 1, at="2026-01-27T12:00:00Z") for number in range(100, 106)]
+    error = flow.fail("2026-01-28")
+    assert (error.code, flow.feed.open_intent) == ("source_incomplete", None)
+    assert "fewer than 5 records (max_records) of one request" in error.message
+    assert (
+        "it cannot be cut in halves: the bounds that the API can be told lie too close together"
+        in error.message
+    )
+    assert len(flow.ids) == 47
+
+
+def test_numbers_are_cut_in_halves_if_the_api_is_told_where_to_end(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    server.most = 5
+    source = BY_ID | {"watermark_to_param": "until_id", "max_records": 5}
+    flow = ApiFeed(tmp_path, engine, server, source, ID).flow()
+    server.rows = [row(number, 1) for number in (3, 1, 900, 2, 5, 4, 8, 7, 21, 22, 23, 24, 25)]
+    flow.run()
+    assert (flow.ids, flow.watermark) == (sorted(each["id"] for each in server.rows), {"id": 900})
+    flow.feed.define(
+        source={
+            key: text for key, text in flow.feed.definition["source"].items() if key != "watermark_to_param"
+        }
+    )
+    flow.feed.cli("state", "accept", "flow", "--reason", "parameter", "--yes")
+    server.rows += [row(number, 1) for number in range(1000, 1007)]
+    error = flow.fail()
+    assert error.code == "source_incomplete"
+    assert "watermark_to_param" in error.message
+
+
+@pytest.mark.parametrize("way", ["placeholders", "parameters", "both"])
+def test_a_window_that_has_as_many_records_as_the_api_gives_is_cut_in_halves(
+    tmp_path: Path, engine: SparkEngine, server: Api, way: str
+) -> None:
+    server.most = 5
+    definition = {"watermark": watermark("2026-01-01"), "target": REPLACED}
+    source = OFFSETS | WINDOWS[way] | {"max_records": 5}
+    feed = ApiFeed(tmp_path, engine, server, source, definition).feed()
+    server.rows = [
+        row(number, 1, at=f"2026-01-0{1 + number % 2}T{number:02}:30:00Z", unit="a") for number in range(24)
+    ]
+    assert feed.run(now=instant("2026-01-03")).error is None
+    assert feed.ids == list(range(24))
+
+
+FAILED = {"errors": [{"message": "timeout"}], "data": {"items": None}}
+FAULTS: dict[str, Any] = {
+    "errors": (lambda handler: handler.json(FAILED), "source_answer"),
+    "no records": (lambda handler: handler.json({"data": {"items": None}}), "source_answer"),
+    "total": (
+        lambda handler: handler.json({"data": {"items": []}, "meta": {"total": 3}}),
+        "source_incomplete",
+    ),
+    "more": (content('{"data": {"items": []}, "meta": {"total": 0}} {}'), "source_answer"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_answer_that_is_not_whole_moves_no_watermark_and_takes_no_row_away(
+    tmp_path: Path, engine: SparkEngine, server: Api, fault: str
+) -> None:
+    columns = {"type": "column", "columns": ["at"], "backward": {"days": 2}}
+    flow = ApiFeed(
+        tmp_path,
+        engine,
+        server,
+        BY_TIME | {"total": "meta.total", "schema": SCHEMA},
+        {"watermark": columns, "target": REPLACED},
+    ).flow()
+    server.rows = [row(number) for number in range(1, 6)]
+    flow.run("2026-01-06")
+    before = flow.watermark
+    answer, code = FAULTS[fault]
+    server.faults.extend([answer] * 9)
+    error = flow.fail("2026-01-08")
+    assert (error.code, flow.ids, flow.watermark) == (code, [1, 2, 3, 4, 5], before)
+    server.faults.clear()
+    flow.run("2026-01-08")
+    assert flow.ids == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_window_whose_answer_is_not_whole_stays_open(
+    tmp_path: Path, engine: SparkEngine, server: Api, fault: str
+) -> None:
+    source = WINDOWS["placeholders"] | {"total": "meta.total", "schema": f"{SCHEMA}, unit string"}
+    definition = {"watermark": watermark("2026-01-01", "2026-01-02", grace="P9D"), "target": REPLACED}
+    feed = ApiFeed(tmp_path, engine, server, source, definition).feed()
+    server.rows = [row(1, unit="a"), row(2, 1, unit="b")]
+    assert feed.run(now=instant("2026-01-03")).error is None
+    answer, code = FAULTS[fault]
+    server.faults.extend([answer] * 9)
+    outcome = feed.run(now=instant("2026-01-04"))
+    assert outcome.error is not None
+    assert {"source_answer": "API GET", "source_incomplete": "(total)"}[code] in outcome.error.message
+    assert (outcome.committed, feed.ids) == ([], [1, 2])
+
+
 def test_a_new_field_stops_the_run_unless_such_fields_are_left_out(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:

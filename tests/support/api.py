@@ -71,6 +71,7 @@ class Api(Server):
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
         packed: whether answers are packed by gzip.
         time: the field of a record's time.
+        most: rows that one query has at most; None: no limit.
         total: of records that answers announce; None: as many as there are.
         most_at_once: requests that were under way together at most.
     """
@@ -87,6 +88,7 @@ class Api(Server):
         self.packed = False
         self.time = "at"
         self.total: int | None = None
+        self.most: int | None = None
         self.most_at_once = self._at_once = 0
         self._counting = Lock()
 
@@ -122,7 +124,7 @@ class Api(Server):
         """A page."""
         given = {**asked.params, **(asked.body or {})}
         given = {name: value for name, value in given.items() if name not in self.ignored}
-        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given)]
+        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given)][: self.most]
         size = int(given.get("size") or given.get("limit") or self.size)
         start = int(given.get("cursor") or given.get("offset") or 0)
         if "page" in given:
@@ -155,6 +157,8 @@ def _is_wanted(row: Row, at: Any, given: Mapping[str, Any]) -> bool:
         if "until" in given and when >= datetime.fromisoformat(given["until"]):
             return False
     if "since_id" in given and row["id"] <= int(given["since_id"]):
+        return False
+    if "until_id" in given and row["id"] > int(given["until_id"]):
         return False
     return "unit" not in given or row.get("unit") == given["unit"]
 

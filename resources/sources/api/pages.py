@@ -26,6 +26,11 @@ class TooManyRecords(SourceError):
 
     code = AtMost.code
 
+    def not_cut(self, why: str) -> SourceError:
+        """Return the error for a request that cannot be cut into smaller ones."""
+        said, _, remedy = self.message.partition(". Nothing")
+        return SourceError(f"{said}, and it cannot be cut in halves: {why}. Nothing{remedy}", code=self.code)
+
 
 class Page(NamedTuple):
     """A page that was read.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.api.document import Record
 from partitions.api.field_names import FieldNames
+from partitions.api.queries import NotCut, Query
 from partitions.api.ranges import ranges
 from partitions.api.requests import Request, request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values, typed
@@ -38,7 +39,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sources.api.client import ApiClient
-from resources.sources.api.pages import pages
+from resources.sources.api.pages import TooManyRecords, pages
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, kinds, pinned_struct, strict, time_types
@@ -78,6 +79,39 @@ class _Fetched:
     looked_through: bool = False
 
 
+class _Part:
+    """A query that is asked, with what is seen of its records on the way: where it could be cut."""
+
+    def __init__(self, query: Query, rows: ApiRows) -> None:
+        self.query, self._rows = query, rows
+        self._lowest: Any = None
+        self._highest: Any = None
+
+    def records(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records that belong to the part, of all that the API answers with."""
+        rows, query = self._rows, self.query
+        if not rows.cuts_queries:
+            yield from records
+            return
+        for record in records:
+            value = rows.value_in(query, record)
+            self._highest = _higher(self._highest, value)
+            self._lowest = _lower(self._lowest, value)
+            if rows.belongs_to(query, value):
+                yield record
+
+    def halves(self, error: TooManyRecords) -> tuple[Query, Query]:
+        """Return what to ask instead.
+
+        Raises:
+            SourceError: there is nothing smaller.
+        """
+        try:
+            return self._rows.halves(self.query, self._lowest, self._highest)
+        except NotCut as why:
+            raise error.not_cut(str(why)) from None
+
+
 class ApiRows:
     """Reads an API."""
 
@@ -98,6 +132,7 @@ class ApiRows:
         self._fetched: dict[str, _Fetched] = {}
         self._fetched_in: Place | None = None
         self._last: tuple[SparkSession, str, Sequence[_Fetched]] | None = None
+        self._pinned_kinds: Mapping[str, Kind] = {}
 
     def version(self) -> None:
         """None: an API has no versions that could be read again."""
@@ -148,7 +183,8 @@ class ApiRows:
     ) -> Iterator[Record]:
         """Records of the first pages; of those behind them one for each column that had no value yet."""
         missing = set(columns)
-        for page in pages(client, self._source, request):
+        sampled = self._source.model_copy(update={"max_records": None})
+        for page in pages(client, sampled, request):
             for record in page.document.records:
                 has_more = {name for name in missing if record.value.get(name) is not None}
                 missing -= has_more
@@ -234,19 +270,23 @@ class ApiRows:
         more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
         return strict(self._rows(spark, self._asked_for(extents, pinned), pinned), more)
 
-    def _asked_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Request, str]]:
-        """A request for each extent, with the condition that its rows meet."""
+    def _asked_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Query, str]]:
+        """A query for each extent, with the condition that its rows meet."""
         source = self._source
         said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
+        self._pinned_kinds = kinds(pinned_struct(pinned))
         columns = Columns(
-            kinds(pinned_struct(pinned)),
+            self._pinned_kinds,
             source.window_column,
             source.unit_columns,
             self._zone,
             source.placeholders | said,
         )
         return [
-            (request_for(source, extent, self._zone), sql(rows_of([extent], columns), SPARK))
+            (
+                Query(request_for(source, extent, self._zone), extent=extent),
+                sql(rows_of([extent], columns), SPARK),
+            )
             for extent in extents
         ]
 
@@ -306,8 +346,8 @@ class ApiRows:
         with self._client(_LOOK, once=self._asks_once) as client:
             return any(
                 self._may_match(rows, record, held)
-                for request, _ in self._above(rows)
-                for record in self._records(client, request)
+                for query in self._above(rows)
+                for record in self._all_records(client, query)
             )
 
     def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - an API has no versions
@@ -315,8 +355,8 @@ class ApiRows:
         highest: Any = None
         held = {name: self._kind_in(rows, name) for name in (column, *columns_of(rows))}
         with self._client() as client:
-            for request, _ in self._above(rows):
-                for record in self._records(client, request):
+            for query in self._above(rows):
+                for record in self._all_records(client, query):
                     if self._may_match(rows, record, held):
                         highest = _higher(highest, self._value(record, column, held[column]))
         return highest
@@ -328,8 +368,8 @@ class ApiRows:
             SourceError: the API refuses, does not answer, or answers with something else than expected.
         """
         highest: dict[str, Any] = dict.fromkeys(columns)
-        for request, _ in self._above(rows):
-            fetched = self._fetch(request, columns)
+        for query in self._above(rows):
+            fetched = self._fetch(query, columns)
             for name in columns:
                 highest[name] = _higher(highest[name], fetched.values.get(name))
         return highest
@@ -342,19 +382,22 @@ class ApiRows:
         version: object,  # noqa: ARG002 - an API has no versions
     ) -> DataFrame:
         """Fetch and stage the rows of the parts, one after another, unless that was done for the same bounds; with the pinned columns."""
-        asked: list[tuple[Request, str]] = []
+        asked: list[tuple[Query, str]] = []
         for part in parts:
             above, earlier = self._above(part), list[str]()
-            for request, range_ in above:
-                condition = sql(part if len(above) == 1 or range_ is None else range_.rows, SPARK)
+            for query in above:
+                condition = sql(part if len(above) == 1 or query.range is None else query.range.rows, SPARK)
                 # A row that two columns make new came with the request of the first.
                 apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
-                asked.append((request, " AND ".join([f"({condition})", *apart])))
+                asked.append((query, " AND ".join([f"({condition})", *apart])))
                 earlier.append(f"({condition})")
         return strict(self._rows(spark, asked, pinned), pinned_struct(pinned))
 
-    def _above(self, rows: Predicate) -> list[tuple[Request, Range | None]]:
-        return requests_above(self._source, ranges_of(rows), self._zone)
+    def _above(self, rows: Predicate) -> list[Query]:
+        asked = requests_above(self._source, ranges_of(rows), self._zone)
+        columns = self._dataflow.column.columns
+        whole = Range(columns[0], None, None) if len(columns) == 1 else None
+        return [Query(request, range_ or whole) for request, range_ in asked]
 
     def _kind_in(self, rows: Predicate, column: str) -> Kind | None:
         """What a column holds, by the declared schema, or the bounds that it is compared with."""
@@ -365,7 +408,7 @@ class ApiRows:
             for bound in (range_.lower, range_.upper)
         )
         return self._declared.get(column) or next(
-            (kind_of_value(bound) for bound in bounds if bound is not None), None
+            (kind_of_value(bound) for bound in bounds if bound is not None), self._pinned_kinds.get(column)
         )
 
     def _value(self, record: Record, column: str, kind: Kind | None) -> Any:
@@ -393,9 +436,10 @@ class ApiRows:
     def _client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
         return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for, once=once)
 
-    def _fetch(self, request: Request, watched: Sequence[str] = ()) -> _Fetched:
-        """The rows of a request, staged, once a slice."""
+    def _fetch(self, query: Query, watched: Sequence[str] = ()) -> _Fetched:
+        """The rows of a query, staged, once a slice; those of its parts if the API does not give all of them at once."""
         self._forget_discarded()
+        request = query.request
         known = self._fetched.get(request.identity)
         if known is not None and set(watched) <= known.values.keys():
             return known
@@ -403,16 +447,59 @@ class ApiRows:
         made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
         held = {name: self._kind_in(NOTHING, name) for name in watched}
         looks = self._dataflow.unknown_fields == "check"
-        with self._client() as client, self._staging.lines(f"{NUMBER}={made.number}/page") as lines:
-            for record in self._records(client, request, ahead=True):
-                lines.write(record.text.encode())
-                if looks:
-                    made.names.add(record.value)
-                for name in watched:
-                    made.values[name] = _higher(made.values[name], self._value(record, name, held[name]))
-        made.files = lines.files
+        folder, waiting, attempts = f"{NUMBER}={made.number}", [query], 0
+        with self._client() as client:
+            while waiting:
+                part = _Part(waiting.pop(), self)
+                attempts += 1
+                try:
+                    with self._staging.lines(f"{folder}/page{attempts}") as lines:
+                        for record in part.records(self._records(client, part.query.request, ahead=True)):
+                            lines.write(record.text.encode())
+                            if looks:
+                                made.names.add(record.value)
+                            for name in watched:
+                                value = self._value(record, name, held[name])
+                                made.values[name] = _higher(made.values[name], value)
+                except TooManyRecords as error:
+                    waiting += reversed(part.halves(error))
+                else:
+                    made.files = [*made.files, *lines.files]
         self._fetched[request.identity] = made
         return made
+
+    def _all_records(self, client: ApiClient, query: Query) -> Iterator[Record]:
+        """All records of a query, some of them more than once if it had to be cut."""
+        waiting = [query]
+        while waiting:
+            part = _Part(waiting.pop(), self)
+            try:
+                yield from part.records(self._records(client, part.query.request))
+            except TooManyRecords as error:
+                waiting += reversed(part.halves(error))
+
+    @property
+    def cuts_queries(self) -> bool:
+        """Whether queries are cut that have as many records as the API gives at most."""
+        return self._source.max_records is not None
+
+    def halves(self, query: Query, lowest: Any, highest: Any) -> tuple[Query, Query]:
+        """Return the two parts of a query; raise NotCut if it has none."""
+        return query.halves(self._source, self._zone, lowest, highest)
+
+    def value_in(self, query: Query, record: Record) -> Any:
+        """Return the value of a record that tells which part of a query it belongs to."""
+        column = query.column or (query.range.column if query.range is not None else None)
+        if column is None:
+            return None
+        kind = self._kind_in(query.range.rows if query.range is not None else NOTHING, column)
+        if kind is None:
+            kind = kind_of_values([record.value.get(column)])
+        return self._value(record, column, kind)
+
+    def belongs_to(self, query: Query, value: Any) -> bool:
+        """Return whether a record with this value belongs to a part."""
+        return query.column is None or query.has(value, self._zone)
 
     def _records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Record]:
         """All records of a request.
@@ -440,11 +527,11 @@ class ApiRows:
         if self._fetched_in is None or self._fetched_in.url != folder.url:
             self._fetched, self._fetched_in = {}, folder
 
-    def _rows(self, spark: SparkSession, asked: Sequence[tuple[Request, str]], pinned: str) -> DataFrame:
+    def _rows(self, spark: SparkSession, asked: Sequence[tuple[Query, str]], pinned: str) -> DataFrame:
         """The rows of requests that meet their conditions, with the number of the first that a row meets in ``NUMBER``."""
         from pyspark.sql import functions as F
 
-        fetched = [self._fetch(request) for request, _ in asked]
+        fetched = [self._fetch(query) for query, _ in asked]
         used = list({each.number: each for each in fetched}.values())
         numbered = _numbered(pinned)
         self._last = (spark, numbered, used)
@@ -555,9 +642,17 @@ def _as_time(bound: date) -> datetime:
 
 
 def _higher(one: Any, other: Any) -> Any:
+    return _chosen(max, one, other)
+
+
+def _lower(one: Any, other: Any) -> Any:
+    return _chosen(min, one, other)
+
+
+def _chosen(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     if one is None or other is None:
         return one if other is None else other
     try:
-        return max(one, other)
+        return choose(one, other)
     except TypeError:  # of two kinds: Spark will refuse one of them
         return one

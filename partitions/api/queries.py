@@ -1,0 +1,228 @@
+"""Queries that an API answers with at most so many records: cut in halves until each has fewer (docs/source-api.md, Pages).
+
+Belongs here: where a query is cut, and which records belong to a part. Does not belong here: how its request is made (:mod:`partitions.api.requests`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any
+
+from partitions.api.requests import Request, request_for, requests_above
+from partitions.column.predicates import Range
+from partitions.errors import PlanError
+from partitions.instants import as_datetime, milliseconds
+from partitions.sources.api import ApiSource
+from partitions.watermark import compare_values
+from partitions.window.extent import Extent
+
+_DEEPEST = 70
+"""Halves of halves: a range of 64 bits is cut down to one value."""
+_STEPS = (
+    timedelta(milliseconds=1),
+    timedelta(seconds=1),
+    timedelta(minutes=1),
+    timedelta(hours=1),
+    timedelta(days=1),
+)
+
+
+class NotCut(ValueError):
+    """Why a query cannot be cut."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A request, and the stretch that it asks for.
+
+    Attributes:
+        request: what is sent, without its pages.
+        range: the values of a column that are asked for; None: it is no request for such.
+        extent: the window and unit that are asked for; None: it is no request for such.
+        column: whose values tell the records of one part from those of another; None: the API alone does.
+        above: the lowest value of this part, where it was cut.
+        below: the lowest value that is beyond this part, where it was cut.
+        depth: how often it was cut.
+    """
+
+    request: Request
+    range: Range | None = None
+    extent: Extent | None = None
+    column: str | None = None
+    above: Any = None
+    below: Any = None
+    depth: int = 0
+
+    def has(self, value: Any, zone: tzinfo) -> bool:
+        """Return whether a record with this value in ``column`` belongs to the part; one without any belongs to the first alone.
+
+        Args:
+            value: as :func:`partitions.api.values.typed` gives it; None also for one that cannot be compared.
+            zone: of times and days without zone.
+        """
+        if value is None or isinstance(value, str):
+            return self.above is None
+        bound = self.below if self.above is None else self.above
+        return any(self._has(each) for each in _readings(value, bound, zone))
+
+    def _has(self, value: Any) -> bool:
+        is_above = self.above is None or compare_values(value, self.above) >= 0
+        return is_above and (self.below is None or compare_values(value, self.below) < 0)
+
+    def halves(self, source: ApiSource, zone: tzinfo, lowest: Any, highest: Any) -> tuple[Query, Query]:
+        """Return the two parts of a query, which together ask for what it asks for.
+
+        Args:
+            source: what is asked.
+            zone: of the definition.
+            lowest: the lowest value of the range's column in the records that came; it stands for a lower bound that there is not.
+            highest: the highest one.
+
+        Raises:
+            NotCut: nothing in between can be asked for.
+        """
+        if self.depth >= _DEEPEST:
+            raise NotCut(
+                "parts of it have as many, however small they are: the API seems to ignore the bounds"
+            )
+        parts = self._cut(source, zone, lowest, highest)
+        if any(part.request.identity == self.request.identity for part in parts):
+            raise NotCut("the API is not told of bounds")
+        return parts
+
+    def _cut(self, source: ApiSource, zone: tzinfo, lowest: Any, highest: Any) -> tuple[Query, Query]:
+        if self.extent is not None:
+            return self._cut_window(source, self.extent, zone)
+        if self.range is not None and self.range.column in source.watermark_param_mapping:
+            return self._cut_range(source, self.range, zone, lowest, highest)
+        raise NotCut("no bound of it is sent to the API (watermark_param_mapping)")
+
+    def _cut_range(
+        self, source: ApiSource, range_: Range, zone: tzinfo, lowest: Any, highest: Any
+    ) -> tuple[Query, Query]:
+        if source.watermark_to_param is None:
+            raise NotCut("the API is told of no upper bound (watermark_to_param)")
+        lower = range_.lower if range_.lower is not None else lowest
+        upper = range_.upper if range_.upper is not None else highest
+        middle = _middle(source, range_, lower, upper, zone)
+        low = replace(range_, upper=middle, upper_inclusive=False)
+        high = replace(range_, lower=middle, lower_inclusive=True)
+        parts = (
+            replace(self, range=low, column=range_.column, below=middle, depth=self.depth + 1),
+            replace(self, range=high, column=range_.column, above=middle, depth=self.depth + 1),
+        )
+        first, second = (replace(part, request=part._range_request(source, zone)) for part in parts)
+        return first, second
+
+    def _range_request(self, source: ApiSource, zone: tzinfo) -> Request:
+        range_ = self.range
+        assert range_ is not None
+        if isinstance(range_.lower, int) and self.above is not None:
+            # An API of ids may take its lower bound as the last that is known, as a run's is.
+            range_ = replace(range_, lower=range_.lower - 1)
+        ((request, _),) = requests_above(source, [range_], zone)
+        if self.below is None or isinstance(self.below, date) or source.watermark_to_param is None:
+            return request
+        return request.with_parameters(
+            {source.watermark_to_param: source.bounds(zone).upper(self.below)},
+            in_body=source.watermark_param_location == "body",
+        )
+
+    def _cut_window(self, source: ApiSource, extent: Extent, zone: tzinfo) -> tuple[Query, Query]:
+        if extent.lower is None or extent.upper is None or not source.says_both_ends:
+            raise NotCut("the API is not told both ends of a stretch of time")
+        middle = next(
+            (
+                floored
+                for step in _STEPS
+                if extent.lower
+                < (floored := _floored((extent.lower + extent.upper) // 2, step, zone))
+                < extent.upper
+                and _is_said(source, replace(extent, lower=floored, upper=floored), zone)
+            ),
+            None,
+        )
+        if middle is None:
+            raise NotCut("the form of its bounds says no time in between")
+        moment = as_datetime(middle)
+        halves = (
+            replace(
+                self,
+                extent=replace(extent, upper=middle),
+                column=source.window_column,
+                below=moment,
+                depth=self.depth + 1,
+            ),
+            replace(
+                self,
+                extent=replace(extent, lower=middle),
+                column=source.window_column,
+                above=moment,
+                depth=self.depth + 1,
+            ),
+        )
+        try:
+            first, second = (
+                replace(part, request=request_for(source, part.extent, zone))
+                for part in halves
+                if part.extent is not None
+            )
+        except PlanError as error:
+            raise NotCut(f"a part of it cannot be asked for: {error.message}") from None
+        return first, second
+
+
+def _middle(source: ApiSource, range_: Range, lower: Any, upper: Any, zone: tzinfo) -> Any:
+    """A value between two bounds that the API can be told, above the lower; it may be the upper one if that is a value that came."""
+    middle: Any = None
+    match lower, upper:
+        case (None, _) | (_, None):
+            raise NotCut("no record has a value that bounds could be made of")
+        case int(), int():
+            first = lower + (range_.lower is not None and not range_.lower_inclusive)
+            last = upper - (range_.upper is not None and not range_.upper_inclusive)
+            if first < last:
+                return (first + last + 1) // 2
+        case datetime(), datetime():
+            middle = source.bounds(zone).floored(lower + (upper - lower) / 2)
+        case date(), date():
+            middle = lower + timedelta(days=(upper - lower).days // 2)
+        case ((int() | float() | Decimal()), (int() | float() | Decimal())):
+            if source.watermark_from_exclusive:
+                raise NotCut("the API leaves out rows at its lower bound, and fractions have no next number")
+            middle = (Decimal(str(lower)) + Decimal(str(upper))) / 2
+        case _:
+            raise NotCut("texts have no middle")
+    if middle is not None and compare_values(lower, middle) < 0 and compare_values(middle, upper) < 0:
+        return middle
+    raise NotCut("the bounds that the API can be told lie too close together")
+
+
+def _floored(ms: int, step: timedelta, zone: tzinfo) -> int:
+    """The last full step at or before a moment; a day by the calendar of a zone."""
+    if step < timedelta(days=1):
+        return ms - ms % (step // timedelta(milliseconds=1))
+    local = as_datetime(ms, zone)
+    return milliseconds(datetime.combine(local.date(), time.min, zone))
+
+
+def _is_said(source: ApiSource, moment: Extent, zone: tzinfo) -> bool:
+    """Whether a moment can be told to the API exactly, as a start and as an end."""
+    try:
+        request_for(source.model_copy(update={"window_column": None}), moment, zone)
+    except PlanError:
+        return False
+    return True
+
+
+def _readings(value: Any, bound: Any, zone: tzinfo) -> list[Any]:
+    """A value in the type of a bound; a time without zone in an hour that comes twice may be two instants."""
+    if not isinstance(bound, datetime) or bound.tzinfo is None:
+        return [value]
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return [value]
+        return [value.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    return [datetime.combine(value, time.min, zone)] if isinstance(value, date) else [value]
