@@ -47,6 +47,7 @@ class StreamWatermark(Model):
         checkpoint: how much input an epoch may have.
         max_slices: epochs of one run.
         buffer: limits of what waits.
+        close_after: after so long without input, by the run's clock, what waits leaves; folders that name a time close so long after their end, too.
         scope: and the keys after it: of the path watermark above which files are read.
     """
 
@@ -55,7 +56,7 @@ class StreamWatermark(Model):
     )  # fmt: skip
 
     FILES_ONLY: ClassVar[tuple[str, ...]] = (
-        "scope", "partition_filter", "time_template", "close_after", "layout", "settle",
+        "scope", "partition_filter", "time_template", "layout", "settle",
     )  # fmt: skip
 
     type: Literal["stream"]
@@ -74,10 +75,10 @@ class StreamWatermark(Model):
     checkpoint: Checkpoint = Checkpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
     buffer: BufferLimits = BufferLimits()
+    close_after: Duration | None = None
     scope: Literal["global", "partition"] = "partition"
     partition_filter: PartitionFilter | None = None
     time_template: str | None = None
-    close_after: Duration | None = None
     layout: Literal["mixed", "leaf"] = "mixed"
     settle: Duration = timedelta(0)
 
@@ -100,8 +101,15 @@ class StreamWatermark(Model):
     @property
     def above_files(self) -> PathWatermark:
         """The path watermark above which files are read."""
-        keys = (*self.FILES_ONLY, "checkpoint", "max_slices")
+        closes = ("close_after",) if self._names_times else ()
+        keys = (*self.FILES_ONLY, *closes, "checkpoint", "max_slices")
         return PathWatermark.model_validate({"type": "path", **{key: getattr(self, key) for key in keys}})
+
+    @property
+    def _names_times(self) -> bool:
+        """Whether folders name a time, after which they close."""
+        by_prefix = self.partition_filter is not None and self.partition_filter.prefix_template is not None
+        return self.scope == "partition" and (self.time_template is not None or by_prefix)
 
     @property
     def timezone(self) -> str:

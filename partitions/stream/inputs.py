@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from partitions.path.definition import Checkpoint
 from partitions.path.hive import partition_values
@@ -14,6 +14,7 @@ from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.plan import Size
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.stream.event_time import EventTime
 
 
 @dataclass(frozen=True)
@@ -187,12 +188,69 @@ class Files:
         return {"files": given, "before": serialise(self.before), "after": serialise(self.after)}
 
 
-Input = Versions | Files
+@dataclass(frozen=True)
+class Nothing:
+    """No input: what waits leaves although no row comes (docs/streams.md, When input ends).
+
+    Attributes:
+        up_to_time: the global watermark after it, unless that is higher already; None: it stays.
+        ends: whether rows leave, too, whose values look ahead to rows that are not there.
+        why: in words.
+    """
+
+    up_to_time: EventTime | None
+    ends: bool
+    why: str
+
+    files: ClassVar[int] = 0
+    bytes: ClassVar[int] = 0
+    one_chunk: ClassVar[bool] = True
+
+    @property
+    def lower(self) -> None:
+        """None: nothing is read."""
+        return
+
+    @property
+    def upper(self) -> Watermark:
+        """The global watermark after it."""
+        return {"global": self.up_to_time}
+
+    @property
+    def size(self) -> Size:
+        """Nothing."""
+        return Size(bytes=0, ranges=1)
+
+    @property
+    def keys(self) -> Collection[Any]:
+        """None."""
+        return ()
+
+    def was_read(self, position: Mapping[str, Any]) -> bool:  # noqa: ARG002 - part of what all input has
+        """No: nothing is read."""
+        return False
+
+    def up_to(self, part: str) -> None:  # noqa: ARG002 - as above
+        """None: it has no parts."""
+        return
+
+    def describe(self) -> dict[str, Any]:
+        """Neither files nor versions."""
+        return {"files": None, "versions": None}
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"nothing": serialise({"to": self.up_to_time}), "ends": self.ends, "why": self.why}
+
+
+Input = Versions | Files | Nothing
 """What an epoch reads."""
 
 
 def input_of(plain: Mapping[str, Any]) -> Input:
     """Return what :meth:`Versions.to_plain` or :meth:`Files.to_plain` gave."""
+    if "nothing" in plain:
+        return Nothing(deserialise(plain["nothing"])["to"], plain["ends"], plain["why"])
     if "versions" in plain:
         return Versions(**plain["versions"])
     files = tuple(SourceFile(*row) for row in plain["files"])

@@ -7,8 +7,10 @@ from datetime import datetime
 
 from partitions.plan import Plan, Skip, counted
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.ending import closes_at, closing, pending
 from partitions.stream.event_time import EventTime
-from partitions.stream.inputs import Input
+from partitions.stream.inputs import Input, Nothing
+from partitions.stream.operators import Operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 
@@ -22,6 +24,7 @@ def plan(
     dataflow: str,
     number: int,
     held_back: Sequence[Skip] = (),
+    operators: Sequence[Operator] = (),
 ) -> Plan[EpochSlice]:
     """Return the next epochs.
 
@@ -33,14 +36,17 @@ def plan(
         dataflow: its name.
         number: of the newest entry; 0 without one.
         held_back: input that waits, and why.
+        operators: of the stream.
     """
-    taken = inputs[: definition.max_slices]
+    without = _without_input(definition, state, inputs, held_back, operators, now)
+    every = [*([without] if without else []), *inputs]
+    taken = every[: definition.max_slices]
     slices = tuple(
         EpochSlice(
             number + place,
             {"epoch": state.epoch, "global": state.value},
             given,
-            counts=place == len(inputs) and not held_back and given.files > 0,
+            counts=place == len(every) and not held_back and given.files > 0,
         )
         for place, given in enumerate(taken, 1)
     )
@@ -48,19 +54,48 @@ def plan(
     why = (
         f"{counted(files, 'file')} of new input in {counted(len(slices), 'epoch')}"
         if files
+        else "what waits leaves without new input"
+        if without
         else "the first epoch notes what is there, and reads what comes after it (source.from: latest)"
         if slices
         else "there is no new input"
     )
+    if files and without:
+        why = f"what waits leaves first; {why}"
     if state.open_from is not None:
         why += f"; windows are open from {_in_words(state.open_from)} on, and {counted(state.buffered, 'row')} buffered"
-    rest = len(inputs) - len(taken)
+    rest = len(every) - len(taken)
     skips = [*_skips(definition, state), *held_back]
+    leaves_at = closes_at(state, definition.close_after, operators)
+    if leaves_at is not None and not slices:
+        skips.append(
+            Skip(
+                counted(state.buffered, "row"),
+                f"wait, and leave at {leaves_at.isoformat()} if no input comes (close_after)",
+            )
+        )
     if rest:
         skips.append(
             Skip(counted(rest, "epoch"), f"a run makes at most {definition.max_slices} (max_slices)")
         )
     return Plan(dataflow, "stream", number, now, why, slices, tuple(skips))
+
+
+def _without_input(
+    definition: StreamWatermark,
+    state: StreamState,
+    inputs: Sequence[Input],
+    held_back: Sequence[Skip],
+    operators: Sequence[Operator],
+    now: datetime,
+) -> Nothing | None:
+    """The epoch without input that goes first; None if none is due, or the first one with input does its work, too."""
+    due = pending(state)
+    if due is not None and (due.ends or not inputs):
+        return due
+    if inputs or held_back:
+        return None
+    return closing(state, definition.close_after, operators, now)
 
 
 def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:

@@ -10,7 +10,7 @@ from partitions.errors import BadPart
 from partitions.plan import Size
 from partitions.sentinels import Watermark, encode
 from partitions.stream.event_time import EventTime
-from partitions.stream.inputs import Input
+from partitions.stream.inputs import Input, Nothing
 from partitions.stream.state import StreamState
 
 
@@ -88,6 +88,11 @@ class EpochSlice:
         return self.judgement
 
     @property
+    def reads_nothing(self) -> bool:
+        """Whether the source is not asked: only what waits leaves."""
+        return isinstance(self.input, Nothing)
+
+    @property
     def lower(self) -> Watermark | None:
         """Where its input begins; None if nothing was read before."""
         return self.input.lower
@@ -127,7 +132,8 @@ class EpochSlice:
 
     def describe(self) -> list[dict[str, Any]]:
         """Its number, and its files or versions."""
-        return [{"epoch": self.number, **self.input.describe(), "reason": "new"}]
+        reason = self.input.why if isinstance(self.input, Nothing) else "new"
+        return [{"epoch": self.number, **self.input.describe(), "reason": reason}]
 
     def counts_of_rows(self) -> dict[str, Any]:
         """Epoch, global watermark, and the tally."""

@@ -83,6 +83,8 @@ class StreamState:
         drained: the global watermark of the newest epoch, up to which rows have left and windows are closed; ``value`` rises between epochs
             when a split is removed.
         carry: of an over-window; None: nothing yet.
+        ends: whether the next epoch has no input, and takes all that waits with it, as if nothing came after that.
+        heard_at: the run's clock when the newest epoch with input was made, aware; None: not known, of older versions.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class StreamState:
     quarantined: int = 0
     drained: EventTime | None = None
     carry: Carry | None = None
+    ends: bool = False
+    heard_at: datetime | None = None
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> StreamState:
@@ -141,6 +145,8 @@ class StreamState:
             "quarantined": self.quarantined,
             "drained": self.drained,
             "carry": asdict(self.carry) if self.carry else None,
+            **({"ends": True} if self.ends else {}),
+            **({"heard_at": self.heard_at} if self.heard_at is not None else {}),
         }
 
     @property
@@ -177,4 +183,6 @@ class StreamState:
             and all(isinstance(segment.name, str) for segment in self.segments)
             and all(isinstance(name, str) for name in self.emptied)
             and isinstance(self.position, Mapping)
+            and isinstance(self.ends, bool)
+            and (self.heard_at is None or isinstance(self.heard_at, datetime))
         )

@@ -94,14 +94,17 @@ class StructuredStream(Model):
     @model_validator(mode="before")
     @classmethod
     def _no_splits(cls, given: Any) -> Any:
-        others = [key for key in StreamWatermark.SPLITS_ONLY if isinstance(given, dict) and key in given]
+        only = (*StreamWatermark.SPLITS_ONLY, "close_after")
+        others = [key for key in only if isinstance(given, dict) and key in given]
         if others:
             raise PartsDoNotFit(
                 [
                     Refusal(
                         ("watermark", key),
                         f"{key} beside engine: structured_streaming",
-                        "no such key, or engine: splits",
+                        "no such key, since nothing but a later row raises Spark's watermark; or engine: splits"
+                        if key == "close_after"
+                        else "no such key, or engine: splits",
                     )
                     for key in others
                 ]

@@ -18,7 +18,7 @@ from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, Waiting
 from platform_assets.file_views import files_aside
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import CountsRowsAside, FindsLateFiles
+from platform_assets.kinds.profile import BuffersRows, CountsRowsAside, FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
 from resources.aside.chunks import aside_json
@@ -65,6 +65,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 "waiting": waiting.of(flow, entry),
                 **files_aside(log, entry, _late_files(log, flow, entry, now)),
                 **_rows_aside(flow, entry),
+                "buffered": _buffered(flow, entry),
                 "held_by": held_by(log, flow.name, entry),
                 "replays": [aside_json(log, aside) for aside in stored_asides(log, flow.name)],
             }
@@ -104,12 +105,19 @@ def _rows_aside(flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
     return {"late": {"count": late, "paths": []}, "quarantined": {"count": quarantined, "files": []}}
 
 
+def _buffered(flow: Dataflow, entry: Entry | None) -> int | None:
+    """Return how many rows that were read wait in the dataflow's buffer; None of a kind without one."""
+    profile = profile_of(flow)
+    return profile.rows_buffered(entry) if isinstance(profile, BuffersRows) and entry is not None else None
+
+
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
     defaults: dict[str, Any] = {
         "last_attempt": None,
         "waiting": UNKNOWN,
         **_NONE,
+        "buffered": None,
         "held_by": None,
         "replays": [],
         "error": error_json(error),
@@ -169,12 +177,18 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         "-" if document["state_number"] is None else str(document["state_number"]),
         in_words(entry_kind, watermark) if watermark else "-",
         "-" if lag is None else lasting(lag),
-        PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown",
+        _waits(document),
         "unknown" if "error" in document else _attempt(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
     )
+
+
+def _waits(document: dict[str, Any]) -> str:
+    """Return what is new at the source, and how many rows that were read wait."""
+    new = PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown"
+    return f"{new}, {counted(document['buffered'], 'row')} buffered" if document["buffered"] else new
 
 
 def _longest_word(cells: Sequence[str]) -> int:

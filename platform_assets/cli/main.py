@@ -34,6 +34,7 @@ COMMANDS = {
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
     "splits": "Remove or merge splits of a stream.",
+    "stream": "Let out what waits in a stream whose input has ended.",
     "schema": "Show the schema, or infer it again.",
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",

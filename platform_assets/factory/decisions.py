@@ -30,6 +30,7 @@ from platform_assets.state_views import changes_between, exported
 from platform_assets.words import stored_in_words
 from resources import decisions
 from resources.decisions import DraftBuilder
+from resources.decisions.flush import NothingWaits, flush
 from resources.decisions.splits import merge_splits, remove_splits
 from resources.io_managers import failure
 from resources.loop.loop import clock
@@ -107,6 +108,15 @@ class Splits(Decision):
     )
 
 
+class Flushing(Decision):
+    """``stream flush``."""
+
+    before: str = Field(
+        default="",
+        description="Only what lies below this event time, such as 2026-01-31T12:00Z; empty: all that waits.",
+    )
+
+
 class Merging(Splits):
     """``splits merge``."""
 
@@ -158,6 +168,11 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]]
         Splits,
         lambda given: remove_splits(given.reason, given.splits),
         "Remove splits of a stream: its global watermark does not wait for them any more.",
+    ),
+    "stream_flush": (
+        Flushing,
+        lambda given: flush(given.reason, given.before or None),
+        "Let out what waits in a stream: the next run emits it. Rows below it that come later are late.",
     ),
     "splits_merge": (
         Merging,
@@ -284,7 +299,13 @@ def _decide(
 ) -> None:
     (flow,) = project.named([given.dataflow])
     words = partial(stored_in_words, flow.kind)
-    shown = decisions.preview(platform, flow, build_draft, options.now or clock(), options.run_is_live, words)
+    try:
+        shown = decisions.preview(
+            platform, flow, build_draft, options.now or clock(), options.run_is_live, words
+        )
+    except NothingWaits as nothing:
+        context.log.info(nothing.message)
+        return
     say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")

@@ -49,6 +49,7 @@ def upstream_sensor(
     clock: Clock = time.time,
     *,
     alone: bool = False,
+    also: Callable[[Tick], bool] = lambda _: False,
 ) -> SensorDefinition:
     """Return a sensor that requests runs of ``job`` for what is due once a table that the dataflow reads has changed.
 
@@ -59,12 +60,15 @@ def upstream_sensor(
         due: returns all that is due, whether or not it would wake a run by itself.
         clock: epoch seconds.
         alone: whether no other sensor looks for what is new.
+        also: whether something is due although no table has changed.
     """
     tables = _UpstreamTables(dataflow, platform)
 
     def look(tick: Tick) -> NoWork | Work:
         versions = tables.loaded()
         changes = digest(sorted(versions.items()))
+        if also(tick):
+            return due(tick)
         if not versions or changes == tick.handled:
             return NoWork("no table that it reads has changed", handled=tick.handled)
         if _is_read(tick.instance, platform.log, dataflow, changes):

@@ -164,6 +164,15 @@ class CountsRowsAside(Protocol):
 
 
 @runtime_checkable
+class BuffersRows(Protocol):
+    """A kind in which rows that were read wait before they are in the table."""
+
+    def rows_buffered(self, entry: Entry) -> int:
+        """Return how many rows wait."""
+        ...
+
+
+@runtime_checkable
 class HasOwnState(Protocol):
     """A kind whose state is shown in another form than it is stored."""
 

@@ -124,6 +124,21 @@ class Kind(Protocol[SliceT]):
 
 
 @runtime_checkable
+class MayReadNothing(Protocol):
+    """A slice of a kind whose slices need not read the source: it need not be there then."""
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether this one does not."""
+        ...
+
+
+def reads_source(slice_: Slice) -> bool:
+    """Return whether a slice reads its source."""
+    return not (isinstance(slice_, MayReadNothing) and slice_.reads_nothing)
+
+
+@runtime_checkable
 class ReadsVersions(Protocol[SliceT]):
     """A kind whose source may have versions: the slices of a plan read the same one."""
 

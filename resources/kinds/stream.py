@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, ConfigurationError, StrandlineError
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
 from partitions.load import Append, Load
 from partitions.plan import Plan, counted
 from partitions.predicate import Among, Between, Predicate, any_of
@@ -17,9 +17,10 @@ from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.drain import drained
+from partitions.stream.ending import pending
 from partitions.stream.epoch import closed, opened
-from partitions.stream.event_time import EventTime, after
-from partitions.stream.inputs import Versions, input_of
+from partitions.stream.event_time import EventTime, after, later
+from partitions.stream.inputs import Nothing, Versions, input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice, Judgement, Tally
@@ -31,7 +32,7 @@ from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
 from resources.kinds.stream_buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
 from resources.kinds.stream_emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
-from resources.kinds.stream_inputs import Epochs, EpochsOfFiles, EpochsOfVersions
+from resources.kinds.stream_inputs import Epochs, EpochsOfFiles, EpochsOfVersions, Waiting
 from resources.sources.files.source import FileSource
 from resources.sources.schema import pinned_struct
 from resources.sources.table import TableRows
@@ -128,7 +129,7 @@ class StreamKind:
                 f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
             )
         state = state_of(StreamState, self.dataflow, entry)
-        found = self.epochs.waiting(entry, state, now)
+        found = self._waiting(entry, state, now)
         made = plan(
             self._definition,
             state,
@@ -137,9 +138,19 @@ class StreamKind:
             dataflow=name,
             number=number,
             held_back=found.held_back,
+            operators=self.dataflow.operators,
         )
         slices = tuple(replace(slice_, since=found.since) for slice_ in made.slices)
         return replace(made, slices=slices, warnings=(*made.warnings, *found.warnings), calls=found.calls)
+
+    def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
+        """What the source has; if it does not answer, rows that a decision lets out leave all the same."""
+        try:
+            return self.epochs.waiting(entry, state, now)
+        except (SourceError, NeedsDecision) as error:
+            if pending(state) is None:
+                raise
+            return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the global watermark, the splits that both have, and the source's position."""
@@ -226,7 +237,8 @@ class StreamKind:
 
     def check_unchanged(self, slice_: EpochSlice) -> None:
         """Compare files with what was listed; versions do not change."""
-        self.epochs.check_unchanged(slice_.input)
+        if not slice_.reads_nothing:
+            self.epochs.check_unchanged(slice_.input)
 
     # -- one epoch ------------------------------------------------------------------------------------------------
 
@@ -284,38 +296,43 @@ class StreamKind:
         definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
         number = entry.number + 1 if entry else 1
         tune(spark, slice_.input.bytes * (_UNPACKED if isinstance(slice_.input, Versions) else 1))
-        rows = self.epochs.rows(spark, slice_.input, pinned)
+        rows = self._rows(spark, slice_, pinned)
         type_name = R.time_type(rows, definition, self.dataflow.name)
         timed = R.is_timed(type_name)
         latest = self._latest(now, timed=timed)
         marked = R.marked(rows, definition, type_name, latest)
         timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
-        found = R.tops(marked, timeout, one_chunk=one_chunk).collect()
+        asks = not slice_.reads_nothing
+        found = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
         quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
         tops = {
             row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
         }
         begun = opened(before, definition.policy, tops)
         ended = closed(begun, definition.policy, tops, counts=slice_.counts)
+        if isinstance(slice_.input, Nothing):
+            ended = replace(ended, value=later(ended.value, slice_.input.up_to_time))
         bounds = {name: begun.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in found)
         tune_for(spark, rows_in + _rows_read(before, ended.value))
         # most epochs have no late row: then no row need be compared with the watermark of its split
         any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
-        epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns))
+        epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns), _ends(slice_))
         decided = self._decided(epoch)
         gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
         after = replace(
             ended,
             segments=decided.segments,
             epoch=number,
-            position=slice_.input.position,
+            position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
             emptied=tuple(sorted(gone)),
             late=before.late + decided.late,
             quarantined=before.quarantined + quarantined,
             drained=ended.value,
             carry=decided.carry,
+            ends=False,
+            heard_at=now if slice_.input.files else before.heard_at,
         )
         tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
         fixed = replace(
@@ -378,7 +395,7 @@ class StreamKind:
 
     def _epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
         found = slice_.judged
-        rows = self.epochs.rows(spark, slice_.input, pinned)
+        rows = self._rows(spark, slice_, pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, found.latest)
         if found.tally.late:
@@ -386,7 +403,17 @@ class StreamKind:
         else:
             judged = R.none_late(marked)
         names = _columns(pinned_struct(pinned).names)
-        return Epoch(slice_.number, judged, found.before, found.after.value, type_name, names)
+        after_, ends = found.after.value, _ends(slice_)
+        return Epoch(slice_.number, judged, found.before, after_, type_name, names, ends)
+
+    def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
+        """The rows of an epoch's input, with the pinned columns and ``VERSION``."""
+        from pyspark.sql import functions as F
+
+        if not slice_.reads_nothing:
+            return self.epochs.rows(spark, slice_.input, pinned)
+        rows = spark.createDataFrame([], pinned_struct(pinned))
+        return rows.withColumn(VERSION, F.lit(0).cast("long"))
 
     def _no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
         """One without rows."""
@@ -470,6 +497,8 @@ class StreamKind:
         self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception
     ) -> BadPart | None:
         """Return the file, or the version, that cannot be read."""
+        if slice_.reads_nothing:
+            return None
         return self.epochs.find_bad_part(spark, slice_.input, pinned, error)
 
     def slice_without(self, slice_: EpochSlice, bad: BadPart) -> None:
@@ -485,6 +514,11 @@ def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mappi
         else EpochsOfVersions(dataflow, source)
     )
     return StreamKind(dataflow, epochs, sides)
+
+
+def _ends(slice_: EpochSlice) -> bool:
+    """Whether no row comes after those of an epoch, as far as values look ahead."""
+    return isinstance(slice_.input, Nothing) and slice_.input.ends
 
 
 def _rows_read(before: StreamState, value: EventTime | None) -> int:

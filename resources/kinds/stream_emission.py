@@ -56,6 +56,7 @@ class Epoch:
         value: the global watermark after it.
         type_name: of the event time.
         columns: of the source, in their order, without ``_epoch``.
+        ends: whether no row comes after it, as far as values look ahead.
     """
 
     number: int
@@ -64,6 +65,7 @@ class Epoch:
     value: EventTime | None
     type_name: str
     columns: Sequence[str]
+    ends: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -448,12 +450,17 @@ class OverRows(SortedRows):
         numbers = any(call.fn in NUMBERING for call in self._calls.values())
         return Reach(found.ahead, max(found.behind, int(numbers)))
 
+    def _ahead(self, epoch: Epoch) -> int:
+        """How many rows a row waits for: none if none comes."""
+        return 0 if epoch.ends else self._reach.ahead
+
     def decide(self, epoch: Epoch) -> Decision:
         """Return what becomes of the rows."""
         from pyspark.sql import functions as F
 
         found, reach, before = super().decide(epoch), self._reach, epoch.before.carry
-        if not found.emitted or not (reach.ahead or reach.behind):
+        leave_now = epoch.ends and before is not None and before.waiting
+        if not (found.emitted or leave_now) or not (reach.ahead or reach.behind):
             return found._replace(carry=before)
         groups = [F.col(quoted(name)) for name in self.over.partition_by]
         counts = self._available(epoch).groupBy(*groups)
@@ -462,7 +469,7 @@ class OverRows(SortedRows):
             F.count(F.when(F.col(_HAS_LEFT).isNotNull(), 1)).alias("old"),
             F.count(F.when(~F.coalesce(_HAS_LEFT, F.lit(False)), 1)).alias("new"),
         )
-        waits = F.least("new", F.lit(reach.ahead))
+        waits = F.least("new", F.lit(self._ahead(epoch)))
         context = F.least(F.col("all") - waits, F.lit(reach.behind))
         row = each.agg(
             F.sum("old").alias("old"), F.sum(waits).alias("waits"), F.sum(waits + context).alias("rows")
@@ -482,7 +489,7 @@ class OverRows(SortedRows):
         within = self._within(epoch)
         for number, call in enumerate(self._calls.values()):
             placed = placed.withColumn(f"_strandline_value_{number}", _value(call, within))
-        leaving = placed.where(~F.col(_HAS_LEFT) & (F.col(_PLACE) <= F.col(_ALL) - self._reach.ahead))
+        leaving = placed.where(~F.col(_HAS_LEFT) & (F.col(_PLACE) <= F.col(_ALL) - self._ahead(epoch)))
         values = [F.col(f"_strandline_value_{number}").alias(name) for number, name in enumerate(self._calls)]
         out = leaving.select(*epoch.own, *values)
         return R.in_order(out, (definition.event_time, *definition.order_by), small=small)
@@ -492,7 +499,7 @@ class OverRows(SortedRows):
         from pyspark.sql import functions as F
 
         reach, placed = self._reach, self._placed(epoch)
-        out = F.greatest(F.col(_LEFT), F.col(_ALL) - reach.ahead)
+        out = F.greatest(F.col(_LEFT), F.col(_ALL) - self._ahead(epoch))
         has_left = F.col(_PLACE) <= out
         numbers = [F.when(has_left, F.col(name)).alias(name) for name in _NUMBERS.values()]
         kept = placed.where(F.col(_PLACE) > out - reach.behind)

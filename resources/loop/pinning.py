@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from partitions.errors import BadPart, SchemaEvolved
 from partitions.evolution import differences
-from resources.kinds.kind import SliceT
+from resources.kinds.kind import SliceT, reads_source
 from resources.loop.bad_parts import BadParts
 from resources.loop.context import RunContext
 from resources.loop.outcome import Outcome
@@ -27,6 +27,8 @@ def pinned_schema(
     entry, overwrites = outcome.newest, run.dataflow.target.schema_mode == "overwrite"
     if entry is not None and entry.pinned and not overwrites:
         pinned = run.log.get_schema(entry.pinned)
+        if not any(reads_source(slice_) for slice_ in slices):
+            return pinned
         try:
             run.kind.check_schema(run.spark, pinned)
         except SchemaEvolved as evolved:

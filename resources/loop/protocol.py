@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.plan import counted
-from resources.kinds.kind import ROWS, BuildsOnState, KeepsStats, SliceT, StatsReader, WriteStats
+from resources.kinds.kind import (
+    ROWS,
+    BuildsOnState,
+    KeepsStats,
+    SliceT,
+    StatsReader,
+    WriteStats,
+    reads_source,
+)
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
@@ -101,9 +109,10 @@ def resume(
         tagged = find_commit(run, entry, intent)
         if tagged is None:
             try:
-                outlasting_interruptions(
-                    lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
-                )
+                if reads_source(slice_):
+                    outlasting_interruptions(
+                        lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
+                    )
                 run.kind.check_unchanged(slice_)
                 _check_fixed(run, intent, slice_)
             except (BadPart, SchemaEvolved) as why:

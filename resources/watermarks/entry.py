@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 """Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush"
 ]  # fmt: skip
 
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})

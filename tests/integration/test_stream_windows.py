@@ -89,8 +89,8 @@ def make_stream(make_feed: MakeFeed) -> MakeStream:
     return make
 
 
-def _batch(stream: Stream, name: str) -> list[dict[str, Any]]:
-    """What Spark's batch query gives of all rows above the filter, as far as the global watermark says that it is final."""
+def batch(stream: Stream, name: str, *, ended: bool = False) -> list[dict[str, Any]]:
+    """What Spark's batch query gives of all rows above the filter, as far as the global watermark says that it is final; all of it once input has ended."""
     spark, value = stream.feed.engine.session(), stream.feed.watermark["global"]
     aside = {*stream.ids("__late"), *stream.ids("__quarantine")}
     kept = [
@@ -100,11 +100,12 @@ def _batch(stream: Stream, name: str) -> list[dict[str, Any]]:
         if row.id not in aside
     ]
     spark.createDataFrame(kept, "id long, device string, ts timestamp").createOrReplaceTempView("kept")
-    rows = spark.sql(_QUERIES[name]).withColumn("G", F.lit(value)).where(_FINAL[name])
+    rows = spark.sql(_QUERIES[name]).withColumn("G", F.lit(value))
+    rows = rows if ended else rows.where(_FINAL[name])
     return _listed(rows.drop("G", "next_ts"))
 
 
-def _emitted(stream: Stream) -> list[dict[str, Any]]:
+def emitted_rows(stream: Stream) -> list[dict[str, Any]]:
     spark = stream.feed.engine.session()
     table = spark.read.format("delta").load(f"file:{stream.feed.folder / 'lake' / 'silver' / 'readings'}")
     return _listed(table.drop("_epoch", "_ingested_at", "_run_id"))
@@ -146,9 +147,9 @@ def test_what_leaves_equals_the_batch_query_however_epochs_are_cut_and_whoever_d
     expected = plainly(stream.written, 5, ["a", "b", "c"])
     assert stream.ids("__late") == expected.late
     assert minutes(stream.feed.watermark["global"]) == expected.value
-    emitted = _emitted(stream)
+    emitted = emitted_rows(stream)
     assert emitted
-    assert emitted == _batch(stream, name)
+    assert emitted == batch(stream, name)
 
 
 def test_a_full_buffer_says_whether_rows_wait_for_a_split_or_in_windows(make_stream: MakeStream) -> None:
@@ -211,7 +212,7 @@ def test_splits_that_are_removed_or_merged_while_windows_are_open_close_them_wit
     stream.feed.load()
     stream.append((7, "c", 90))
     stream.feed.load()
-    assert _emitted(stream) == _batch(stream, "hop")
+    assert emitted_rows(stream) == batch(stream, "hop")
     assert {row["_epoch"] for row in stream.table()} == {4, 5}
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from dagster import DagsterInstance, RunRequest
 
 from partitions.dataflow import Dataflow
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.ending import closing, pending
+from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.keys import run_request
@@ -59,7 +62,14 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
         """Return the sensor of upstream tables, or of new input if not every source is one; and a schedule, if the definition has one."""
         only_tables = all(source.lake_table is not None for source in dataflow.source.parts.values())
         sensor = (
-            upstream_sensor(dataflow, platform, job, lambda tick: _due(dataflow, platform, tick), alone=True)
+            upstream_sensor(
+                dataflow,
+                platform,
+                job,
+                lambda tick: _due(dataflow, platform, tick),
+                alone=True,
+                also=lambda tick: _leaves_without_input(dataflow, platform, tick),
+            )
             if only_tables and has_upstream(dataflow, platform)
             else SensorShell(
                 "rows",
@@ -82,6 +92,16 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
 def _late_rows(outcome: Outcome) -> Mapping[str, Any]:
     """Return what a run shows of late rows; nothing if it has found none."""
     return {"rows": outcome.late} if outcome.late else {}
+
+
+def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) -> bool:
+    """Return whether rows that wait leave although no input comes: by a decision, or since their time is over."""
+    entry = platform.log.newest(dataflow.name)
+    if entry is None or not isinstance(dataflow.watermark, StreamWatermark):
+        return False
+    state, definition = StreamState.of(entry.state()), dataflow.watermark
+    closes = closing(state, definition.close_after, dataflow.operators, tick.now)
+    return pending(state) is not None or closes is not None
 
 
 def _due(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:

@@ -61,6 +61,10 @@ class StreamProfile(KindProfile):
         state = StreamState.of(entry.state())
         return state.late, state.quarantined
 
+    def rows_buffered(self, entry: Entry) -> int:
+        """Return how many rows wait for the global watermark."""
+        return StreamState.of(entry.state()).buffered
+
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
     ) -> Mapping[str, Any]:

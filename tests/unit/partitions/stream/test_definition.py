@@ -82,7 +82,6 @@ def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> Non
         ({}, {"source": {"type": "jdbc", "connection": "db", "table": "t"}}, "watermark.type: expected a source of type table or files"),
         ({"scope": "global"}, {}, "watermark.scope: expected no such key, or a source of type files"),
         ({"settle": "PT1M"}, {}, "watermark.settle: expected no such key, or a source of type files"),
-        ({"close_after": "P1D"}, FILES, "close_after needs the time of a partition"),
         ({"scope": "global", "time_template": "%Y"}, FILES, "time_template and close_after close partitions"),
     ],
 )  # fmt: skip
@@ -90,6 +89,18 @@ def test_what_a_stream_does_not_go_together_with_is_refused_at_its_key(
     watermark: dict[str, Any], parts: dict[str, Any], expected: str
 ) -> None:
     assert expected in refused(watermark, **parts)
+
+
+def test_close_after_closes_folders_too_where_they_name_a_time_and_is_refused_on_sparks_engine() -> None:
+    assert flow({"close_after": "PT1H"}).stream.close_after == timedelta(hours=1)
+    assert flow({"close_after": "PT1H"}, **FILES).stream.above_files.close_after is None
+    named = flow({"close_after": "PT1H", "time_template": "*/day=%Y-%m-%d"}, **FILES).stream
+    assert named.above_files.close_after == named.close_after == timedelta(hours=1)
+    assert flow({"close_after": "PT1H"}).fingerprint == flow().fingerprint
+    assert (
+        "watermark.close_after: expected no such key, since nothing but a later row raises Spark's watermark"
+        in refused({"engine": "structured_streaming", "close_after": "PT1H"})
+    )
 
 
 def test_engine_event_time_and_split_are_what_the_state_depends_on() -> None:

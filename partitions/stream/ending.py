@@ -1,0 +1,83 @@
+"""When input ends: how far the global watermark must rise for what waits to leave, by a decision or after a time without input (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from partitions.stream.event_time import EventTime, after, later
+from partitions.stream.inputs import Nothing
+from partitions.stream.operators import Aggregate, Operator, SessionWindows, one_of_splits
+from partitions.stream.state import StreamState
+from partitions.stream.ticks import HIGHEST
+from partitions.stream.windows import Hop
+
+FLUSHED, CLOSED = "flush", "close_after"
+"""Why rows leave without input: a decision has raised the global watermark; or no input came for long."""
+
+
+def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
+    """Return the lowest global watermark at which all that waits in a buffer leaves; the present one if nothing does."""
+    highest = max((segment.highest for segment in state.segments), default=None)
+    if highest is None:
+        return state.value
+    match one_of_splits(operators):
+        case Aggregate(window=SessionWindows(gap=gap)):
+            end = _next(after(highest, gap))
+        case Aggregate(window=window):
+            assert not isinstance(window, SessionWindows)
+            end = max(end for _, end in Hop.of(window).windows(highest))
+        case _:
+            end = _next(highest)
+    return later(state.value, _capped(end))
+
+
+def flushed(state: StreamState, operators: Sequence[Operator], before: EventTime | None) -> StreamState:
+    """Return the state after a decision that rows leave: those below a time; or all, as if nothing came after them."""
+    if before is None:
+        return replace(state, value=end_of(state, operators), ends=True)
+    return replace(state, value=later(state.value, _capped(before)))
+
+
+def pending(state: StreamState) -> Nothing | None:
+    """Return what an epoch without input has to do since a decision has raised the global watermark; None if there is nothing to do."""
+    if state.ends:
+        return Nothing(state.value, True, FLUSHED)
+    if state.value is None or (state.drained is not None and state.value <= state.drained):
+        return None
+    waits = any(segment.lowest < state.value for segment in state.segments)
+    return Nothing(state.value, False, FLUSHED) if waits or state.drained is not None else None
+
+
+def closes_at(
+    state: StreamState, close_after: timedelta | None, operators: Sequence[Operator]
+) -> datetime | None:
+    """Return when what waits leaves if no input comes until then; None if nothing waits, or it waits for ever."""
+    if close_after is None or state.heard_at is None or not state.buffered:
+        return None
+    ahead = state.carry is not None and state.carry.waiting
+    if not ahead and end_of(state, operators) == state.value:
+        return None  # a row at the last time that there is
+    try:
+        return state.heard_at + close_after
+    except OverflowError:
+        return None
+
+
+def closing(
+    state: StreamState, close_after: timedelta | None, operators: Sequence[Operator], now: datetime
+) -> Nothing | None:
+    """Return the epoch without input that is due after so long without any; None if it is not."""
+    at = closes_at(state, close_after, operators)
+    return Nothing(end_of(state, operators), True, CLOSED) if at is not None and at <= now else None
+
+
+def _capped(at: EventTime) -> EventTime:
+    """An event time that a column can hold."""
+    return at if isinstance(at, datetime) else min(at, HIGHEST)
+
+
+def _next(at: EventTime) -> EventTime:
+    """The first event time above another; the last one that there is stays."""
+    return after(at, timedelta(microseconds=1) if isinstance(at, datetime) else 1)

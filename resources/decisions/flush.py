@@ -1,0 +1,118 @@
+"""The decision that what waits in a stream leaves: its input has ended, or nothing below a time comes any more (docs/streams.md, When input ends)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.instants import Instant
+from partitions.plan import counted
+from partitions.sentinels import serialise
+from partitions.stream.ending import flushed
+from partitions.stream.event_time import EventTime
+from partitions.stream.operators import Aggregate, OverWindow, one_of_splits
+from partitions.stream.state import StreamState
+from partitions.stream.structured import StructuredStream
+from partitions.stream.ticks import HIGHEST, LOWEST
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
+from resources.kinds.states import state_of
+from resources.loop.loop import clock
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+
+
+class NothingWaits(ConfigurationError):
+    """There is nothing to decide: no row waits, or those below the time have left."""
+
+    code = "nothing_waits"
+
+
+def flush(reason: str, before: str | None = None) -> DraftBuilder:
+    """The state whose global watermark has risen, so that the next run emits what waits below it. Rows below it that come later are late.
+
+    Args:
+        reason: of the operator.
+        before: a time, or a whole number; rows below it leave. None: all rows do, as if none came after them.
+
+    Raises:
+        ConfigurationError: the dataflow is no stream over splits, has no state, or the text is no event time of it.
+        NothingWaits: nothing would leave.
+    """
+
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        if isinstance(dataflow.watermark, StructuredStream):
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected engine: splits, found engine: structured_streaming: nothing but a later row raises Spark's watermark."
+                " Have the source bring a row later than what waits by more than the timeout; or load the stream with engine: splits"
+            )
+        definition = dataflow.stream
+        last = require_current_definition(platform, dataflow, last)
+        state, now = state_of(StreamState, dataflow, last), clock()
+        until = None if before is None else _event_time(dataflow, before, now)
+        after = flushed(state, dataflow.operators, until)
+        waits = counted(state.buffered, "row")
+        if until is None and not state.buffered:
+            raise NothingWaits(f"dataflow {dataflow.name}: no row waits, so there is nothing to flush")
+        if until is not None and after.value == state.value and not state.ends:
+            reached = _in_words(state.value)
+            raise NothingWaits(
+                f"dataflow {dataflow.name}: the global watermark is {reached} already: all rows below {_in_words(until)} have left, or leave with the next run"
+            )
+        what = (
+            f"all {waits} that wait leave"
+            if until is None
+            else f"of {waits} that wait {_leaves(dataflow)} leave"
+        )
+        policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}
+        remarks = [
+            f"{what} with the next run, which needs no new input",
+            f"rows below {_in_words(after.value)} that come later are late: they {policy[definition.late]} (late: {definition.late})",
+        ]
+        if isinstance(until, datetime) and until > now:
+            remarks.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
+        watermark = serialise(after.watermark())
+        return Draft(
+            draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), remarks=remarks
+        )
+
+    return build_draft
+
+
+def _leaves(dataflow: Dataflow) -> str:
+    match one_of_splits(dataflow.operators):
+        case Aggregate():
+            return "the windows that end by then"
+        case OverWindow():
+            return "those whose values look ahead to no row from then on"
+    return "those below it"
+
+
+def _event_time(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
+    """Return what a text means as an event time of a stream.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if isinstance(dataflow.stream.timeout, timedelta):
+        with suppress(ValueError, OverflowError):  # to the microsecond, as event times are
+            at = datetime.fromisoformat(text)
+            return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        try:
+            return datetime.fromtimestamp(Instant.parse(text, UTC).at(now) / 1000, UTC)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"dataflow {dataflow.name}: --before: {error.message}") from error
+    try:
+        number = int(text)
+    except ValueError:
+        number = HIGHEST + 1
+    if not LOWEST <= number <= HIGHEST:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: --before: expected a whole number of 64 bits, as the event times of the stream are, found {text!r}"
+        )
+    return number
+
+
+def _in_words(at: EventTime | None) -> str:
+    return "undefined" if at is None else at.isoformat() if isinstance(at, datetime) else f"{at:,}"
