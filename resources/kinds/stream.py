@@ -128,7 +128,7 @@ class StreamKind:
             raise ConfigurationError(
                 f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
             )
-        state = state_of(StreamState, self.dataflow, entry)
+        state = known_state(self.dataflow, entry)
         found = self._waiting(entry, state, now)
         made = plan(
             self._definition,
@@ -504,6 +504,14 @@ class StreamKind:
     def slice_without(self, slice_: EpochSlice, bad: BadPart) -> None:
         """None: a run stops."""
         return
+
+
+def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
+    """Return the state of a stream over splits; of one that an older version wrote its newest entry tells when input came last."""
+    state = state_of(StreamState, dataflow, entry)
+    if state.heard_at is not None or entry is None or not state.epoch:
+        return state
+    return replace(state, heard_at=datetime.fromisoformat(entry.time))
 
 
 def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mapping[str, Table]) -> StreamKind:

@@ -203,6 +203,8 @@ def _waiting(feed: Feed, operator: dict[str, Any] | None = None, **target: Any) 
 def test_a_run_that_is_killed_as_it_lets_rows_out_leaves_each_row_in_one_place(
     make_feed: MakeFeed, step: str, operator: dict[str, Any] | None, format_: str
 ) -> None:
+    if step == "buffer committed" and operator is None:
+        pytest.skip("nothing waits on, and no side table is written")
     stream = _waiting(make_feed(), operator, format=format_)
     platform, flow = stream.feed.platform, stream.feed.dataflow
     from resources.decisions import decide

@@ -11,7 +11,6 @@ from dagster import DagsterInstance, RunRequest
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closing, pending
-from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.keys import run_request
@@ -21,6 +20,7 @@ from platform_assets.factory.upstream import has_upstream, upstream_sensor
 from platform_assets.kinds.definitions import HasPicture, HasSideTable, KindDefinitions, SideTable, Triggers
 from platform_assets.kinds.stream.checks import run_checks
 from platform_assets.kinds.stream.pictures import splits_metadata
+from resources.kinds.stream import known_state
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
@@ -99,7 +99,7 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
     entry = platform.log.newest(dataflow.name)
     if entry is None or not isinstance(dataflow.watermark, StreamWatermark):
         return False
-    state, definition = StreamState.of(entry.state()), dataflow.watermark
+    state, definition = known_state(dataflow, entry), dataflow.watermark
     closes = closing(state, definition.close_after, dataflow.operators, tick.now)
     return pending(state) is not None or closes is not None
 

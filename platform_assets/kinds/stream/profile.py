@@ -13,6 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
+from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.state import Split, StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, PlanRow
@@ -264,6 +265,8 @@ def _input(described: Mapping[str, Any]) -> str:
     if files is not None:
         last = f", the last is {files[-1]}" if len(files) > 1 else f": {files[0]}"
         return f"{counted(len(files), 'file')}{last}"
+    if described["reason"] in (FLUSHED, CLOSED):
+        return "no input: what waits leaves"
     if versions is None:  # Spark knows what it has read
         return "new input" if described["reason"] == "new input" else "a batch of Spark's"
     first, last = versions["first"], versions["last"]

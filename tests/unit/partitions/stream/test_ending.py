@@ -1,0 +1,89 @@
+"""When input ends: how far the global watermark rises, and which epoch without input is due (docs/streams.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from partitions.sentinels import deserialise, serialise
+from partitions.stream.ending import closes_at, closing, end_of, flushed, pending
+from partitions.stream.inputs import Nothing, input_of
+from partitions.stream.operators import Operator
+from partitions.stream.state import Carry, Segment, Split, StreamState
+from partitions.stream.ticks import HIGHEST
+
+HOUR = timedelta(hours=1)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def operators(window: dict[str, Any]) -> tuple[Operator, ...]:
+    given = {"type": "aggregate", "window": window, "aggregates": {"n": "count(*)"}}
+    return (TypeAdapter[Operator](Operator).validate_python(given),)
+
+
+def waiting(*times: Any, value: Any = None, **more: Any) -> StreamState:
+    segments = tuple(Segment(str(number), 1, at, at, 1) for number, at in enumerate(times, 1))
+    return StreamState({"a": Split(value)}, value, segments, epoch=3, drained=value, **more)
+
+
+@pytest.mark.parametrize(
+    ("window", "highest", "end"),
+    [
+        (None, 7, 8),
+        (None, HIGHEST, HIGHEST),
+        ({"type": "tumble", "size": 10}, 7, 10),
+        ({"type": "tumble", "size": 10}, 10, 20),
+        ({"type": "hop", "size": 10, "slide": 4}, 7, 14),
+        ({"type": "session", "gap": 5}, 7, 13),
+        ({"type": "tumble", "size": 10}, HIGHEST, HIGHEST),
+    ],
+)
+def test_all_leaves_just_above_the_last_row_at_the_end_of_its_window_or_above_its_session(
+    window: dict[str, Any] | None, highest: int, end: int
+) -> None:
+    state = waiting(3, highest, value=2)
+    assert end_of(state, operators(window) if window else ()) == end
+    raised = flushed(state, operators(window) if window else (), None)
+    assert (raised.value, raised.ends) == (end, True)
+    assert pending(raised) == Nothing(end, True, "flush")
+
+
+def test_times_rise_by_a_microsecond_and_no_further_than_a_time_can() -> None:
+    assert end_of(waiting(NOON), ()) == NOON + timedelta(microseconds=1)
+    last = datetime.max.replace(tzinfo=UTC)
+    assert end_of(waiting(last), ()) == last
+
+
+def test_a_time_before_which_rows_leave_never_lowers_the_watermark_and_needs_an_epoch_only_if_it_raised_it() -> (
+    None
+):
+    state = waiting(5, 9, value=4)
+    assert pending(state) is None
+    raised = flushed(state, (), 7)
+    assert (raised.value, raised.ends, pending(raised)) == (7, False, Nothing(7, False, "flush"))
+    assert flushed(state, (), 3) == state
+    undefined = StreamState({"a": Split()}, 7, (Segment("1", 1, 9, 9, 1),), epoch=1)
+    assert pending(undefined) is None, "no row lies below it"
+
+
+def test_what_waits_closes_so_long_after_the_last_input_by_the_clock_of_runs() -> None:
+    state = waiting(5, value=4, heard_at=NOON)
+    assert closes_at(state, HOUR, ()) == NOON + HOUR
+    assert closing(state, HOUR, (), NOON + HOUR - timedelta(seconds=1)) is None
+    assert closing(state, HOUR, (), NOON + HOUR) == Nothing(6, True, "close_after")
+    assert closes_at(state, None, ()) is None
+    assert closes_at(waiting(value=4, heard_at=NOON), HOUR, ()) is None, "nothing waits"
+    assert closes_at(waiting(HIGHEST, value=HIGHEST, heard_at=NOON), HOUR, ()) is None, "it waits for ever"
+    looks_ahead = waiting(value=4, heard_at=NOON, carry=Carry(3, 2, 1))
+    assert closing(looks_ahead, HOUR, (), NOON + HOUR) == Nothing(4, True, "close_after")
+
+
+def test_an_epoch_without_input_and_what_is_known_of_input_are_stored_and_read_back() -> None:
+    nothing = Nothing(NOON, True, "flush")
+    assert input_of(nothing.to_plain()) == nothing
+    state = waiting(NOON, ends=True, heard_at=NOON)
+    assert StreamState.of(deserialise(serialise(state.watermark()))) == state
+    assert "ends" not in waiting(5).watermark()
