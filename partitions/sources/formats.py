@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from partitions.model import Model
+from partitions.records.csv_lines import REFUSED as CSV_REFUSED
 from partitions.refusal import Refusal
 
 
@@ -48,6 +49,7 @@ class FileFormat:
         is_text: whether a file may be compressed as a whole.
         always_checked: why fields that the schema lacks cannot be left out; None: they can.
         required: options that files cannot be read without, with what is expected.
+        refused: options, in lower case, with which rows would be lost or changed without a word, with what is expected.
         options: those that the format has; None: all that Spark's reader takes.
     """
 
@@ -55,6 +57,7 @@ class FileFormat:
     is_text: bool = True
     always_checked: str | None = None
     required: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     options: type[Model] | None = None
 
     @property
@@ -75,6 +78,9 @@ class FileFormat:
         for name, expected in self.required.items():
             if name.lower() not in names:
                 yield Refusal(("source", "options", name), "nothing", expected)
+        for name in given:
+            if name.lower() in self.refused:
+                yield Refusal(("source", "options", name), repr(given[name]), self.refused[name.lower()])
         if self.options is None:
             return
         try:
@@ -106,7 +112,9 @@ _EXPECTED = {
 FORMATS: Mapping[str, FileFormat] = {
     "ndjson": FileFormat((".ndjson", ".jsonl", ".json")),
     "json": FileFormat((".json",)),
-    "csv": FileFormat((".csv", ".tsv"), always_checked="the header of a csv file must be the schema's"),
+    "csv": FileFormat(
+        (".csv", ".tsv"), always_checked="the header of a csv file must be the schema's", refused=CSV_REFUSED
+    ),
     "parquet": FileFormat((".parquet",), is_text=False),
     "avro": FileFormat((".avro",), is_text=False),
     "xml": FileFormat(

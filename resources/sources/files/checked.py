@@ -40,8 +40,10 @@ class CheckedFiles:
         bad_records: records that do not fit, each with the path of its file, in the order of the files and lines; at least one of each file
             that has some, and more than may be set aside if there are more.
         unknown: of files that have fields beside the pinned ones, by path.
+        line_by_line: paths of files with lines that Spark's reader would skip, though they are records.
     """
 
     bad_files: Mapping[str, BadFile] = field(default_factory=dict)
     bad_records: Sequence[tuple[str, BadRecord]] = ()
     unknown: Mapping[str, Unknown] = field(default_factory=dict)
+    line_by_line: frozenset[str] = frozenset()

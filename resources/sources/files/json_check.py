@@ -6,7 +6,7 @@ and the look costs one scan of the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import BadFile
@@ -16,43 +16,15 @@ from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
 from resources.sources.files.misfit import BadRecord
-from resources.sources.files.scan import Scanner
+from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-TEXT = "value"
-"""The column of a scan of lines."""
-
-_MOST_AT_ONCE = 10_000
-"""Lines that are fetched in one answer; where there are more, they come one after the other."""
+    from pyspark.sql import Column, DataFrame
 
 
 class _Line(NamedTuple):
     path: str
     text: str
-
-
-def lines_of(
-    spark: SparkSession,
-    scanner: Scanner,
-    files: Sequence[SourceFile],
-    options: Mapping[str, str],
-    **more: str,
-) -> DataFrame:
-    """Return the lines of files as text, with the encoding that the options name."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType, StructType
-
-    names = {name.lower(): value for name, value in options.items()}
-    of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
-    encoding = names.get("encoding", names.get("charset"))
-    if encoding is not None:
-        of_text["encoding"] = encoding
-    rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})
-    if encoding is None or encoding.lower().replace("-", "") == "utf8":
-        return rows
-    return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))
 
 
 def is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
@@ -173,6 +145,6 @@ def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None
     from pyspark.sql import functions as F
 
     rejected = rows.where(~is_accepted(rule, names, rule.pattern)).select(path.alias("path"), F.col(TEXT))
-    first = rejected.limit(_MOST_AT_ONCE + 1).collect()
-    some = first if len(first) <= _MOST_AT_ONCE else rejected.toLocalIterator()
+    first = rejected.limit(MOST_AT_ONCE + 1).collect()
+    some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
     return (_Line(row["path"], row[TEXT]) for row in some)

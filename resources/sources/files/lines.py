@@ -16,6 +16,7 @@ from resources.places import Place
 
 _BEGINNING = 64 * 1024
 """Bytes of a file that tell the order of its names."""
+_LONGEST_LINE = 16 * 2**20
 
 
 def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | None:
@@ -36,7 +37,7 @@ def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | No
 
 
 def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
-    """Return the first characters of a file, without reading the rest; "" of one that does not read."""
+    """Return the first characters of a file, up to a line break at least, without the rest; "" of one that does not read."""
     try:
         raw: IO[bytes] = (
             (place.local / path).open("rb")
@@ -44,9 +45,22 @@ def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
             else io.BufferedReader(_Remote(obstore.open_reader(place.store, path, buffer_size=_BEGINNING)))
         )
         with unpacked(raw, path) as file:
-            return file.read(_BEGINNING).decode(encoding, "replace")
+            data = file.read(_BEGINNING)
+            while b"\n" not in data and b"\r" not in data and len(data) < _LONGEST_LINE:
+                if not (more := file.read(_BEGINNING)):
+                    break
+                data += more
+            return data.decode(encoding, "replace")
     except (OSError, EOFError, LookupError, obstore.exceptions.BaseError):
         return ""
+
+
+def _is_known(encoding: str) -> bool:
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return False
+    return True
 
 
 class _Remote(io.RawIOBase):
@@ -66,10 +80,7 @@ class _Remote(io.RawIOBase):
 
 def whole_text(place: Place, path: str, encoding: str = "utf-8") -> str:
     """All of a file, without a byte order mark; nothing of one that does not read. An encoding that Python does not know counts as UTF-8."""
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        encoding = "utf-8"
+    encoding = encoding if _is_known(encoding) else "utf-8"
     try:
         with opened(place, path) as file:
             return file.read().decode(encoding, "replace").removeprefix("\ufeff")
@@ -86,25 +97,28 @@ def line_of(place: Place, path: str, record: str) -> int | None:
 class Lines:
     """The numbers of the lines of some texts, found in one pass over each file; a text that is there several times has several."""
 
-    def __init__(self, place: Place, texts: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, place: Place, texts: Sequence[tuple[str, str]], encoding: str = "utf-8") -> None:
         """Look for texts, each with the path of its file."""
         self._numbers: dict[tuple[str, bytes], list[int]] = {}
+        self._encoding = encoding if _is_known(encoding) else "utf-8"
         for path in dict.fromkeys(path for path, _ in texts):
-            wanted = {text.strip().encode() for each, text in texts if each == path}
-            self._find(place, path, wanted)
+            self._find(place, path, {self._key(text) for name, text in texts if name == path})
 
     def next(self, path: str, text: str) -> int | None:
         """Return the number of the first line with this text that was not returned yet, from 1; None if no line is it."""
-        numbers = self._numbers.get((path, text.strip().encode()))
+        numbers = self._numbers.get((path, self._key(text)))
         return numbers.pop(0) if numbers else None
 
-    def _find(self, place: Place, path: str, wanted: Collection[bytes]) -> None:
+    def _key(self, text: str) -> bytes:
+        return text.strip().encode(self._encoding, "replace")
+
+    def _find(self, place: Place, path: str, texts: Collection[bytes]) -> None:
         number = 0
 
         def note(line: bytes) -> bool:
             nonlocal number
             number += 1
-            if (text := line.strip()) in wanted:
+            if (text := line.removeprefix(codecs.BOM_UTF8).strip()) in texts:
                 self._numbers.setdefault((path, text), []).append(number)
             return False
 

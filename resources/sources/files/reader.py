@@ -72,7 +72,7 @@ class FilesReader:
             files: to read.
             pinned: their schema.
             origin: whether rows have the path of their file.
-            without: texts of records that are left out, by the path of their file.
+            without: texts of records that are left out, by the path of their file; a file that stands there is read line by line.
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
@@ -135,7 +135,7 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
-        bad: Collection[str],
+        bad: Collection[str] | None,
     ) -> DataFrame:
         """Files that are alike, in one scan, without the bad records.
 
@@ -178,7 +178,7 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
-        bad: Collection[str],
+        bad: Collection[str] | None,
     ) -> DataFrame:
         """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
         from pyspark.sql import functions as F
@@ -207,8 +207,10 @@ class FilesReader:
                 )
 
 
-def _texts(files: Sequence[SourceFile], without: Mapping[str, Collection[str]]) -> Collection[str]:
-    """The texts that are left out of some files: files of one scan have one rule, so a text that is bad in one is so in all."""
+def _texts(files: Sequence[SourceFile], without: Mapping[str, Collection[str]]) -> Collection[str] | None:
+    """The texts that are left out of some files: files of one scan have one rule, so a text that is bad in one is so in all; None: there is nothing to leave out."""
+    if all(file.path not in without for file in files):
+        return None
     return {text for file in files for text in without.get(file.path, ())}
 
 

@@ -120,7 +120,10 @@ class FileSource:
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         without: dict[str, set[str]] = {}
-        for path, record in self._check(spark, files, pinned).bad_records:
+        checked = self._check(spark, files, pinned)
+        for path in checked.line_by_line:
+            without.setdefault(path, set())
+        for path, record in checked.bad_records:
             without.setdefault(path, set()).add(record.text)
         return self._reader.read(spark, files, schema, origin=origin, without=without)
 

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from partitions.errors import BadFile
+from partitions.evolution import Schema, with_wider_integers
 from partitions.path.source import SourceFile
+from partitions.records.csv_lines import CsvForm, CsvItem, CsvRule
+from partitions.records.forms import Reading
 from partitions.sources.formats import Option
-from resources.sources.files.failures import (
-    BAD_ENCODING,
-    BAD_HEADER,
-    OPEN_QUOTE,
-    bad_encoding,
-    bad_header,
-    open_quote,
-)
+from resources.sources.files.checked import CheckedFiles, in_order
+from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.failures import bad_encoding, bad_header, bad_record, open_quote
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import all_corrupt_records, corrupt_records
-from resources.sources.files.formats.variants import inferred, struct_of, wider_numbers
-from resources.sources.files.lines import Lines, first_line, line_of, undecodable_line
-from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
+from resources.sources.files.formats.records import read_alike
+from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
+from resources.sources.files.misfit import BadRecord
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.scan import Scanner
+from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of, without_texts
 from resources.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-_OWN_QUOTES = frozenset({"quote", "escape", "comment", "linesep"})
-"""Options, in lower case, with which a line and its quotes are something else."""
-
-_OF_LINES = _OWN_QUOTES | {"sep", "delimiter", "header", "encoding", "charset", "multiline", "mode"}
+_OF_LINES = frozenset(
+    {"quote", "escape", "comment", "linesep", "sep", "delimiter", "header", "encoding", "charset"}
+) | {"multiline", "mode"}
 """Options, in lower case, that say nothing of a value."""
+
+_MADE_UP = re.compile(r"_c\d+")
+"""The names that Spark gives to columns without one."""
+
+_INFERRED = ("integer", "long", "double", "boolean", "date", "timestamp")
+"""Types that texts may turn out to be, the first that holds all of them; beside a decimal, for longer whole numbers."""
+
+_MOST_DIGITS = 38
+_WHOLE = r"^-?+(?:0|[1-9][0-9]*+)(?![\s\S])"
+
+
+class _Header(NamedTuple):
+    """The first record of a file.
+
+    Attributes:
+        text: as it stands there.
+        names: of the columns; what has no name there is named by its place, as Spark does.
+    """
+
+    text: str
+    names: tuple[str, ...]
 
 
 class CsvFiles(FormatReader):
@@ -44,12 +64,14 @@ class CsvFiles(FormatReader):
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
+        form = self._form(path)
+        wide = {"multiLine": True} if form.is_wide else {}
         return {
             "header": True,
             "enforceSchema": infer,
             "sep": separator(path),
-            "inferSchema": infer,
             "escape": '"',  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
+            **wide,
         }
 
     def apart(self, path: str) -> str:
@@ -63,191 +85,364 @@ class CsvFiles(FormatReader):
         """
         if self.is_strict:
             return {}
+        headers = self._headers(files)
         if self.rescues:
-            return {file.path: _texts(names) for file in files if (names := self._names(file)) is not None}
+            return {path: _texts(header.names) for path, header in headers.items()}
         by_name = {field.name.lower(): field for field in data.fields}
-        schemas: dict[str, StructType] = {}
-        for file in files:
-            header = self._names(file)
-            if header is not None and _folded(header) != _folded(data.fieldNames()):
-                known = [by_name[name.lower()] for name in header if name.lower() in by_name]
-                schemas[file.path] = type(data)(known)
-        return schemas
+        return {
+            path: type(data)([by_name[name.lower()] for name in header.names if name.lower() in by_name])
+            for path, header in headers.items()
+            if _folded(header.names) != _folded(data.fieldNames())
+        }
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
         """Read the headers, without Spark."""
-        headers = {file.path: self._names(file) for file in files}
         return {
-            path: frozenset(name.casefold() for name in header)
-            for path, header in headers.items()
-            if header is not None
+            path: frozenset(name.casefold() for name in header.names)
+            for path, header in self._headers(files).items()
         }
 
     def other_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; files with new names are read for the types of these."""
-        known, groups = set(_folded(pinned.struct.fieldNames())), dict[tuple[str, ...], list[SourceFile]]()
+        pinned_names = set(_folded(pinned.struct.fieldNames()))
+        groups: dict[tuple[str, ...], list[SourceFile]] = {}
+        headers = self._headers(files)
         for file in files:
-            header = self._names(file)
-            if header is not None and not known.issuperset(_folded(header)):
-                groups.setdefault((self._separator(file.path), *header), []).append(file)
+            header = headers.get(file.path)
+            if (
+                header is not None
+                and not _twice(header.names)
+                and not pinned_names.issuperset(_folded(header.names))
+            ):
+                groups.setdefault((separator(file.path), *header.names), []).append(file)
         columns: dict[str, StructType] = {}
-        for alike in groups.values():
+        for (_, *names), alike in groups.items():
             for group in self.scanner.together(alike):
-                fields = inferred(self, spark, group)["fields"]
-                new = [field for field in fields if field["name"].lower() not in known]
+                fields = self._inferred(spark, group, names)["fields"]
+                new = [field for field in fields if field["name"].lower() not in pinned_names]
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
         return columns
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Look at the files under the header of the first: Spark takes any other header for values, which are text."""
-        headers = {file.path: self._names(file) for file in files}
-        first = next((header for header in headers.values() if header is not None), None)
-        return super().infer(spark, [file for file in files if headers[file.path] in (None, first)])
+        """Return the columns of the first file whose header names each once, with the types that hold all its values.
+
+        Later files are held against these types: a code such as ``0012`` behind whole numbers is refused, and changes no type.
+
+        Raises:
+            BadFile: no header does.
+        """
+        headers = self._headers(files) if self._has_header else self._without_header(files)
+        sound = {path: header for path, header in headers.items() if not _twice(header.names)}
+        if not sound:
+            for path, header in headers.items():
+                raise bad_header(path, (), header.names)
+            return None
+        path, header = next(iter(sound.items()))
+        return struct_of(self._inferred(spark, [file for file in files if file.path == path], header.names))
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Read the files with the widest whole numbers that they hold."""
-        return wider_numbers(self, spark, files, pinned)
+        """Look at all values of columns with whole numbers."""
+        reading, wider = Reading.of(self.source.options), pinned.struct.jsonValue()
+        for group, data in read_alike(self, files, pinned):
+            types = self._inferred(spark, group, data.fieldNames(), reading)
+            wider = with_wider_integers(wider, types)
+        return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column:
-        """Read the text as a file of one value, with the user's options for values."""
+        """Read the text as a file of one value, with the user's options for values; NULL if the column's type does not hold it exactly."""
         from pyspark.sql import functions as F
 
         options = {
             key: str(value) for key, value in self.source.options.items() if key.lower() not in _OF_LINES
         }
-        line = F.to_csv(F.struct(F.col(quoted(given.name)).alias("c")), {"quoteAll": "true", "escape": '"'})
+        text = F.col(quoted(given.name))
+        line = F.to_csv(F.struct(text.alias("c")), {"quoteAll": "true", "escape": '"'})
         schema = f"c {wanted.dataType.simpleString()}"
-        return F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
+        value = F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
+        return F.when(is_exact(text, wanted.dataType.jsonValue(), Reading.of(self.source.options)), value)
 
-    def misleading(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Iterator[BadFile]:
-        """Yield files with an open quote, or with bytes that are no text."""
-        yield from self._misread(spark, files)
-        yield from super().misleading(spark, files, pinned)
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Compare the headers, and hold all records against the rule of the schema."""
+        bad_files = {} if self.is_strict else self._with_names_twice(files)
+        records: list[tuple[str, BadRecord]] = []
+        line_by_line: set[str] = set()
+        sound = [file for file in files if file.path not in bad_files]
+        for group, schema in read_alike(self, sound, pinned):
+            checked = self._check_alike(spark, group, schema, pinned)
+            bad_files |= checked.bad_files
+            records += checked.bad_records
+            line_by_line |= checked.line_by_line
+        return CheckedFiles(bad_files, in_order(records, files), line_by_line=frozenset(line_by_line))
 
-    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Look at the header first."""
-        return self._header(file, pinned) or super().closer(spark, file, pinned)
-
-    def alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
-    ) -> list[BadFile]:
-        """Return those with another header, an open quote, bytes that are no text, or a bad record."""
-        if bad.code == BAD_HEADER:
-            return [header for file in files if (header := self._header(file, pinned))]
-        if bad.code in (OPEN_QUOTE, BAD_ENCODING):
-            return list(self._misread(spark, files))
-        return super().alike(spark, files, pinned, bad)
-
-    def bad_records(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, BadRecord]:
-        """Return a line of each file that has a bad one."""
-        return {
-            bad.path: BadRecord(
-                bad.text,
-                misfit_in_line(bad.text, bad.parsed, bad.schema, self._separator(bad.path)),
-                line_of(self.place, bad.path, bad.text),
-            )
-            for bad in corrupt_records(self, spark, files, pinned)
-        }
-
-    def records_aside(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
-    ) -> Sequence[tuple[str, BadRecord]]:
-        """Look through all lines."""
-        bad = all_corrupt_records(self, spark, files, pinned, most)
-        lines = Lines(self.place, [(each.path, each.text) for each in bad])
-        return [
-            (
-                each.path,
-                BadRecord(
-                    each.text,
-                    misfit_in_line(each.text, each.parsed, each.schema, self._separator(each.path)),
-                    lines.next(each.path, each.text),
-                ),
-            )
-            for each in bad
-        ]
-
-    def _misread(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
-        """Yield files that Spark would load without an error and otherwise than they were written: open quotes, bytes that are no text.
-
-        Spark closes an open quote at the end of its line, and takes the next line for a record: rows that no writer wrote. Quotes are not
-        looked at if values may go over several lines, or the user's options say what a quote is. A byte that is no UTF-8 becomes U+FFFD; it
-        is not looked for if the user names an encoding.
-        """
-        options = {key.lower(): str(value).lower() for key, value in self.source.options.items()}
-        wide = any(size in options.get("encoding", options.get("charset", "")) for size in ("16", "32"))
-        quotes = not (options.get("multiline") == "true" or wide or _OWN_QUOTES & options.keys())
-        if not files or (self._encoding and not quotes):
-            return
+    def scan_without(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None,
+        records: Collection[str] | None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Parse the lines that are records and not among these."""
         from pyspark.sql import functions as F
-        from pyspark.sql.types import StringType, StructType
+        from pyspark.sql.types import StructType
 
-        lines_of: dict[str, tuple[str | None, bool]] = {}
-        line, schema = F.col("value"), StructType().add("value", StringType())
-        undecodable = F.lit(False) if self._encoding else ~F.is_valid_utf8(line)
-        for group in self.scanner.together([file for file in files if file.size > 0]):
-            for given in {self._separator(file.path) for file in group}:
-                alike = [file for file in group if self._separator(file.path) == given]
-                # Each line as text: the options of the CSV reader mean nothing here.
-                lines = self.scanner.scan(spark, alike, schema, "text", self._encoding)
-                looks = quotes and len(given) == 1
-                is_open = line.rlike(_open_quote(given)) if looks else F.lit(False)
-                bad = lines.where(is_open | undecodable)
-                path = self.scanner.path_of(alike).alias("path")
-                quote = F.first(F.when(is_open, line), ignorenulls=True).alias("quote")
-                rows = bad.groupBy(path).agg(quote, F.bool_or(undecodable).alias("undecodable"))
-                lines_of |= {row["path"]: (row["quote"], row["undecodable"]) for row in rows.collect()}
+        form = self._form(files[0].path)
+        if records is None:
+            if form.header and any(_MADE_UP.fullmatch(name) for name in schema.names):
+                changes = {**changes, "enforceSchema": "true"}  # Spark compares no names that it has made up
+            return self.scan(spark, files, schema, scanner, **changes)
+        lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
+        headers = {header.text for header in self._headers(files).values()}
+        text = F.col(TEXT)
+        lines = without_texts(spark, lines, {*records, *headers})
+        lines = (
+            lines.where(F.trim(text, F.lit(form.blanks)) != "") if form.blanks else lines.where(text != "")
+        )
+        if form.comment:
+            lines = lines.where(~text.startswith(form.comment))
+        folders = [name for name in schema.names if name in lines.columns]
+        data = StructType([field for field in schema.fields if field.name not in folders])
+        options = {**self.options(files[0].path, infer=True), **self.source.options}
+        of_values = {key: _option(value) for key, value in options.items() if key.lower() != "header"}
+        record = F.from_csv(text, F.lit(data.toDDL()), {**of_values, "mode": "FAILFAST"}).alias("record")
+        return lines.select(record, *folders).select("record.*", *folders)
+
+    def _check_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        """Look through files that are read in one scan."""
+        form = self._form(files[0].path)
+        fields = [
+            (field.name, "string" if self.rescues else field.dataType.jsonValue()) for field in schema.fields
+        ]
+        rule = CsvRule(form, fields, Reading.of(self.source.options, inferred=pinned.declared is None))
+        if form.is_whole:
+            return self._check_whole(spark, files, rule, pinned)
+        return self._check_lines(spark, files, rule, pinned)
+
+    def _check_lines(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        from pyspark.sql import functions as F
+
+        first = self._header(files[0]) if rule.form.header else None
+        rows, text = lines_of(spark, self.scanner, files, self._of_text), F.col(TEXT)
+        accepted = text.rlike(rule.pattern(None if first is None else first.text))
+        if rule.form.encoding is None:
+            accepted &= F.is_valid_utf8(text)
+        rejected = rows.where(~accepted).select(
+            self.scanner.path_of(files).alias("path"),
+            F.try_validate_utf8(text).alias(TEXT),
+        )
+        some = rejected.limit(MOST_AT_ONCE + 1).collect()
+        lines = _Rejected(rule)
+        for row in some if len(some) <= MOST_AT_ONCE else rejected.toLocalIterator():
+            lines.add(row["path"], row[TEXT])
+        return self._told(lines, files, pinned)
+
+    def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """What is wrong with files whose lines were judged."""
+        form, bad_files = rejected.rule.form, dict[str, BadFile]()
+        texts = [(path, item.text) for path, items in rejected.items.items() for item in items]
+        lines = Lines(self.place, texts, form.encoding or "utf-8")
+        records: list[tuple[str, BadRecord]] = []
         for file in files:
-            quote_line, is_undecodable = lines_of.get(file.path, (None, False))
-            if is_undecodable:
-                yield bad_encoding(file.path, undecodable_line(self.place, file.path))
-            elif quote_line is not None:
-                yield open_quote(file.path, line_of(self.place, file.path, quote_line))
+            path, items = file.path, rejected.items.get(file.path, [])
+            suspicious = bool(items) or rejected.headers.get(path, 0) != 1
+            wrong = self._wrong_header(file, pinned) if form.header and suspicious else None
+            if path in rejected.undecodable:
+                bad_files[path] = bad_encoding(path, undecodable_line(self.place, path))
+            elif wrong is not None:
+                bad_files[path] = wrong
+            else:
+                numbered = [(lines.next(path, item.text), item) for item in items]
+                opened = next((line for line, item in numbered if item.is_open), None)
+                if any(item.is_open for item in items):
+                    bad_files[path] = open_quote(path, opened)
+                records += [
+                    (path, BadRecord(item.text, item.fault.reason, line, item.fault.value))
+                    for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
+                ]
+        return CheckedFiles(bad_files, records, line_by_line=frozenset(rejected.line_by_line))
 
-    @property
-    def _encoding(self) -> dict[str, str]:
+    def _check_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        """Look through files whose records are told apart in their whole text only: of one that has a bad record none is loaded."""
+        from pyspark.sql import functions as F
+
+        rows = lines_of(spark, self.scanner, files, self._of_text, wholetext="true")
+        accepted = F.col(TEXT).rlike(rule.text_pattern())
+        if rule.form.encoding is None:
+            accepted &= F.is_valid_utf8(F.col(TEXT))
+        rejected = rows.where(~accepted).select(self.scanner.path_of(files).alias("path"))
+        paths = {row["path"] for row in rejected.collect()}
+        bad_files: dict[str, BadFile] = {}
+        encoding, form = rule.form.encoding or "utf-8", rule.form
+        for file in files:
+            rejected_here = file.path in paths
+            line = (
+                undecodable_line(self.place, file.path) if rejected_here and form.encoding is None else None
+            )
+            wrong = self._wrong_header(file, pinned) if form.header else None
+            if line is not None:
+                bad_files[file.path] = bad_encoding(file.path, line)
+            elif wrong is not None:
+                bad_files[file.path] = wrong
+            elif rejected_here:
+                text = whole_text(self.place, file.path, encoding)
+                item = next(rule.judge_text(text, has_header=form.header), None)
+                if item is not None:
+                    bad_files[file.path] = self._bad(file.path, item)
+        return CheckedFiles(bad_files)
+
+    def _bad(self, path: str, item: CsvItem) -> BadFile:
+        if item.is_open:
+            return open_quote(path, item.line)
+        record = BadRecord(item.text, item.fault.reason, item.line, item.fault.value)
+        return bad_record(path, record, show=self._dataflow.show_bad_records)
+
+    def _with_names_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
+        """Files whose header names a column twice."""
         return {
-            key: str(value)
-            for key, value in self.source.options.items()
-            if key.lower() in ("encoding", "charset")
+            path: bad_header(path, (), header.names)
+            for path, header in self._headers(files).items()
+            if _twice(header.names)
         }
 
-    def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+    def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Compare a file's header with the one that it must have."""
-        if not (self._has_header and self.is_strict):
+        header = self._header(file)
+        if header is None or not self.is_strict:
             return None
         expected = pinned.beside(spellings([file.path])).data.fieldNames()
-        found = self._names(file)
-        if found is None or _folded(expected) == _folded(found):
+        if _folded(expected) == _folded(header.names):
             return None
         takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
-        return bad_header(file.path, expected, found, takes=takes)
+        return bad_header(file.path, expected, header.names, takes=takes)
+
+    def _inferred(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        names: Sequence[str],
+        reading: Reading | None = None,
+    ) -> Schema:
+        """The types that hold all values of files under one header; a column without a value is text.
+
+        Without a reading, what only looks like a number, such as ``0012``, is text.
+        """
+        from pyspark.sql import functions as F
+
+        reading = reading or Reading.of(self.source.options, inferred=True)
+        types = _INFERRED if str(self.source.options.get("inferSchema", True)).lower() == "true" else ()
+        rows = self.scan(spark, files, _texts(names), mode="PERMISSIVE", enforceSchema="true")
+        columns: list[Column] = []
+        for name in names:
+            text = F.col(quoted(name))
+            holds = [
+                F.bool_and(self._is_exact(text, data_type, reading)).alias(data_type) for data_type in types
+            ]
+            digits = F.max(F.when(text.rlike(_WHOLE), F.length(F.replace(text, F.lit("-")))))
+            is_whole = F.bool_and(text.rlike(_WHOLE))
+            columns.append(
+                F.struct(*holds, is_whole.alias("whole"), digits.alias("digits")).alias(f"c{len(columns)}")
+            )
+        answer = rows.agg(*columns).collect()[0]
+        fields = [
+            {"name": name, "type": _type_of(answer[place].asDict(), types), "nullable": True, "metadata": {}}
+            for place, name in enumerate(names)
+        ]
+        return {"type": "struct", "fields": fields}
+
+    def _is_exact(self, text: Column, data_type: str, reading: Reading) -> Column:
+        """Whether a text is of a type; in the form that the user names, if there is one."""
+        from pyspark.sql import functions as F
+
+        options = {name.lower(): str(value) for name, value in self.source.options.items()}
+        if data_type == "date" and reading.own_dates:
+            return F.try_to_date(text, options["dateformat"]).isNotNull()
+        if data_type == "timestamp" and "timestampformat" in options:
+            return F.try_to_timestamp(text, F.lit(options["timestampformat"])).isNotNull()
+        if data_type == "timestamp" and reading.own_times:
+            return F.lit(False)
+        return is_exact(text, data_type, reading)
+
+    @property
+    def _of_text(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.source.options.items()}
 
     @property
     def _has_header(self) -> bool:
-        return str(self.source.options.get("header", True)).lower() == "true"
+        return self._form("").header
 
-    def _names(self, file: SourceFile) -> list[str] | None:
-        """The names in a file's header; None if there is none."""
+    def _form(self, path: str) -> CsvForm:
+        return CsvForm.of(self.source.options, separator(path))
+
+    def _headers(self, files: Sequence[SourceFile]) -> dict[str, _Header]:
+        """The headers of files that have one."""
         if not self._has_header:
-            return None
-        text = first_line(self.place, file.path, *self._encoding.values())
-        return None if text is None else values_of(text, self._separator(file.path))
+            return {}
+        headers = {file.path: self._header(file) for file in files}
+        return {path: header for path, header in headers.items() if header is not None}
 
-    def _separator(self, path: str) -> str:
-        """The user's own goes before what the ending says."""
-        given = self.source.options.get("sep", self.source.options.get("delimiter"))
-        return separator(path) if given is None else str(given)
+    def _without_header(self, files: Sequence[SourceFile]) -> dict[str, _Header]:
+        """The names that Spark gives to the columns of files without a header."""
+        records = {file.path: self._header(file) for file in files}
+        return {
+            path: _Header("", tuple(f"_c{place}" for place in range(len(record.names))))
+            for path, record in records.items()
+            if record is not None
+        }
+
+    def _header(self, file: SourceFile) -> _Header | None:
+        """The first record of a file; None if there is none."""
+        form = self._form(file.path)
+        record = form.first_record(beginning(self.place, file.path, form.encoding or "utf-8"))
+        if record is None:
+            return None
+        text, names = record
+        return _Header(text, tuple(name or f"_c{place}" for place, name in enumerate(names)))
+
+
+class _Rejected:
+    """The lines that a pattern did not accept, by their files."""
+
+    def __init__(self, rule: CsvRule) -> None:
+        """Have none yet."""
+        self.rule = rule
+        self.items: dict[str, list[CsvItem]] = {}
+        self.headers: dict[str, int] = {}
+        self.undecodable: set[str] = set()
+        self.line_by_line: set[str] = set()
+        self._names = _folded([name for name, _ in rule.fields])
+
+    def add(self, path: str, text: str | None) -> None:
+        """Judge a line; None is one with bytes that are no text."""
+        if text is None:
+            self.undecodable.add(path)
+            return
+        line = text.removeprefix("\ufeff")
+        if self.rule.form.header and self._is_header(line) and not self.headers.get(path):
+            self.headers[path] = 1
+        elif (item := self.rule.judge(line)) is not None:
+            self.items.setdefault(path, []).append(item)
+        elif not line.strip(" \t"):
+            self.line_by_line.add(path)
+
+    def _is_header(self, line: str) -> bool:
+        names = self.rule.form.values(line)
+        return names is not None and self._names == _folded(
+            [name or f"_c{place}" for place, name in enumerate(names)]
+        )
 
 
 def separator(path: str) -> str:
@@ -260,14 +455,24 @@ def _folded(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
+def _twice(names: Sequence[str]) -> bool:
+    return len(set(_folded(names))) < len(names)
+
+
 def _texts(names: Sequence[str]) -> StructType:
     from pyspark.sql.types import StringType, StructField, StructType
 
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def _open_quote(separator: str) -> str:
-    """A pattern for lines that end within quotes. It never goes back, so that a long line costs no more than its length."""
-    other = f"[^{re.escape(separator)}]*+"
-    quoted_value = '"(?:[^"]++|"")*+'
-    return f'^(?:(?:{quoted_value}"{other}|(?!"){other}){re.escape(separator)})*+{quoted_value}$'
+def _option(value: Option) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
+    """The first type that holds all values; text if there is none, or no value."""
+    fitting = next((data_type for data_type in types if answer[data_type]), None)
+    if fitting in (None, "double") and answer["whole"] and types:
+        digits = answer["digits"]
+        return f"decimal({digits},0)" if digits <= _MOST_DIGITS else "string"
+    return fitting or "string"

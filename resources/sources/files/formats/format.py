@@ -130,7 +130,7 @@ class FormatReader(ABC):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str],
+        bad: Collection[str] | None,
     ) -> DataFrame:
         """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
 
@@ -140,7 +140,7 @@ class FormatReader(ABC):
             own: that schema, by :meth:`own_schemas`.
             data: the pinned columns.
             scanner: of the files.
-            bad: texts of records that are left out.
+            bad: texts of records that are left out; None if there are none.
         """
         read = data if own is None else own
         rows = self.scan_without(spark, files, read, scanner, bad)
@@ -202,11 +202,11 @@ class FormatReader(ABC):
         files: Sequence[SourceFile],
         schema: StructType,
         scanner: Scanner | None,
-        records: Collection[str],
+        records: Collection[str] | None,
         /,
         **changes: str,
     ) -> DataFrame:
-        """Return files as Spark reads them, without the records of these texts, which :meth:`check` has told as bad."""
+        """Return files as Spark reads them; line by line, without the records of these texts, if there are texts: :meth:`check` has told them as bad."""
         return self.scan_good(spark, files, schema, scanner, **changes)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:

@@ -25,12 +25,13 @@ from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.records import read_alike
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
-from resources.sources.files.json_check import TEXT, check_documents, check_lines, lines_of
+from resources.sources.files.json_check import check_documents, check_lines
 from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
+from resources.sources.files.text_lines import TEXT, lines_of, without_texts
 from resources.sources.schema import time_types
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 10_000
 """Records of a sample whose texts say whether a column holds times."""
-
-_MOST_IN_A_CONDITION = 500
-"""Texts of bad records that a condition names; more are joined."""
 
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
@@ -120,7 +118,7 @@ class _Json(FormatReader):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str],
+        bad: Collection[str] | None,
     ) -> DataFrame:
         """Parse each record once as it is, and once with the pinned columns."""
         from pyspark.sql.types import StructField, StructType, VariantType
@@ -237,7 +235,9 @@ class NdjsonFiles(_Json):
         rows = lines_of(spark, self.scanner, files, self._of_text)
         most = self._dataflow.max_bad_records
         path = self.scanner.path_of(files)
-        return check_lines(rows, path, rule, names, files, most, lambda texts: Lines(self.place, texts))
+        return check_lines(
+            rows, path, rule, names, files, most, lambda texts: Lines(self.place, texts, self._encoding)
+        )
 
     def scan_without(
         self,
@@ -245,23 +245,19 @@ class NdjsonFiles(_Json):
         files: Sequence[SourceFile],
         schema: StructType,
         scanner: Scanner | None,
-        records: Collection[str],
+        records: Collection[str] | None,
         /,
         **changes: str,
     ) -> DataFrame:
         """Parse the lines that are not among these."""
         from pyspark.sql import functions as F
 
-        if not records:
+        if records is None:
             return self.scan(spark, files, schema, scanner, **changes)
         whole = changes.pop("singleVariantColumn", None)
         lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
         text = F.col(TEXT)
-        if len(records) <= _MOST_IN_A_CONDITION:
-            lines = lines.where(~text.isin(*records))
-        else:
-            bad = spark.createDataFrame([(record,) for record in records], f"{TEXT} string")
-            lines = lines.join(F.broadcast(bad), TEXT, "left_anti")
+        lines = without_texts(spark, lines, records)
         lines = lines.where(F.trim(F.regexp_replace(text, r"[\uFEFF\t\r]", " ")) != "")
         folders = [name for name in schema.names if name in lines.columns]
         if whole is not None:

@@ -155,7 +155,7 @@ class ParquetFiles(FormatReader):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str],
+        bad: Collection[str] | None,
     ) -> DataFrame:
         """The same, with times of nanoseconds as times."""
         from pyspark.sql import functions as F

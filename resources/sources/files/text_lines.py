@@ -1,0 +1,55 @@
+"""Files as lines of text, before anything is parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.path.source import SourceFile
+from resources.sources.files.scan import Scanner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TEXT = "value"
+"""The column of a line."""
+
+MOST_AT_ONCE = 10_000
+"""Lines that are fetched in one answer; where there are more, they come one after the other."""
+
+_MOST_IN_A_CONDITION = 500
+"""Texts that a condition names; more are joined."""
+
+
+def lines_of(
+    spark: SparkSession,
+    scanner: Scanner,
+    files: Sequence[SourceFile],
+    options: Mapping[str, str],
+    **more: str,
+) -> DataFrame:
+    """Return the lines of files as text, with the encoding that the options name."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructType
+
+    names = {name.lower(): value for name, value in options.items()}
+    of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
+    encoding = names.get("encoding", names.get("charset"))
+    if encoding is not None:
+        of_text["encoding"] = encoding
+    rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})
+    if encoding is None or encoding.lower().replace("-", "") == "utf8":
+        return rows
+    return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))
+
+
+def without_texts(spark: SparkSession, lines: DataFrame, texts: Collection[str]) -> DataFrame:
+    """Return the lines that are none of these texts."""
+    from pyspark.sql import functions as F
+
+    if not texts:
+        return lines
+    if len(texts) <= _MOST_IN_A_CONDITION:
+        return lines.where(~F.col(TEXT).isin(*texts))
+    rows = spark.createDataFrame([(text,) for text in texts], f"{TEXT} string")
+    return lines.join(F.broadcast(rows), TEXT, "left_anti")
