@@ -130,7 +130,8 @@ class CsvFiles(FormatReader):
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns of the first file whose header names each once, with the types that hold all its values.
 
-        Later files are held against these types: a code such as ``0012`` behind whole numbers is refused, and changes no type.
+        Other files of the sample tell only how wide whole numbers are; all are held against these types: a code such as ``0012`` behind whole
+        numbers is refused, and changes no type.
 
         Raises:
             BadFile: no header does.
@@ -142,16 +143,27 @@ class CsvFiles(FormatReader):
                 raise bad_header(path, (), header.names)
             return None
         path, header = next(iter(sound.items()))
-        return struct_of(self._inferred(spark, [file for file in files if file.path == path], header.names))
+        schema = self._inferred(spark, [file for file in files if file.path == path], header.names)
+        alike = [file for file in files if file.path in sound and sound[file.path].names == header.names]
+        if len(alike) > 1:
+            schema = self._with_wider_integers(spark, alike, header.names, schema)
+        return struct_of(schema)
+
+    def _with_wider_integers(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema
+    ) -> Schema:
+        """Return a schema whose whole numbers are as wide as those of files under one header."""
+        return with_wider_integers(
+            schema, self._inferred(spark, files, names, Reading.of(self.source.options))
+        )
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
         """Look at all values of columns with whole numbers."""
-        reading, wider = Reading.of(self.source.options), pinned.struct.jsonValue()
+        wider: Schema = pinned.struct.jsonValue()
         for group, data in read_alike(self, files, pinned):
-            types = self._inferred(spark, group, data.fieldNames(), reading)
-            wider = with_wider_integers(wider, types)
+            wider = self._with_wider_integers(spark, group, data.fieldNames(), wider)
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column:
