@@ -193,11 +193,14 @@ class ApiClient:
 
     def refusal(self, page: Asked, error: DocumentError) -> SourceError:
         """The error of a page that came whole, and does not hold what was expected."""
-        _, where = self._address(page)
         return SourceError(
-            f"{where}: {self.connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
+            f"{self.where(page)}: {self.connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
             code="source_answer",
         )
+
+    def where(self, page: Asked) -> str:
+        """Return which page it is, for errors."""
+        return self._address(page)[1]
 
     def _let_end(self) -> None:
         if self._under_way is not None:

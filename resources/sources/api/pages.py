@@ -110,11 +110,14 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
                 raise client.refusal(page, error) from None
         else:
             read = found
+        failure: SourceError | None = None
         try:
             counts = walk.advance(read.seen)
+        except AtMost as error:
+            counts, failure = True, _failure(client, page, error)
         except PagingError as error:
-            raise _failure(client, request, number, error) from None
-        following = walk.position if ahead else None
+            raise _failure(client, page, error) from None
+        following = walk.position if ahead and failure is None else None
         if following is None:
             coming = None
         elif following != likely:
@@ -125,14 +128,16 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
         del found, read, page  # two pages are in memory, not three
         if counts:
             yield Page(number, document)
+        if failure is not None:
+            raise failure
         del document
 
 
-def _failure(client: ApiClient, request: Request, number: int, error: PagingError) -> SourceError:
+def _failure(client: ApiClient, page: Asked, error: PagingError) -> SourceError:
     """The error for pages that do not lead to all records."""
-    where = f"API {request.method} {client.connection.shown(client.connection.url(request.path))}, behind page {number}"
-    said = f"{where}: {client.connection.hide(str(error))}. Nothing of this slice was saved; {error.remedy}"
-    return TooManyRecords(said) if isinstance(error, AtMost) else SourceError(said, code=error.code)
+    said = client.connection.hide(str(error))
+    text = f"{client.where(page)}: {said}. Nothing of this slice was saved; {error.remedy}"
+    return TooManyRecords(text) if isinstance(error, AtMost) else SourceError(text, code=error.code)
 
 
 def _behind_last(source: ApiSource, number: int) -> str | None:

@@ -492,7 +492,8 @@ class ApiRows:
         column = query.column or (query.range.column if query.range is not None else None)
         if column is None:
             return None
-        kind = self._kind_in(query.range.rows if query.range is not None else NOTHING, column)
+        is_bounded = query.range is not None and query.range.is_bounded
+        kind = self._kind_in(query.range.rows if query.range is not None and is_bounded else NOTHING, column)
         if kind is None:
             kind = kind_of_values([record.value.get(column)])
         return self._value(record, column, kind)
