@@ -264,16 +264,17 @@ def test_numbers_are_cut_in_halves_if_the_api_is_told_where_to_end(
     server.rows = [row(number, 1) for number in (3, 1, 900, 2, 5, 4, 8, 7, 21, 22, 23, 24, 25)]
     flow.run()
     assert (flow.ids, flow.watermark) == (sorted(each["id"] for each in server.rows), {"id": 900})
-    flow.feed.define(
-        source={
-            key: text for key, text in flow.feed.definition["source"].items() if key != "watermark_to_param"
-        }
-    )
-    flow.feed.cli("state", "accept", "flow", "--reason", "parameter", "--yes")
-    server.rows += [row(number, 1) for number in range(1000, 1007)]
+
+
+def test_numbers_that_the_api_cannot_be_told_the_end_of_fail_by_name(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    server.most = 5
+    flow = ApiFeed(tmp_path, engine, server, BY_ID | {"max_records": 5}, ID).flow()
+    server.rows = [row(number, 1) for number in range(1, 8)]
     error = flow.fail()
     assert error.code == "source_incomplete"
-    assert "watermark_to_param" in error.message
+    assert "cannot be cut in halves: the API is told of no upper bound (watermark_to_param)" in error.message
 
 
 @pytest.mark.parametrize("way", ["placeholders", "parameters", "both"])
