@@ -360,6 +360,11 @@ def test_a_new_field_stops_the_run_unless_such_fields_are_left_out(
     message = flow.fail("2026-01-07").message
     assert "record 1: expected the fields of the pinned schema, found tag.b beside them" in message
     assert f"{server.url}/rows" in message
+    assert (
+        message.index("schema_mode: merge")
+        < message.index("unknown_fields: ignore")
+        < message.index("source.schema")
+    )
     flow.feed.define(unknown_fields="ignore")
     flow.run("2026-01-07")
     assert flow.ids == [1, 6]
@@ -637,7 +642,7 @@ def test_the_dataflow_on_the_page_of_the_source_runs(
     server.time = "updated_at"
     server.rows = [{"id": number, "updated_at": at(number).isoformat()} for number in range(1, 6)]
     assert feed.run(now=instant("2026-01-03T12:01")).error is None
-    assert server.asked("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "2", "100")
+    assert server.asked("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "100", "100")
     server.rows.append({"id": 6, "updated_at": at(3).isoformat()})
     assert feed.run(now=instant("2026-01-05")).error is None
     assert feed.ids == [1, 2, 3, 4, 6]
@@ -711,11 +716,10 @@ def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
     assert (flow.ids, flow.watermark) == ([1, 4], {"value": 2.5})
 
 
-@pytest.mark.parametrize("kind", ["decimal(10,2)", "float"])
-def test_a_number_with_more_digits_than_its_declared_column_is_loaded_once(
-    tmp_path: Path, engine: SparkEngine, server: Api, kind: str
+def test_a_fraction_with_more_digits_than_its_declared_column_is_loaded_once_as_the_nearest(
+    tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:
-    source = {"schema": f"id long, at timestamp, value {kind}"}
+    source = {"schema": "id long, at timestamp, value float"}
     columns = {"watermark": {"type": "column", "columns": ["value"]}}
     flow = ApiFeed(tmp_path, engine, server, source, columns).flow()
     server.rows = [row(1, value=1.234), row(2, value=1.239)]
@@ -725,6 +729,48 @@ def test_a_number_with_more_digits_than_its_declared_column_is_loaded_once(
     server.rows.append(row(3, value=1.3))
     flow.run()
     assert flow.ids == [1, 2, 3]
+
+
+INEXACT = {
+    "value int": ("2147483648", "value"),
+    "value tinyint": ("128", "value"),
+    "value long": ("1.5", "value"),
+    "value bigint": ("9223372036854775808", "value"),
+    "value double": ("9007199254740993", "value"),
+    "value decimal(10,2)": ("1.234", "value"),
+    "value boolean": ("1", "value"),
+    "value date": ('"2026-01-05T10:00"', "value"),
+    "value timestamp": ('"2026-01-05T10:00:00Z and more"', "value"),
+    "value timestamp_ntz": ('"2026-01"', "value"),
+    "inner struct<a: array<struct<b: int>>>": ('{"a": [{"b": 1}, {"b": 3000000000}]}', "inner.a.b"),
+}
+
+
+@pytest.mark.parametrize("column", INEXACT)
+def test_a_value_that_its_column_does_not_hold_exactly_fails_by_name(
+    tmp_path: Path, engine: SparkEngine, server: Api, column: str
+) -> None:
+    value, field = INEXACT[column]
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": f"id long, at timestamp, {column}"}).flow()
+    name = column.partition(" ")[0]
+    records = f'{{"id": 1, "at": "{at(1).isoformat()}"}}, {{"id": 2, "at": "{at(2).isoformat()}", "{name}": {value}}}'
+    server.faults.extend([content(f'{{"data": {{"items": [{records}]}}}}')] * 2)
+    error = flow.fail()
+    assert f"record 2: field {field}: expected " in error.message
+    assert "declare a type in source.schema that holds it" in error.message
+    assert (flow.ids, flow.watermark) == ([], {})
+
+
+def test_what_columns_hold_exactly_arrives_as_it_was_sent(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [
+        row(1, zip="01220", code="3E5", opens="09:15", big=2**62, part=0.1, on="2026-01-05", none=None)
+    ]
+    flow.run()
+    names = ("zip", "code", "opens", "big", "part", "on")
+    assert flow.feed.rows(*names) == [("01220", "3E5", "09:15", 2**62, 0.1, "2026-01-05")]
 
 
 def test_list_and_the_sensor_ask_an_api_that_fails_once(

@@ -40,6 +40,7 @@ from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import TooManyRecords, pages
+from resources.sources.files.failures import UNKNOWN_FIELD
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, kinds, pinned_struct, strict, time_types
@@ -614,10 +615,21 @@ class ApiRows:
         of = next(each for each in used if any(file.path == bad.path for file in each.files))
         why = bad.why.replace("line ", "record ", 1) if bad.why.startswith("line ") else bad.why
         return SourceError(
-            f"API {of.shown}: {why}. Nothing of this slice was loaded: declare source.schema so that it fits, or leave new fields out with"
-            f" `unknown_fields: ignore` in dataflows/{self._dataflow.name}.yaml",
+            f"API {of.shown}: {why}. Nothing of this slice was loaded: {self._remedy(bad.code)}",
             code=bad.code,
         )
+
+    def _remedy(self, code: str) -> str:
+        name = self._dataflow.name
+        again = (
+            f"where the table has rows, that takes `strandline state reset {name} --replace --reason TEXT`"
+        )
+        if code == UNKNOWN_FIELD:
+            return (
+                f"take new fields as columns with `schema_mode: merge` below target in dataflows/{name}.yaml, or leave them out with"
+                f" `unknown_fields: ignore`, or declare them in source.schema: {again}"
+            )
+        return f"have the API send what the column holds, or declare a type in source.schema that holds it: {again}"
 
 
 def _numbered(pinned: str) -> str:
