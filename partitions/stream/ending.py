@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from partitions.stream.event_time import EventTime, after, later
 from partitions.stream.inputs import Nothing
 from partitions.stream.operators import Aggregate, Operator, SessionWindows, one_of_splits
-from partitions.stream.state import StreamState
+from partitions.stream.state import Flush, StreamState
 from partitions.stream.ticks import HIGHEST
 from partitions.stream.windows import Hop
 
 FLUSHED, CLOSED = "flush", "close_after"
-"""Why rows leave without input: a decision has raised the global watermark; or no input came for long."""
+"""Why rows leave without input: by a decision; or since no input came for long."""
 
 
 def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
@@ -33,17 +33,22 @@ def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | Non
     return later(state.value, _capped(end))
 
 
-def flushed(state: StreamState, operators: Sequence[Operator], before: EventTime | None) -> StreamState:
-    """Return the state after a decision that rows leave: those below a time; or all, as if nothing came after them."""
-    if before is None:
-        return replace(state, value=end_of(state, operators), ends=True)
-    return replace(state, value=later(state.value, _capped(before)))
+def flushed(state: StreamState, before: EventTime | None) -> StreamState:
+    """Return the state after a decision that rows leave once the input that is there is read: those below a time; or all, as if nothing came after them."""
+    known = state.flush
+    if before is None or (known is not None and known.to is None):
+        return replace(state, flush=Flush())
+    return replace(state, flush=Flush(later(known.to if known else None, _capped(before))))
+
+
+def flushing(state: StreamState) -> Nothing | None:
+    """Return the epoch without input that a decision asks for, after all input that is there; None if none is asked for."""
+    flush = state.flush
+    return None if flush is None else Nothing(flush.to, flush.to is None, FLUSHED)
 
 
 def pending(state: StreamState) -> Nothing | None:
-    """Return what an epoch without input has to do since a decision has raised the global watermark; None if there is nothing to do."""
-    if state.ends:
-        return Nothing(state.value, True, FLUSHED)
+    """Return what an epoch without input has to do since the global watermark has risen without one; None if there is nothing to do."""
     if state.value is None or (state.drained is not None and state.value <= state.drained):
         return None
     waits = any(segment.lowest < state.value for segment in state.segments)
@@ -70,7 +75,12 @@ def closing(
 ) -> Nothing | None:
     """Return the epoch without input that is due after so long without any; None if it is not."""
     at = closes_at(state, close_after, operators)
-    return Nothing(end_of(state, operators), True, CLOSED) if at is not None and at <= now else None
+    return Nothing(None, True, CLOSED) if at is not None and at <= now else None
+
+
+def raised_by(given: Nothing, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
+    """Return the global watermark after an epoch without input, on top of a state."""
+    return later(state.value, end_of(state, operators) if given.ends else given.up_to_time)
 
 
 def _capped(at: EventTime) -> EventTime:

@@ -193,8 +193,8 @@ class Nothing:
     """No input: what waits leaves although no row comes (docs/streams.md, When input ends).
 
     Attributes:
-        up_to_time: the global watermark after it, unless that is higher already; None: it stays.
-        ends: whether rows leave, too, whose values look ahead to rows that are not there.
+        up_to_time: the global watermark after it, unless that is higher already; of one that ends all it is what lets all out.
+        ends: whether all leaves, also rows whose values look ahead to rows that are not there.
         why: in words.
     """
 

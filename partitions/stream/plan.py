@@ -7,7 +7,7 @@ from datetime import datetime
 
 from partitions.plan import Plan, Skip, counted
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.ending import closes_at, closing, pending
+from partitions.stream.ending import closes_at, closing, flushing, pending
 from partitions.stream.event_time import EventTime
 from partitions.stream.inputs import Input, Nothing
 from partitions.stream.operators import Operator
@@ -39,14 +39,15 @@ def plan(
         operators: of the stream.
     """
     without = _without_input(definition, state, inputs, held_back, operators, now)
-    every = [*([without] if without else []), *inputs]
+    # A decision lets out what waits once the input that is there is read: else the rows of that would be late.
+    every = [*inputs, *([without] if without else [])]
     taken = every[: definition.max_slices]
     slices = tuple(
         EpochSlice(
             number + place,
             {"epoch": state.epoch, "global": state.value},
             given,
-            counts=place == len(every) and not held_back and given.files > 0,
+            counts=place == len(inputs) and not held_back and given.files > 0,
         )
         for place, given in enumerate(taken, 1)
     )
@@ -61,7 +62,7 @@ def plan(
         else "there is no new input"
     )
     if files and without:
-        why = f"what waits leaves first; {why}"
+        why += ", then what waits leaves"
     if state.open_from is not None:
         why += f"; windows are open from {_in_words(state.open_from)} on, and {counted(state.buffered, 'row')} buffered"
     rest = len(every) - len(taken)
@@ -89,13 +90,14 @@ def _without_input(
     operators: Sequence[Operator],
     now: datetime,
 ) -> Nothing | None:
-    """The epoch without input that goes first; None if none is due, or the first one with input does its work, too."""
-    due = pending(state)
-    if due is not None and (due.ends or not inputs):
-        return due
-    if inputs or held_back:
+    """The epoch without input that goes last; None if none is due, or one with input does its work, too."""
+    if (asked := flushing(state)) is not None:
+        return asked
+    if inputs:
         return None
-    return closing(state, definition.close_after, operators, now)
+    if (due := pending(state)) is not None:
+        return due
+    return None if held_back else closing(state, definition.close_after, operators, now)
 
 
 def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:

@@ -68,6 +68,17 @@ class Carry:
 
 
 @dataclass(frozen=True)
+class Flush:
+    """What a decision lets out of the buffer.
+
+    Attributes:
+        to: rows below it leave; None: all that wait, as if no row came after them.
+    """
+
+    to: EventTime | None = None
+
+
+@dataclass(frozen=True)
 class StreamState:
     """What is committed. No watermark in it ever falls.
 
@@ -83,7 +94,7 @@ class StreamState:
         drained: the global watermark of the newest epoch, up to which rows have left and windows are closed; ``value`` rises between epochs
             when a split is removed.
         carry: of an over-window; None: nothing yet.
-        ends: whether the next epoch has no input, and takes all that waits with it, as if nothing came after that.
+        flush: what a decision lets out once the input that is there is read; None: nothing.
         heard_at: the run's clock when the newest epoch with input was made, aware; None: not known, of older versions.
     """
 
@@ -97,7 +108,7 @@ class StreamState:
     quarantined: int = 0
     drained: EventTime | None = None
     carry: Carry | None = None
-    ends: bool = False
+    flush: Flush | None = None
     heard_at: datetime | None = None
 
     @classmethod
@@ -115,6 +126,7 @@ class StreamState:
             rest = {name: value for name, value in watermark.items() if name not in _PARTS}
             rest["emptied"] = tuple(rest.get("emptied", ()))
             rest["carry"] = Carry(**rest["carry"]) if rest.get("carry") else None
+            rest["flush"] = Flush(**rest["flush"]) if rest.get("flush") else None
             state = cls(splits, watermark["global"], segments, **rest)
         except (KeyError, TypeError, AttributeError):
             state = None
@@ -145,7 +157,7 @@ class StreamState:
             "quarantined": self.quarantined,
             "drained": self.drained,
             "carry": asdict(self.carry) if self.carry else None,
-            **({"ends": True} if self.ends else {}),
+            **({"flush": asdict(self.flush)} if self.flush is not None else {}),
             **({"heard_at": self.heard_at} if self.heard_at is not None else {}),
         }
 
@@ -167,7 +179,8 @@ class StreamState:
         return later(split.watermark, self.value)
 
     def _is_sound(self) -> bool:
-        marks = [self.value, self.drained, *(split.watermark for split in self.splits.values())]
+        to = self.flush.to if self.flush else None
+        marks = [self.value, self.drained, to, *(split.watermark for split in self.splits.values())]
         spans = [time for segment in self.segments for time in (segment.lowest, segment.highest)]
         kinds = {type(time) for time in (*marks, *spans) if time is not None}
         counts = (
@@ -183,6 +196,5 @@ class StreamState:
             and all(isinstance(segment.name, str) for segment in self.segments)
             and all(isinstance(name, str) for name in self.emptied)
             and isinstance(self.position, Mapping)
-            and isinstance(self.ends, bool)
             and (self.heard_at is None or isinstance(self.heard_at, datetime))
         )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, StrandlineError
 from partitions.instants import Instant
 from partitions.plan import counted
 from partitions.sentinels import serialise
@@ -30,7 +30,7 @@ class NothingWaits(ConfigurationError):
 
 
 def flush(reason: str, before: str | None = None) -> DraftBuilder:
-    """The state whose global watermark has risen, so that the next run emits what waits below it. Rows below it that come later are late.
+    """The state from which the next run, once it has read the input that is there, emits what waits. Rows below it that come later are late.
 
     Args:
         reason: of the operator.
@@ -51,33 +51,38 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
         last = require_current_definition(platform, dataflow, last)
         state, now = state_of(StreamState, dataflow, last), clock()
         until = None if before is None else _event_time(dataflow, before, now)
-        after = flushed(state, dataflow.operators, until)
-        waits = counted(state.buffered, "row")
-        if until is None and not state.buffered:
+        if until is None and not state.buffered and not _has_input(platform, dataflow, last, now):
             raise NothingWaits(f"dataflow {dataflow.name}: no row waits, so there is nothing to flush")
-        if until is not None and after.value == state.value and not state.ends:
-            reached = _in_words(state.value)
+        if until is not None and state.value is not None and until <= state.value:
             raise NothingWaits(
-                f"dataflow {dataflow.name}: the global watermark is {reached} already: all rows below {_in_words(until)} have left, or leave with the next run"
+                f"dataflow {dataflow.name}: the global watermark is {_in_words(state.value)} already: all that lies below {_in_words(until)} has left, or"
+                " leaves with the next run"
             )
-        what = (
-            f"all {waits} that wait leave"
-            if until is None
-            else f"of {waits} that wait {_leaves(dataflow)} leave"
-        )
+        waits = f"{counted(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
+        what = f"{waits}, all leave" if until is None else f"{waits}, {_leaves(dataflow)} leave"
+        below = "the last of them" if until is None else _in_words(until)
         policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}
         remarks = [
-            f"{what} with the next run, which needs no new input",
-            f"rows below {_in_words(after.value)} that come later are late: they {policy[definition.late]} (late: {definition.late})",
+            f"of {what} with the next run, once it has read the input that is there",
+            f"rows below {below} that come later are late: they {policy[definition.late]} (late: {definition.late})",
         ]
         if isinstance(until, datetime) and until > now:
             remarks.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
+        after = flushed(state, until)
         watermark = serialise(after.watermark())
         return Draft(
             draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), remarks=remarks
         )
 
     return build_draft
+
+
+def _has_input(platform: Platform, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
+    """Whether the source has input that was not read yet; a source that does not answer has none."""
+    try:
+        return bool(platform.kind(dataflow).plan(last, now).slices)
+    except StrandlineError:
+        return False
 
 
 def _leaves(dataflow: Dataflow) -> str:

@@ -17,9 +17,9 @@ from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.drain import drained
-from partitions.stream.ending import pending
+from partitions.stream.ending import pending, raised_by
 from partitions.stream.epoch import closed, opened
-from partitions.stream.event_time import EventTime, after, later
+from partitions.stream.event_time import EventTime, after
 from partitions.stream.inputs import Nothing, Versions, input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
@@ -148,7 +148,7 @@ class StreamKind:
         try:
             return self.epochs.waiting(entry, state, now)
         except (SourceError, NeedsDecision) as error:
-            if pending(state) is None:
+            if state.flush is None and pending(state) is None:
                 raise
             return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
 
@@ -311,7 +311,7 @@ class StreamKind:
         begun = opened(before, definition.policy, tops)
         ended = closed(begun, definition.policy, tops, counts=slice_.counts)
         if isinstance(slice_.input, Nothing):
-            ended = replace(ended, value=later(ended.value, slice_.input.up_to_time))
+            ended = replace(ended, value=raised_by(slice_.input, ended, self.dataflow.operators))
         bounds = {name: begun.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in found)
         tune_for(spark, rows_in + _rows_read(before, ended.value))
@@ -331,7 +331,7 @@ class StreamKind:
             quarantined=before.quarantined + quarantined,
             drained=ended.value,
             carry=decided.carry,
-            ends=False,
+            flush=None if slice_.reads_nothing else before.flush,
             heard_at=now if slice_.input.files else before.heard_at,
         )
         tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)

@@ -101,7 +101,7 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
         return False
     state, definition = known_state(dataflow, entry), dataflow.watermark
     closes = closing(state, definition.close_after, dataflow.operators, tick.now)
-    return pending(state) is not None or closes is not None
+    return state.flush is not None or pending(state) is not None or closes is not None
 
 
 def _due(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:

@@ -21,6 +21,9 @@ def state_in_words(state: StreamState) -> str:
     parts += [f"{waiting:,} of them awaited"] if waiting else []
     parts += [f"{counted(state.buffered, 'row')} buffered"] if state.buffered else []
     parts += [f"windows open from {time_in_words(state.open_from)} on"] if state.open_from is not None else []
+    if state.flush is not None:
+        to = state.flush.to
+        parts += ["to be flushed" if to is None else f"to be flushed up to {time_in_words(to)}"]
     return ", ".join(parts)
 
 

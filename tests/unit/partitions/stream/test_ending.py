@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +10,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.ending import closes_at, closing, end_of, flushed, pending
+from partitions.stream.ending import closes_at, closing, end_of, flushed, flushing, pending, raised_by
 from partitions.stream.inputs import Nothing, input_of
 from partitions.stream.operators import Operator
-from partitions.stream.state import Carry, Segment, Split, StreamState
+from partitions.stream.state import Carry, Flush, Segment, Split, StreamState
 from partitions.stream.ticks import HIGHEST
 
 HOUR = timedelta(hours=1)
@@ -46,9 +47,9 @@ def test_all_leaves_just_above_the_last_row_at_the_end_of_its_window_or_above_it
 ) -> None:
     state = waiting(3, highest, value=2)
     assert end_of(state, operators(window) if window else ()) == end
-    raised = flushed(state, operators(window) if window else (), None)
-    assert (raised.value, raised.ends) == (end, True)
-    assert pending(raised) == Nothing(end, True, "flush")
+    asked = flushing(flushed(state, None))
+    assert asked == Nothing(None, True, "flush")
+    assert raised_by(asked, state, operators(window) if window else ()) == end
 
 
 def test_times_rise_by_a_microsecond_and_no_further_than_a_time_can() -> None:
@@ -57,14 +58,23 @@ def test_times_rise_by_a_microsecond_and_no_further_than_a_time_can() -> None:
     assert end_of(waiting(last), ()) == last
 
 
-def test_a_time_before_which_rows_leave_never_lowers_the_watermark_and_needs_an_epoch_only_if_it_raised_it() -> (
+def test_a_time_before_which_rows_leave_never_lowers_the_watermark_and_of_two_decisions_the_further_one_holds() -> (
     None
 ):
     state = waiting(5, 9, value=4)
-    assert pending(state) is None
-    raised = flushed(state, (), 7)
-    assert (raised.value, raised.ends, pending(raised)) == (7, False, Nothing(7, False, "flush"))
-    assert flushed(state, (), 3) == state
+    asked = flushing(flushed(state, 7))
+    assert asked == Nothing(7, False, "flush")
+    assert raised_by(asked, state, ()) == 7
+    assert raised_by(asked, waiting(9, value=8), ()) == 8
+    assert flushed(flushed(state, 7), 6).flush == Flush(7)
+    assert flushed(flushed(state, 7), 8).flush == Flush(8)
+    assert flushed(flushed(state, None), 8).flush == flushed(flushed(state, 8), None).flush == Flush()
+
+
+def test_a_watermark_that_rose_between_epochs_lets_rows_out_without_input() -> None:
+    state = replace(waiting(5, 9, value=4), value=7)
+    assert pending(state) == Nothing(7, False, "flush")
+    assert pending(waiting(5, 9, value=4)) is None
     undefined = StreamState({"a": Split()}, 7, (Segment("1", 1, 9, 9, 1),), epoch=1)
     assert pending(undefined) is None, "no row lies below it"
 
@@ -73,17 +83,18 @@ def test_what_waits_closes_so_long_after_the_last_input_by_the_clock_of_runs() -
     state = waiting(5, value=4, heard_at=NOON)
     assert closes_at(state, HOUR, ()) == NOON + HOUR
     assert closing(state, HOUR, (), NOON + HOUR - timedelta(seconds=1)) is None
-    assert closing(state, HOUR, (), NOON + HOUR) == Nothing(6, True, "close_after")
+    assert closing(state, HOUR, (), NOON + HOUR) == Nothing(None, True, "close_after")
     assert closes_at(state, None, ()) is None
     assert closes_at(waiting(value=4, heard_at=NOON), HOUR, ()) is None, "nothing waits"
     assert closes_at(waiting(HIGHEST, value=HIGHEST, heard_at=NOON), HOUR, ()) is None, "it waits for ever"
     looks_ahead = waiting(value=4, heard_at=NOON, carry=Carry(3, 2, 1))
-    assert closing(looks_ahead, HOUR, (), NOON + HOUR) == Nothing(4, True, "close_after")
+    assert closing(looks_ahead, HOUR, (), NOON + HOUR) == Nothing(None, True, "close_after")
 
 
 def test_an_epoch_without_input_and_what_is_known_of_input_are_stored_and_read_back() -> None:
     nothing = Nothing(NOON, True, "flush")
     assert input_of(nothing.to_plain()) == nothing
-    state = waiting(NOON, ends=True, heard_at=NOON)
-    assert StreamState.of(deserialise(serialise(state.watermark()))) == state
-    assert "ends" not in waiting(5).watermark()
+    for flush in (Flush(), Flush(NOON), None):
+        state = waiting(NOON, flush=flush, heard_at=NOON)
+        assert StreamState.of(deserialise(serialise(state.watermark()))) == state
+    assert "flush" not in waiting(5).watermark()
