@@ -102,7 +102,7 @@ class Target(Model):
 
     @property
     def names_folders(self) -> tuple[str, ...]:
-        """The columns whose values are names of folders, which know no empty text: it is NULL there. Iceberg keeps values beside its files."""
+        """The columns whose values are names of folders, which do not keep bytes. Iceberg keeps values beside its files."""
         return () if self.format == "iceberg" else self.partition_by
 
     @property

@@ -20,9 +20,7 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name of the folder of rows without a value."""
-_TEXTS = ("string", "varchar", "char")
 
 
 @dataclass(frozen=True)
@@ -100,34 +98,24 @@ def transformed(
     if target.effective_column is not None:
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
-    return _as_folders_keep(dataflow, df)
+    _check_folders(dataflow, df)
+    return df
 
 
-def _as_folders_keep(dataflow: Dataflow, df: DataFrame) -> DataFrame:
-    """Return rows with the values that columns of partitions will have in the table, whose folders have no name for an empty text.
-
-    A row that is compared with the table by another value would not be found there, and be added once more by each run.
+def _check_folders(dataflow: Dataflow, df: DataFrame) -> None:
+    """Raise if a column of partitions holds bytes, which a folder's name changes.
 
     Raises:
-        ConfigurationError: a column holds bytes, which a folder's name changes.
+        ConfigurationError: it does.
     """
-    from pyspark.sql import functions as F
-
     wanted = {name.lower() for name in dataflow.target.names_folders}
-    kept: dict[str, Column] = {}
     for name, kind in df.dtypes if wanted else ():
-        if name.lower() not in wanted:
-            continue
-        if kind == "binary":
+        if name.lower() in wanted and kind == "binary":
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can be names of folders, found {name} of type {kind}."
                 " Make a text of it in sql, such as hex, or use format: iceberg",
                 code="query",
             )
-        if kind.startswith(_TEXTS):
-            value = F.col(quoted(name))
-            kept[name] = F.when(~value.isin("", _NO_VALUE), value)
-    return df.withColumns(kept) if kept else df
 
 
 def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:

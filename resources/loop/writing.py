@@ -35,6 +35,7 @@ from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost, SparkUnavailable
 from resources.spark_process import engine_lost, lacks_iceberg, server_of
+from resources.tables.folder_values import NOT_KEPT
 from resources.tables.table import Table, Tag, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
@@ -285,17 +286,16 @@ def _refusal(
     table, mode = run.table, run.dataflow.target.schema_mode
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
         columns = columns_of(load.where)
-        folders = [name for name in columns if name in run.dataflow.target.names_folders]
-        empty = (
-            f", or an empty text in {folders[0]} is NULL there, since partition_by names it"
-            if folders
-            else ""
-        )
         return TargetError(
             f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
-            f" transform has moved them out of the window, unit or file that they were read from{empty}. Mend it, so that the values of"
+            f" transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
             f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
+        )
+    if isinstance(error, RowsRefused) and error.code == NOT_KEPT:
+        return TargetError(
+            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {error.message}",
+            code=NOT_KEPT,
         )
     refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
     if _has(error, _CONSTRAINTS):

@@ -25,6 +25,7 @@ from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.places import Place
 from resources.spark import settings_for_a_while
+from resources.tables.folder_values import NULL_FOLDER, kept_by_folders
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -50,7 +51,6 @@ MOST_COPIED = 64 * 2**20
 _PATTERN = frozenset("{}[]*?\\")
 """Characters that make a pattern of a path."""
 _FOOTER_BYTES = 64 * 2**10
-_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _INDEXED = 32
 """Columns that statistics are kept of, as Delta does by default; those of a struct count each."""
 _PREFIX = 32
@@ -118,7 +118,22 @@ def write_files(
         partition_by: columns that folders stand for.
         copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
         compression: of the files; None: the session's.
+
+    Raises:
+        RowsRefused: code ``partition_value``: names of folders do not keep a value.
     """
+    with kept_by_folders(rows, partition_by, folder) as kept:
+        _write_kept(kept, folder, partition_by, copies=copies, compression=compression)
+
+
+def _write_kept(
+    rows: DataFrame,
+    folder: Place,
+    partition_by: Sequence[str],
+    *,
+    copies: bool,
+    compression: str | None,
+) -> None:
     writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
     if compression is not None:
         writer = writer.option("compression", compression)
@@ -327,7 +342,7 @@ def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:
 
     name, _, text = folder.partition("=")
     column, value = unquote(name), unquote(text)
-    if text == _NULL_FOLDER:
+    if text == NULL_FOLDER:
         return column, None
     if isinstance(schema[column].dataType, TimestampType):
         return column, _utc(datetime.fromisoformat(value))

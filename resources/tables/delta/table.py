@@ -47,6 +47,7 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.delta.statistics import can_write, distrust, wrong_files
+from resources.tables.folder_values import kept_by_folders
 from resources.tables.removal import remove_files
 from resources.tables.replacement import OUTSIDE
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
@@ -264,7 +265,8 @@ class DeltaLakeTable:
         if evolution is not None:
             rows = with_types_of(rows, evolution.schema)
         if changes or not own.write(rows, load, self._partition_by, first=first):
-            self._commit(rows, load, tag, own.text, first=first, evolution=evolution)
+            with kept_by_folders(rows, self._layout(load, first=first), self._place) as kept:
+                self._commit(kept, load, tag, own.text, first=first, evolution=evolution)
 
     def _write_by_keys(
         self,
@@ -285,7 +287,8 @@ class DeltaLakeTable:
                         return
                     break
         self._wrote_by_delta = True
-        merge(self._place, rows, load, tag, own.text)
+        with kept_by_folders(rows, self._layout(load, first=False), self._place) as kept:
+            merge(self._place, kept, load, tag, own.text)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
@@ -405,6 +408,13 @@ class DeltaLakeTable:
             writer = writer.option("delta.columnMapping.mode", "name")
         self._wrote_by_delta = True
         writer.save(self._place.spark_url)
+
+    def _layout(self, load: Load, *, first: bool) -> Sequence[str]:
+        """The columns that folders stand for when rows are written."""
+        if self._partition_by and (first or isinstance(load, ReplaceAll)):
+            return self._partition_by
+        table = self._log.table()
+        return table.metadata().partition_columns if table is not None else ()
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a row was refused. Delta shows the condition of ``replaceWhere`` as a constraint without a name of its own."""

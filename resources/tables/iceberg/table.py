@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict, in_one_line
 from partitions.evolution import SchemaMode
-from partitions.load import Load, within
+from partitions.load import Load, ReplaceAll, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.spark_process import said
+from resources.tables.folder_values import kept_by_iceberg
 from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
@@ -236,7 +237,8 @@ class IcebergTable:
         try:
             if self._dataflow is not None:
                 load = within(load, self._own_rows(self._catalog.newest()))
-            self._commits(tag, state).write(rows, load, first=first)
+            with kept_by_iceberg(rows, self._layout(load, first=first), self._place) as kept:
+                self._commits(tag, state).write(kept, load, first=first)
         except RowsRefused:
             raise
         except Exception as error:
@@ -245,6 +247,13 @@ class IcebergTable:
                     f"table {self._place}: another dataflow has made it just now. Nothing is lost: the next run tries again"
                 ) from error
             raise
+
+    def _layout(self, load: Load, *, first: bool) -> Sequence[str]:
+        """The columns that folders are called after when rows are written."""
+        if first or isinstance(load, ReplaceAll):
+            return self._partition_by
+        metadata = self._catalog.newest()
+        return (metadata.partition_by if metadata else None) or ()
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
