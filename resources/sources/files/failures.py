@@ -139,6 +139,29 @@ def names_in_two_cases(path: str, first: str, second: str, line: int | None) -> 
     )
 
 
+def names_twice(path: str, first: str, second: str) -> BadFile:
+    """The error for a file with two columns whose names are the same, but for upper and lower case, which no table can hold."""
+    why = f"expected columns with names of their own, found {first} and {second}"
+    return bad_document(path, why)
+
+
+def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
+    """The error for a file with a column of a type that Spark cannot read."""
+    return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
+
+
+def inexact_value(path: str, column: str, expected: str, own: str, value: str | None) -> BadFile:
+    """The error for a file with a value that its column's type does not hold exactly; without the value if it is hidden."""
+    which = "a value" if value is None else value
+    why = f"column {column}: expected {expected}, found {which} of the file's type {own}, which is another value there"
+    return BadFile(
+        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; or declare source.schema with a type that holds it and load the"
+        " table again; or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; the watermark stays below it",
+        path=path,
+        why=why,
+    )
+
+
 def open_quote(path: str, line: int | None) -> BadFile:
     """The error for a CSV file with a line that ends within quotes."""
     where = f"line {line}: " if line else ""

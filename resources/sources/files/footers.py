@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from partitions.path.source import SourceFile
+from partitions.records.conversions import VOID, is_special_type
+from partitions.records.forms import Type
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -37,11 +39,22 @@ class Footer:
         fields: all of them, at any depth.
         nanoseconds: those with times in nanoseconds, and whether these are instants; if not, they are local times.
         columns: names and types, as text that is the same for files with the same columns.
+        types: those of the columns by their names, in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows.
+        unreadable: columns with a type that Spark cannot read, and its name.
+        twice: two columns whose names differ in upper and lower case only, or not at all; None if there are none.
     """
 
     fields: frozenset[FieldPath] = frozenset()
     nanoseconds: Mapping[FieldPath, bool] = field(default_factory=dict)
     columns: str = ""
+    types: Mapping[str, Type | None] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    twice: tuple[str, str] | None = None
+
+    @property
+    def needs_own_types(self) -> bool:
+        """Whether Spark cannot tell the types: of times of day, and of columns without a value."""
+        return any(is_special_type(data_type) for data_type in self.types.values())
 
 
 def footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
@@ -92,7 +105,89 @@ def footer_of(schema: pq.ParquetSchema) -> Footer:
             number += 1
             if instant is not None:
                 nanoseconds[path] = instant
-    return Footer(frozenset(fields), nanoseconds, schema.to_arrow_schema().remove_metadata().to_string())
+    arrow = schema.to_arrow_schema()
+    old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    types = {column.name: _type_of(column.type, column.name in old_times) for column in arrow}
+    return Footer(
+        frozenset(fields),
+        nanoseconds,
+        arrow.remove_metadata().to_string(),
+        types,
+        {column.name: "float16" for column in arrow if _has_halves(column.type)},
+        _twice([column.name for column in arrow]),
+    )
+
+
+def _twice(names: Sequence[str]) -> tuple[str, str] | None:
+    spellings: dict[str, str] = {}
+    for name in names:
+        if name.casefold() in spellings:
+            return spellings[name.casefold()], name
+        spellings[name.casefold()] = name
+    return None
+
+
+def _has_halves(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    inner = [kind.field(place).type for place in range(kind.num_fields)] if kind.num_fields else []
+    return pa.types.is_float16(kind) or any(_has_halves(below) for below in inner)
+
+
+def _type_of(kind: pa.DataType, is_old_time: bool = False) -> Type | None:
+    """A type of Arrow in Spark's JSON form; None of one that only Spark knows."""
+    import pyarrow as pa
+
+    of = pa.types
+    if is_old_time:
+        return "timestamp"
+    if of.is_timestamp(kind):
+        return "timestamp" if kind.tz is not None else "timestamp_ntz"
+    if of.is_time(kind):
+        return {"ms": "time(millis)", "us": "time(micros)", "ns": "time(nanos)"}.get(kind.unit)
+    if of.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})" if kind.scale >= 0 and kind.precision <= 38 else None
+    if of.is_dictionary(kind):
+        return _type_of(kind.value_type)
+    if of.is_struct(kind):
+        inner = {below.name: _type_of(below.type) for below in kind}
+        if None in inner.values():
+            return None
+        fields = [
+            {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in inner.items()
+        ]
+        return {"type": "struct", "fields": fields}
+    if of.is_map(kind):
+        key, value = _type_of(kind.key_type), _type_of(kind.item_type)
+        if key is None or value is None:
+            return None
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    if of.is_list(kind) or of.is_large_list(kind):
+        item = _type_of(kind.value_type)
+        return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
+    return _PLAIN.get(str(kind))
+
+
+_PLAIN: Mapping[str, str] = {
+    "null": VOID,
+    "bool": "boolean",
+    "int8": "byte",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "uint8": "short",
+    "uint16": "integer",
+    "uint32": "long",
+    "uint64": "decimal(20,0)",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "date32[day]": "date",
+}
+"""Types without parameters, by Arrow's names; Spark reads numbers without a sign as the next wider type."""
 
 
 def _walk(path: FieldPath, kind: pa.DataType) -> Iterator[tuple[FieldPath, bool, bool]]:

@@ -9,6 +9,7 @@ from partitions.errors import SchemaError
 from partitions.evolution import RESCUED_DATA
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
+from resources.sources.files.converting import converted, own_type
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.paths import (
@@ -26,7 +27,7 @@ from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 
 class _Alike(NamedTuple):
@@ -231,15 +232,16 @@ def _select(
     """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then others."""
     from pyspark.sql import functions as F
 
-    read = {field.name: field.dataType for field in data.fields}
-    columns = [
-        folders.get(field.name.lower(), text_column(None)).cast(field.dataType).alias(field.name)
-        if field.name in pinned.folders
-        else text_column(None).cast(field.dataType).alias(field.name)
-        if field.name not in read
-        else as_times(F.col(quoted(field.name)), read[field.name], field.dataType).alias(field.name)
-        if read[field.name] != field.dataType
-        else F.col(quoted(field.name))
-        for field in pinned.struct.fields
-    ]
-    return df.select(*columns, *more)
+    read = {field.name: field for field in data.fields}
+
+    def value(field: StructField) -> Column:
+        if field.name in pinned.folders:
+            return folders.get(field.name.lower(), text_column(None)).cast(field.dataType)
+        if field.name not in read:
+            return text_column(None).cast(field.dataType)
+        column, of_file = F.col(quoted(field.name)), read[field.name]
+        if (own := own_type(of_file)) is not None:
+            return converted(column, own, field.dataType)
+        return as_times(column, of_file.dataType, field.dataType)
+
+    return df.select(*[value(field).alias(field.name) for field in pinned.struct.fields], *more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
@@ -16,6 +17,7 @@ from resources.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record, unknown_field
+from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats import open_format
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
@@ -191,10 +193,11 @@ class FileSource:
         """Look through files once, however often that is asked for."""
         filled = frozenset(file for file in files if file.size > 0)
         if self._checked is None or self._checked[:2] != (pinned, filled):
-            in_order = [file for file in files if file.size > 0]
-            checked = (
-                self._format.check(spark, in_order, PinnedSchema.of(pinned)) if in_order else CheckedFiles()
-            )
+            in_order, schema = [file for file in files if file.size > 0], PinnedSchema.of(pinned)
+            misplaced = in_wrong_folders(in_order, schema)
+            sound = [file for file in in_order if file.path not in misplaced]
+            checked = self._format.check(spark, sound, schema) if sound else CheckedFiles()
+            checked = replace(checked, bad_files={**misplaced, **checked.bad_files})
             self._checked = (pinned, filled, checked)
         return self._checked[2]
 

@@ -9,11 +9,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.records.conversions import NANOSECONDS, VOID, is_special_type
+from partitions.records.forms import Type
 from resources.places import Place
+from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.converting import own_struct, with_own_types
+from resources.sources.files.failures import unreadable_type
 from resources.sources.files.footers import ITEM, VALUE, FieldPath, paths_of, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
+from resources.sources.files.inexact import inexact_files, taking_checked
 from resources.sources.files.nanoseconds import shown
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark_runtime import AVRO_PACKAGE
@@ -37,15 +44,71 @@ class AvroFiles(FormatReader):
         """Look at no file yet."""
         super().__init__(place, dataflow, staging)
         self._types: dict[str, StructType] = {}
+        self._remarks: dict[str, None] = {}
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which times were cut off."""
+        return tuple(self._remarks)
+
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Look at the headers; only of files with columns of other types than the pinned ones values are read."""
+        bad_files: dict[str, BadFile] = {}
+        for file in files:
+            text = writer_schema(self.place, file)
+            strange = None if text is None else unreadable_field(text)
+            if strange is not None:
+                bad_files[file.path] = unreadable_type(file.path, *strange)
+        sound = [file for file in files if file.path not in bad_files]
+        unknown = {path: Unknown(names) for path, names in self.unknown_fields(spark, sound, pinned).items()}
+        if not self.rescues:
+            bad_files |= inexact_files(self, spark, sound, pinned, show=self._dataflow.show_bad_records)
+        return CheckedFiles(bad_files, unknown=unknown)
+
+    def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
+        """Columns of other types than the pinned ones are read as their own."""
+        schemas: dict[str, StructType] = {}
+        for file in files:
+            text = writer_schema(self.place, file)
+            if text is None or unreadable_field(text) is not None:
+                continue
+            own = {
+                name.casefold(): data_type
+                for name, data_type in own_types(text).items()
+                if data_type is not None
+            }
+            read = with_own_types(data, own)
+            cut = sorted(name for name, data_type in own.items() if data_type in NANOSECONDS)
+            if cut and read != data:
+                remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {', '.join(cut)}"
+                self._remarks[remark] = None
+            if read != data:
+                schemas[file.path] = read
+        return schemas
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Spark looks at one file only, so files with other schemas are asked for apart."""
+        from pyspark.sql.types import NullType, StructType
+
         groups: dict[str, list[SourceFile]] = {}
         for file in files:
             groups.setdefault(writer_schema(self.place, file) or "", []).append(file)
-        return merged(
-            {group[0].path: nullable(self.scan(spark, group[:1], None).schema) for group in groups.values()}
-        )
+        strange = {text: unreadable_field(text) for text in groups if text}
+        sound = {text: group for text, group in groups.items() if strange.get(text) is None}
+        if not sound:
+            text, field = next(iter(strange.items()))
+            assert field is not None
+            raise unreadable_type(groups[text][0].path, *field)
+        columns = merged(self._columns_of(spark, text, group[0]) for text, group in sound.items())
+        return StructType([field for field in columns.fields if not isinstance(field.dataType, NullType)])
+
+    def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
+        """The columns of one file: by its header if Spark would take some of them for numbers, else by Spark."""
+        own = own_types(text) if text else {}
+        is_special = any(is_special_type(data_type) for data_type in own.values())
+        if is_special and None not in own.values():
+            return own_struct(own)
+        return nullable(self.scan(spark, [file], None).schema)
 
     def unknown_fields(
         self,
@@ -78,9 +141,11 @@ class AvroFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
-        groups = self._first_of_each(files)
+        groups = {
+            text: file for text, file in self._first_of_each(files).items() if unreadable_field(text) is None
+        }
         types = self._types_of(spark, groups)
-        return {file.path: types[text] for text, file in groups.items()}
+        return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
 
     def own_schemas(
         self,
@@ -105,8 +170,7 @@ class AvroFiles(FormatReader):
         """The columns of some files in Spark's types; those of the files before are forgotten."""
         known = self._types
         self._types = {
-            text: known.get(text) or nullable(self.scan(spark, [file], None).schema)
-            for text, file in groups.items()
+            text: known.get(text) or self._columns_of(spark, text, file) for text, file in groups.items()
         }
         return self._types
 
@@ -133,6 +197,107 @@ def _head(place: Place, file: SourceFile, size: int) -> bytes:
         return bytes(place.store.get_range(file.path, start=0, end=min(size, file.size)))
     with (place.local / file.path).open("rb") as opened:
         return opened.read(size)
+
+
+@lru_cache(maxsize=64)
+def unreadable_field(schema: str) -> tuple[str, str] | None:
+    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record that holds itself, or of a duration."""
+    return next(_unreadable((), json.loads(schema), {}, ()), None)
+
+
+def _unreadable(
+    path: FieldPath, kind: Any, named: dict[str, Any], above: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, list):
+        for member in kind:
+            yield from _unreadable(path, member, named, above)
+        return
+    if isinstance(kind, str):
+        if kind in above:
+            yield shown(path), f"the record {kind}, which holds itself"
+            return
+        kind = named.get(kind, kind)
+    if not isinstance(kind, dict):
+        return
+    if kind["type"] in _NAMED:
+        named[kind["name"]] = kind
+    if kind.get("logicalType") == "duration":
+        yield shown(path), "duration"
+    elif kind["type"] in ("record", "error"):
+        if kind["name"] in above:
+            yield shown(path), f"the record {kind['name']}, which holds itself"
+            return
+        for field in kind["fields"]:
+            yield from _unreadable((*path, field["name"]), field["type"], named, (*above, kind["name"]))
+    elif kind["type"] in ("array", "map"):
+        yield from _unreadable(path, kind.get("items", kind.get("values")), named, above)
+
+
+@lru_cache(maxsize=64)
+def own_types(schema: str) -> Mapping[str, Type | None]:
+    """Return the types of an Avro schema's fields in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows."""
+    content, named = json.loads(schema), dict[str, Any]()
+    if not isinstance(content, dict) or content.get("type") != "record":
+        return {}
+    named[content["name"]] = content
+    return {field["name"]: _type_of(field["type"], named) for field in content["fields"]}
+
+
+def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
+    if isinstance(kind, list):
+        members = [member for member in kind if member != "null"]
+        return VOID if not members else _type_of(members[0], named) if len(members) == 1 else None
+    if isinstance(kind, str):
+        if kind not in named:
+            return _PRIMITIVES.get(kind)
+        kind = named[kind]
+    if kind["type"] in _NAMED:
+        named[kind["name"]] = kind
+    logical = kind.get("logicalType")
+    if logical == "decimal":
+        return f"decimal({kind['precision']},{kind.get('scale', 0)})" if kind["precision"] <= 38 else None
+    if logical in _LOGICAL:
+        return _LOGICAL[logical]
+    if kind["type"] in ("record", "error"):
+        inner = {field["name"]: _type_of(field["type"], named) for field in kind["fields"]}
+        if None in inner.values():
+            return None
+        fields = [
+            {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in inner.items()
+        ]
+        return {"type": "struct", "fields": fields}
+    if kind["type"] == "array":
+        item = _type_of(kind["items"], named)
+        return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
+    if kind["type"] == "map":
+        value = _type_of(kind["values"], named)
+        if value is None:
+            return None
+        return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
+    return {"enum": "string", "fixed": "binary"}.get(kind["type"], _type_of(kind["type"], named))
+
+
+_PRIMITIVES: Mapping[str, str] = {
+    "null": VOID,
+    "boolean": "boolean",
+    "int": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+_LOGICAL: Mapping[str, str] = {
+    "date": "date",
+    "time-millis": "time(millis)",
+    "time-micros": "time(micros)",
+    "timestamp-millis": "timestamp",
+    "timestamp-micros": "timestamp",
+    "timestamp-nanos": "timestamp(nanos)",
+    "local-timestamp-millis": "timestamp_ntz",
+    "local-timestamp-micros": "timestamp_ntz",
+    "local-timestamp-nanos": "timestamp_ntz(nanos)",
+}
 
 
 @lru_cache(maxsize=64)

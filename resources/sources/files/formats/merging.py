@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadFile
+from partitions.evolution import widens
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def merged(schemas: Mapping[str, StructType]) -> StructType:
-    """Return the columns of all these schemas, each by the path of a file that has it. Upper and lower case name the same column.
+def merged(schemas: Iterable[StructType]) -> StructType:
+    """Return the columns of all these schemas, in the order of their files. Upper and lower case name the same column.
 
-    Raises:
-        BadFile: if a column has two types.
+    A column has the type of the first file that has a value of it, or a wider one of a later file. What does not fit is told when the files are
+    checked.
     """
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import NullType, StructField, StructType
 
     fields: dict[str, StructField] = {}
-    for path, schema in schemas.items():
+    for schema in schemas:
         for field in schema.fields:
-            known = fields.setdefault(field.name.lower(), field)
-            if known.dataType != field.dataType:
-                kinds = known.dataType.simpleString(), field.dataType.simpleString()
-                why = f"column {field.name}: expected {kinds[0]}, as in other files, found {kinds[1]}"
-                raise BadFile(
-                    f"file {path}, {why}. Declare source.schema, or mend the file", path=path, why=why
-                )
+            earlier = fields.setdefault(field.name.lower(), field)
+            was, becomes = earlier.dataType, field.dataType
+            if isinstance(was, NullType) or widens(was.jsonValue(), becomes.jsonValue()):
+                fields[field.name.lower()] = StructField(earlier.name, becomes, True, field.metadata)
     return StructType(list(fields.values()))
 
 

@@ -6,13 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.records.conversions import VOID
 from partitions.sources.formats import Option
 from resources.places import Place
+from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.converting import own_struct, with_own_types
+from resources.sources.files.failures import names_twice, unreadable_type
 from resources.sources.files.footers import FieldPath, FooterCache, paths_of, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, shown
+from resources.sources.files.inexact import inexact_files, taking_checked
+from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded, shown
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
@@ -22,8 +28,6 @@ from resources.staging import Staging
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_Nanoseconds = frozenset[tuple[FieldPath, bool]]
 
 
 class ParquetFiles(FormatReader):
@@ -49,19 +53,37 @@ class ParquetFiles(FormatReader):
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """Columns with nanoseconds are read as whole numbers."""
-        footers = self._footers.read(files)
-        known: dict[_Nanoseconds, StructType] = {}
+        by_columns: dict[str, StructType] = {}
         schemas: dict[str, StructType] = {}
-        for path, footer in footers.items():
-            if not footer.nanoseconds:
-                continue
-            key = frozenset(footer.nanoseconds.items())
-            if key not in known:
-                known[key] = as_numbers(data, footer.nanoseconds)
-                self._remark(data, footer.nanoseconds)
-            if known[key] != data:
-                schemas[path] = known[key]
+        for path, footer in self._footers.read(files).items():
+            if footer.columns not in by_columns:
+                if footer.nanoseconds:
+                    self._remark(data, footer.nanoseconds)
+                own = {
+                    name.casefold(): data_type
+                    for name, data_type in footer.types.items()
+                    if data_type is not None
+                }
+                by_columns[footer.columns] = as_numbers(with_own_types(data, own), footer.nanoseconds)
+            if by_columns[footer.columns] != data:
+                schemas[path] = by_columns[footer.columns]
         return schemas
+
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Look at the footers; only of files with columns of other types than the pinned ones values are read."""
+        bad_files: dict[str, BadFile] = {}
+        footers = self._footers.read(files)
+        for path, footer in footers.items():
+            if footer.twice is not None:
+                bad_files[path] = names_twice(path, *footer.twice)
+            elif footer.unreadable:
+                column, data_type = next(iter(footer.unreadable.items()))
+                bad_files[path] = unreadable_type(path, column, data_type)
+        sound = [file for file in files if file.path not in bad_files]
+        unknown = {path: Unknown(names) for path, names in self.unknown_fields(spark, sound, pinned).items()}
+        if not self.rescues:
+            bad_files |= inexact_files(self, spark, sound, pinned, show=self._dataflow.show_bad_records)
+        return CheckedFiles(bad_files, unknown=unknown)
 
     def _remark(self, data: StructType, nanoseconds: Mapping[FieldPath, bool]) -> None:
         changed = [path for path, instant in nanoseconds.items() if as_numbers(data, {path: instant}) != data]
@@ -74,34 +96,37 @@ class ParquetFiles(FormatReader):
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
-        footers = self._footers.read(files)
-        groups: dict[_Nanoseconds, list[SourceFile]] = {}
-        for file in files:
-            nanoseconds = footers[file.path].nanoseconds if file.path in footers else {}
-            groups.setdefault(frozenset(nanoseconds.items()), []).append(file)
-        if any(groups):
-            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-        return merged(
-            {
-                group[0].path: as_inferred(self._merged_by_spark(spark, group), dict(nanoseconds))
-                for nanoseconds, group in groups.items()
-            }
-        )
+        from pyspark.sql.types import NullType, StructType
 
-    def _merged_by_spark(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """The columns of all files by Spark, which names neither file nor column if one has two types: then each file is asked.
+        footers = self._footers.read(files)
+        bad = {path: footer for path, footer in footers.items() if footer.twice or footer.unreadable}
+        sound = [file for file in files if file.path not in bad] if len(bad) < len(files) else ()
+        for path, footer in () if sound else bad.items():
+            if footer.twice is not None:
+                raise names_twice(path, *footer.twice)
+            raise unreadable_type(path, *next(iter(footer.unreadable.items())))
+        firsts = self._first_of_each(sound)
+        if any(footers[file.path].nanoseconds for file in firsts.values()):
+            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+        unread = [file for file in sound if file.path not in footers]
+        schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
+        columns = merged(schemas)
+        return StructType([field for field in columns.fields if not isinstance(field.dataType, NullType)])
+
+    def _columns_of(self, spark: SparkSession, file: SourceFile) -> StructType:
+        """The columns of one file: by its footer if Spark cannot tell them all, else by Spark.
 
         Raises:
-            BadFile: if a column has two types.
+            BadFile: the type of a column is known to neither.
         """
-        try:
-            return nullable(self.scan(spark, files, None).schema)
-        except Exception as error:
-            if "CANNOT_MERGE_SCHEMAS" not in str(error):
-                raise
-            firsts = self._first_of_each(files).values()
-            merged({file.path: nullable(self.scan(spark, [file], None).schema) for file in firsts})
-            raise
+        footer = self._footers.read([file]).get(file.path)
+        if footer is None or not footer.needs_own_types:
+            schema = nullable(self.scan(spark, [file], None).schema)
+            return schema if footer is None else as_inferred(schema, footer.nanoseconds)
+        strange = next((name for name, data_type in footer.types.items() if data_type is None), None)
+        if strange is not None:
+            raise unreadable_type(file.path, strange, "another one than Spark's")
+        return own_struct(footer.types)
 
     def unknown_fields(
         self,
@@ -114,7 +139,15 @@ class ParquetFiles(FormatReader):
         unknown_of = {
             path: unknown_columns(footer.fields, known) for path, footer in self._footers.read(files).items()
         }
-        return {path: [shown(each) for each in names] for path, names in unknown_of.items() if names}
+        valueless = {
+            path: {(name.casefold(),) for name, data_type in footer.types.items() if data_type == VOID}
+            for path, footer in self._footers.read(files).items()
+        }
+        names_of = {
+            path: [shown(name) for name in names if folded(name) not in valueless[path]]
+            for path, names in unknown_of.items()
+        }
+        return {path: names for path, names in names_of.items() if names}
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -129,9 +162,13 @@ class ParquetFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:
         """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
-        groups = self._first_of_each(files)
+        groups = self._first_of_each([file for file in files if not self._is_unreadable(file)])
         types = self._types_of(spark, groups)
-        return {file.path: types[text] for text, file in groups.items()}
+        return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
+
+    def _is_unreadable(self, file: SourceFile) -> bool:
+        footer = self._footers.read([file]).get(file.path)
+        return footer is not None and bool(footer.twice or footer.unreadable)
 
     def own_schemas(
         self,

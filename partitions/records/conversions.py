@@ -1,0 +1,84 @@
+"""Whether values of a file's own type may be loaded into a column: always, if each survives the way there and back, or never.
+
+Types are in Spark's JSON form. Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted from midnight.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from partitions.evolution import widens
+from partitions.records.forms import DECIMAL, INTEGER_BITS, WHOLE_BITS, Type
+
+Conversion = Literal["same", "always", "checked"]
+"""``same``: nothing is to be done; ``always``: the column holds each value; ``checked``: it depends on the value."""
+
+VOID = "void"
+"""The type of a column without any value."""
+
+TIMES: dict[str, int] = {"time(millis)": 1_000, "time(micros)": 1_000_000, "time(nanos)": 1_000_000_000}
+"""Times of day, with their parts of a second."""
+
+NANOSECONDS: dict[str, str] = {"timestamp(nanos)": "timestamp", "timestamp_ntz(nanos)": "timestamp_ntz"}
+"""Times counted in nanoseconds, with the type that holds them to the microsecond."""
+
+_ORDER: tuple[Conversion, ...] = ("same", "always", "checked")
+
+
+def conversion(own: Type, column: Type) -> Conversion | None:
+    """Return how values of a file's own type get into a column; None if they are something else.
+
+    Args:
+        own: the type of the file's column.
+        column: the type of the table's column.
+    """
+    if own == VOID:
+        return "always"
+    if isinstance(own, str) and isinstance(column, str):
+        if own == column:
+            return "same"
+        if own in NANOSECONDS:
+            return "always" if column == NANOSECONDS[own] else "checked" if column == "long" else None
+        if own in TIMES:
+            return "always" if column == "string" else None
+        if widens(own, column):
+            return "always"
+        return "checked" if _is_number(own) and _is_number(column) else None
+    if isinstance(own, str) or isinstance(column, str) or own["type"] != column["type"]:
+        return None
+    if own["type"] == "array":
+        return conversion(own["elementType"], column["elementType"])
+    if own["type"] == "map":
+        if conversion(own["keyType"], column["keyType"]) != "same":
+            return None
+        return conversion(own["valueType"], column["valueType"])
+    if own["type"] != "struct":
+        return None
+    types = {field["name"].casefold(): field["type"] for field in own["fields"]}
+    inner = [
+        conversion(types[field["name"].casefold()], field["type"])
+        for field in column["fields"]
+        if field["name"].casefold() in types
+    ]
+    steps = [step for step in inner if step is not None]
+    return max(steps, key=_ORDER.index, default="same") if len(steps) == len(inner) else None
+
+
+def _is_number(data_type: str) -> bool:
+    return data_type in INTEGER_BITS or data_type in WHOLE_BITS or DECIMAL.fullmatch(data_type) is not None
+
+
+def shown_type(own: Type) -> str:
+    """Return a file's own type as a user knows it."""
+    if isinstance(own, str):
+        return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(own, own)
+    return str(own["type"])
+
+
+def is_special_type(data_type: Type | None) -> bool:
+    """Return whether Spark cannot tell a file's own type: of a time of day, of nanoseconds, of a column without a value."""
+    if data_type is None or isinstance(data_type, str):
+        return data_type == VOID or data_type in TIMES or data_type in NANOSECONDS
+    if data_type["type"] == "struct":
+        return any(is_special_type(field["type"]) for field in data_type["fields"])
+    return is_special_type(data_type.get("elementType", data_type.get("valueType")))

@@ -1,0 +1,171 @@
+"""Values of a file's own types in the types of the columns, as :mod:`partitions.records.conversions` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from partitions.records.conversions import NANOSECONDS, TIMES, VOID, conversion
+from partitions.records.forms import Type
+from resources.sources.files.nanoseconds import as_times
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType, StructField, StructType
+
+OWN = "own_type"
+"""In the metadata of a column that a file is read with: the file's own type, if it is not the table's."""
+
+
+def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
+    """Return the columns to read a file with: those whose own types are others are read so, those without a value not at all.
+
+    Args:
+        data: the pinned columns that stand in files.
+        own: the types of the file's columns, by name without upper case; columns of unknown types are missing.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    fields: list[StructField] = []
+    for field in data.fields:
+        of_file = own.get(field.name.casefold())
+        if of_file is None or conversion(of_file, field.dataType.jsonValue()) in ("same", None):
+            fields.append(field)
+        elif of_file != VOID:
+            fields.append(StructField(field.name, _read_as(of_file, field.dataType), True, {OWN: of_file}))
+    return StructType(fields)
+
+
+def converted(value: Column, own: Type, column: DataType) -> Column:
+    """Return a value of a file's own type as the column's; it must be exact (:func:`survives`)."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if own == VOID:
+        return F.lit(None).cast(column)
+    if isinstance(own, str):
+        if own in NANOSECONDS and column.jsonValue() == NANOSECONDS[own]:
+            return as_times(value, _spark_type(own), column)
+        return _time_of_day(value, TIMES[own]) if own in TIMES else value.try_cast(column)
+    if isinstance(column, StructType):
+        types = {field["name"].casefold(): field["type"] for field in own["fields"]}
+        fields = [
+            (
+                F.lit(None).cast(field.dataType)
+                if types.get(field.name.casefold(), VOID) == VOID
+                else converted(value.getField(field.name), types[field.name.casefold()], field.dataType)
+            ).alias(field.name)
+            for field in column.fields
+        ]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(column, ArrayType):
+        return F.transform(value, lambda item: converted(item, own["elementType"], column.elementType))
+    assert isinstance(column, MapType)
+    return F.transform_values(value, lambda _, item: converted(item, own["valueType"], column.valueType))
+
+
+def survives(value: Column, own: Type, column: DataType) -> Column:
+    """Return whether a value of a file's own type is the same after the way into the column's type and back."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if conversion(own, column.jsonValue()) != "checked":
+        return F.lit(True)
+    if isinstance(own, str):
+        there = value.try_cast(column)
+        return value.isNull() | F.coalesce(there.try_cast(_spark_type(own)) == value, F.lit(False))
+    if isinstance(column, StructType):
+        types = {field["name"].casefold(): field["type"] for field in own["fields"]}
+        result = F.lit(True)
+        for field in column.fields:
+            if types.get(field.name.casefold(), VOID) != VOID:
+                inner = survives(value.getField(field.name), types[field.name.casefold()], field.dataType)
+                result = result & inner
+        return value.isNull() | result
+    items = value
+    if isinstance(column, MapType):
+        items = F.map_values(value)
+    inner_own = own["elementType"] if isinstance(column, ArrayType) else own["valueType"]
+    inner_type = column.elementType if isinstance(column, ArrayType) else column.valueType  # type: ignore[attr-defined]
+    return value.isNull() | F.forall(items, lambda item: survives(item, inner_own, inner_type))
+
+
+def own_type(field: StructField) -> Type | None:
+    """Return the file's own type of a column that it is read with; None if it is the table's."""
+    own: Type | None = field.metadata.get(OWN)
+    return own
+
+
+def own_struct(types: Mapping[str, Type | None]) -> StructType:
+    """Return the columns that a table gets of a file's own types: times of day as text, and columns without a value as ``void``."""
+    from pyspark.sql.types import StructType
+
+    fields = [
+        {"name": name, "type": _as_column(own), "nullable": True, "metadata": {}}
+        for name, own in types.items()
+        if own is not None
+    ]
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def _as_column(own: Type) -> Type:
+    if isinstance(own, str):
+        return "string" if own in TIMES else NANOSECONDS.get(own, own)
+    if own["type"] == "struct":
+        fields = [{**field, "type": _as_column(field["type"])} for field in own["fields"]]
+        return {**own, "fields": [field for field in fields if field["type"] != VOID]}
+    inner = "elementType" if own["type"] == "array" else "valueType"
+    return {**own, inner: _as_column(own[inner])}
+
+
+def _time_of_day(value: Column, parts: int) -> Column:
+    """A time of day as text, ``HH:MM:SS`` and a fraction of up to six digits if there is one; what lies beyond is cut off."""
+    from pyspark.sql import functions as F
+
+    def number(of: Column, digits: int) -> Column:
+        return F.lpad(of.cast("bigint").cast("string"), digits, "0")
+
+    seconds, rest = F.floor(value / F.lit(parts)), F.pmod(value, F.lit(parts))
+    micros = rest * (1_000_000 // parts) if parts <= 1_000_000 else F.floor(rest / F.lit(parts // 1_000_000))
+    clock = F.concat_ws(
+        ":",
+        number(F.floor(seconds / 3600), 2),
+        number(F.pmod(F.floor(seconds / 60), F.lit(60)), 2),
+        number(F.pmod(seconds, F.lit(60)), 2),
+    )
+    fraction = F.when(micros > 0, F.concat(F.lit("."), number(micros, 6))).otherwise(F.lit(""))
+    return F.when(value.isNotNull(), F.concat(clock, fraction))
+
+
+def _read_as(own: Type, column: DataType) -> DataType:
+    """The type that Spark reads a file's own type as; of a struct only the fields that the column has, and that hold values."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(own, str):
+        return _spark_type(own)
+    if isinstance(column, StructType):
+        types = {field["name"].casefold(): field["type"] for field in own["fields"]}
+        return StructType(
+            [
+                StructField(field.name, _read_as(types[field.name.casefold()], field.dataType))
+                for field in column.fields
+                if types.get(field.name.casefold(), VOID) != VOID
+            ]
+        )
+    if isinstance(column, ArrayType):
+        return ArrayType(_read_as(own["elementType"], column.elementType))
+    assert isinstance(column, MapType)
+    return MapType(column.keyType, _read_as(own["valueType"], column.valueType))
+
+
+def _spark_type(own: str) -> DataType:
+    from pyspark.sql.types import IntegerType, LongType, NullType, StructType
+
+    if own in NANOSECONDS:
+        return LongType()
+    if own in TIMES:
+        return IntegerType() if own == "time(millis)" else LongType()
+    if own == VOID:
+        return NullType()
+    field: dict[str, Any] = {"name": "c", "type": own, "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType

@@ -1,0 +1,77 @@
+"""Files with types of their own whose values are others in the columns' types: found by a look at the columns in question only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from partitions.errors import BadFile
+from partitions.evolution import widens
+from partitions.path.source import SourceFile
+from partitions.records.conversions import conversion, shown_type
+from resources.sources.files.converting import own_type, survives
+from resources.sources.files.failures import inexact_value
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.records import read_alike
+from resources.sources.files.pinned import PinnedSchema
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def inexact_files(
+    form: FormatReader,
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    pinned: PinnedSchema,
+    *,
+    show: bool | None,
+) -> dict[str, BadFile]:
+    """Return why files cannot be loaded for the sake of a value that its column's type does not hold, by path."""
+    from pyspark.sql import functions as F
+
+    bad_files: dict[str, BadFile] = {}
+    columns = {field.name: field.dataType for field in pinned.struct.fields}
+    for group, schema in read_alike(form, files, pinned):
+        checked = [
+            (field.name, own, columns[field.name])
+            for field in schema.fields
+            if (own := own_type(field)) is not None
+            and conversion(own, columns[field.name].jsonValue()) == "checked"
+        ]
+        if not checked:
+            continue
+        firsts = [
+            F.first(
+                F.when(~survives(F.col(quoted(name)), own, column), F.col(quoted(name)).cast("string")),
+                ignorenulls=True,
+            ).alias(f"c{place}")
+            for place, (name, own, column) in enumerate(checked)
+        ]
+        path = form.scanner.path_of(group).alias("path")
+        for row in form.scan(spark, group, schema).groupBy(path).agg(*firsts).collect():
+            for place, (name, own, column) in enumerate(checked):
+                value = row[f"c{place}"]
+                if value is not None:
+                    told = None if show is False else value
+                    bad = inexact_value(row["path"], name, column.simpleString(), shown_type(own), told)
+                    bad_files.setdefault(row["path"], bad)
+    return bad_files
+
+
+def taking_checked(own: StructType, pinned: StructType) -> StructType:
+    """Return a file's columns; those whose values may fit the pinned type, which :func:`inexact_files` tells, as of that type."""
+    from pyspark.sql.types import StructField, StructType
+
+    columns = {field.name.casefold(): field.dataType for field in pinned.fields}
+    fields: list[StructField] = []
+    for field in own.fields:
+        column = columns.get(field.name.casefold())
+        if column is not None and not widens(column.jsonValue(), field.dataType.jsonValue()):
+            is_checked = conversion(field.dataType.jsonValue(), column.jsonValue()) == "checked"
+            fields.append(StructField(field.name, column) if is_checked else field)
+        else:
+            fields.append(field)
+    return StructType(fields)
