@@ -36,7 +36,8 @@ from resources.kinds.path import PathKind
 from resources.kinds.stream import side_tables
 from resources.kinds.structured import SparkStreamKind
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import check_definition, check_intent
+from resources.loop.definition_guard import check_definition, check_intent, definition_of
+from resources.loop.entries import keyed_by
 from resources.loop.holder import RunIsLive
 from resources.loop.inputs import InputTables
 from resources.loop.loop import Loop
@@ -326,8 +327,20 @@ class Platform:
         """
         entry = self.checked(dataflow)
         plan = self.kind(dataflow, units=units).plan(entry, now)
-        change = self._change_of_schema(dataflow, entry)
-        return plan if change is None else replace(plan, warnings=(*plan.warnings, change))
+        changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
+        return replace(plan, warnings=(*plan.warnings, *filter(None, changes)))
+
+    def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
+        """What the next run looks for since it is the first to find rows by these keys; None if it is not, or only Spark tells."""
+        if entry is None or not entry.keyed_by or entry.replace_table or not dataflow.target.merges:
+            return None
+        if entry.keyed_by == keyed_by(definition_of(dataflow)) or not self.table(dataflow).exists():
+            return None
+        keys = ", ".join(dataflow.target.merge_keys)
+        return (
+            f"the next run that has rows is the first by merge_keys: {keys}, and stops if several rows of table {dataflow.table} have the same"
+            " (keys_not_unique)"
+        )
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""

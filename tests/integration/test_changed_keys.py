@@ -42,6 +42,8 @@ def test_the_first_load_by_other_keys_stops_if_rows_of_the_table_share_one_and_g
     feed.load()
     feed.define(target={"merge_keys": ["region"]})
     feed.put("2.ndjson", row(4, "x", 9))
+    (plan,) = feed.cli("plan").json
+    assert any("is the first by merge_keys: region, and stops if" in warning for warning in plan["warnings"])
     error = stopped(feed)
     assert (
         "target.merge_keys: region (before: load: merge_upsert by id), and 1 value of region stand in 2 rows"
