@@ -76,6 +76,16 @@ class MayRepeat(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsSource(Protocol):
+    """A slice that tells what it is read from."""
+
+    @property
+    def source(self) -> str | None:
+        """What tells its source from another one of its name; None: nothing does."""
+        ...
+
+
 def is_repeat(slice_: object) -> bool:
     """Return whether a slice only reads again what earlier runs have read."""
     return isinstance(slice_, MayRepeat) and slice_.repeats

@@ -51,6 +51,7 @@ class ColumnWatermark(Model):
             ``fail`` stops the run if there are any.
         boundary: ``inclusive`` reads the stored value itself again, for columns whose ties may be committed later.
         timezone: of columns without a zone, and of days.
+        on_set_back: whether a run stops if the source is another one, or ends below what was read.
         checkpoint: how large a slice may be.
         max_slices: of one run.
     """
@@ -62,6 +63,7 @@ class ColumnWatermark(Model):
     nulls: Literal["first", "read", "skip", "fail"] = "first"
     boundary: Literal["exclusive", "inclusive"] = "exclusive"
     timezone: str = "UTC"
+    on_set_back: Literal["stop", "ignore"] = "stop"
     checkpoint: RowCheckpoint = RowCheckpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
 

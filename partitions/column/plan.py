@@ -136,6 +136,7 @@ def plan(
         reads_nulls,
         replaces=replace_until is not None,
         version=observed.version,
+        source=observed.source,
     )
     slices = _cut(whole, cuts, parts, inclusive=observed.sent is None)
     if replace_until is not None:

@@ -27,6 +27,7 @@ class ColumnSlice:
         version: of the source; None if it has none.
         why: what is above the state, or a chunk that is read again.
         saves: whether the state after it is its bounds; else it stays.
+        source: what tells the source from others of its name; None: nothing does.
         cuts: values within the range of the only column, ascending: each ends a part that may be read by a connection of its own.
     """
 
@@ -36,6 +37,7 @@ class ColumnSlice:
     replaces: bool = False
     version: int | str | None = None
     cuts: tuple[Any, ...] = ()
+    source: str | None = None
 
     why: Literal["run", "replay"] = "run"
     saves: bool = True

@@ -26,6 +26,7 @@ class Observed:
         sent: for a source that is told of upper bounds: returns the highest one that it can be told and that is not above a given one. Rows
             at such a bound are not read. None: any bound can be asked for, with the rows at it.
         columns: the names of all columns, for messages; none if the source tells only some.
+        source: what tells the source from another one of its name, as JSON; None: nothing does.
         settled: up to when no open transaction can still write times, if one began before ``now``.
         waits: by column, the open transactions that its rows wait for, in words.
         warnings: what the user should know of how the source tells that.
@@ -41,6 +42,7 @@ class Observed:
     look: Look | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
+    source: str | None = None
     settled: datetime | None = None
     waits: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -44,6 +44,9 @@ class Draft:
     takes_table: bool = False
 
 
+_TAKES_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})
+"""Decisions about what is read next: whoever makes them takes the source as it is."""
+
 DraftBuilder = Callable[[Platform, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
 
@@ -94,6 +97,8 @@ def draft_entry(
         "reason": reason,
         "fingerprint": dataflow.fingerprint,
     }
+    if why in _TAKES_SOURCE:
+        decided["source"] = None
     if takes_table:
         missing = table.head(tip.newest, app_id).missing_files if tip.newest else ()
         decided |= {

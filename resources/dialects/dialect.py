@@ -97,6 +97,16 @@ class Dialect(Words):
         """
         return None
 
+    def identity(self, parts: Sequence[str]) -> str | None:
+        """Return a query, for a transaction that has read the source, of what tells it from another one of its name; None if nothing does.
+
+        Rows of the server's identity (NULL: none), a table's name, and its identity (NULL: none).
+
+        Args:
+            parts: of the table's name; none for a query.
+        """
+        raise NotImplementedError
+
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
         """Return a query of the sequences that number some columns of tables: rows of an oid, a name, and how many numbers a session takes at once."""
         raise NotImplementedError

@@ -63,6 +63,16 @@ class MariaDB(Dialect):
             WHERE c.TABLE_SCHEMA = {database} AND c.TABLE_NAME = {self.text(table)}
             GROUP BY c.COLUMN_NAME"""  # noqa: S608 - names are literals
 
+    def identity(self, parts: Sequence[str]) -> str | None:
+        """When the table was made, which ALTER and OPTIMIZE TABLE change, too; nothing tells more."""
+        if not parts:
+            return None
+        *schema, table = parts
+        database = self.text(schema[-1]) if schema else "DATABASE()"
+        return f"""
+            SELECT NULL, CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES
+            WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {self.text(table)} AND TABLE_TYPE = 'BASE TABLE'"""  # noqa: S608 - names are literals
+
     def finite(self, column: str, kind: Kind) -> Sequence[str]:
         """Not the zero date, nor of the year 0."""
         return (f"{self.name(column)} >= '0001-01-01'",) if kind in TIMES else ()

@@ -110,6 +110,14 @@ class PostgreSQL(Dialect):
                 THEN 'logical replication fills it, in the order in which another server commits'
             END FROM mine"""  # noqa: S608 - no value
 
+    def identity(self, parts: Sequence[str]) -> str:  # noqa: ARG002 - a query has tables, too
+        """From the locks that a SELECT has taken. The oid outlasts TRUNCATE and VACUUM FULL, and goes with DROP; a standby has its primary's."""
+        return f"""
+            SELECT s.system_identifier::text, c.oid::regclass::text, l.database || '/' || c.oid
+            FROM pg_control_system() s, (SELECT DISTINCT relation, database FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation') l
+            JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p', 'm', 'f') AND NOT c.relispartition
+            WHERE l.database = {_DATABASE} AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""  # noqa: S608 - no value
+
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
         """Those that a column owns, and those of its default."""
         names = ", ".join(map(self.text, columns))

@@ -13,6 +13,7 @@ from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit, upper_bound
 from partitions.column.predicates import Range, cut, replaced_rows, rows_in
 from partitions.column.rounding import as_loaded, whole_cells
+from partitions.column.set_back import behind, check_highest, check_identity
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark, next_state
@@ -29,7 +30,7 @@ from partitions.errors import BadPart, ConfigurationError, PlanError, SourceErro
 from partitions.instants import milliseconds
 from partitions.load import ByValue, Lacking, Load, ReplaceKeys, load_into
 from partitions.plan import Plan
-from partitions.predicate import NOTHING, AllOf, Among, Predicate
+from partitions.predicate import NOTHING, AllOf, Among, Between, Predicate, any_of
 from partitions.replay.reading import chunk_slice, is_done, later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
@@ -127,6 +128,7 @@ class ColumnKind:
         Raises:
             ConfigurationError: something else than what is due is asked for.
             PlanError: a column cannot have a watermark, or has NULLs and must not.
+            NeedsDecision: code ``source_replaced`` or ``source_behind``: the source was set back.
             SourceError: the source refuses, or does not answer.
         """
         number = entry.number if entry else 0
@@ -160,7 +162,9 @@ class ColumnKind:
 
     def _plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
-        seen = self._completed(self.above.observe(definition.columns, now), state, fixes=True)
+        seen = self.above.observe(definition.columns, now)
+        self._check_source(entry, state, seen, now)
+        seen = self._completed(seen, state, fixes=True)
         seen, awaited = self._settled(seen, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
@@ -178,13 +182,38 @@ class ColumnKind:
             replace_until=until,
         )
         made = replace(made, look=seen.look, awaited=awaited)
-        return made if self._holds_rows(made) else nothing_new(made, definition, state, seen)
+        if self._holds_rows(made) and made.slices:
+            return made
+        self._check_rows_are_there(entry, state, seen)
+        return nothing_new(made, definition, state, seen)
+
+    def _check_source(self, entry: Entry | None, state: ColumnState, seen: Observed, now: datetime) -> None:
+        """Raise NeedsDecision if the source is another one than was read, or its index tells that its rows end below what was read."""
+        if not self._watches(entry):
+            return
+        name, source = self.dataflow.name, self.dataflow.source.shown
+        check_types(state, seen, name)
+        check_identity(name, source, entry.source if entry else None, seen.source, state)
+        ranges = bounds(self._definition, state, seen, now)
+        check_highest(name, source, ranges, seen, state)
+
+    def _check_rows_are_there(self, entry: Entry | None, state: ColumnState, seen: Observed) -> None:
+        """Raise NeedsDecision if a table of the lake has no row at the watermark or above it; of a database only an index tells that."""
+        if seen.version is None or self._definition.looks_back or not self._watches(entry):
+            return
+        there = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
+        if state.marks and not self.above.holds_any(there, seen.version):
+            raise behind(self.dataflow.name, self.dataflow.source.shown, state)
+
+    def _watches(self, entry: Entry | None) -> bool:
+        """Whether rows were read from a source that tells itself from others, and no decision has been about it since."""
+        return entry is not None and entry.source is not None and self._definition.on_set_back == "stop"
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.
 
         Raises:
-            PlanError, SourceError: as :meth:`plan`.
+            PlanError, SourceError, NeedsDecision: as :meth:`plan`.
             SourceUnreachable: the look would scan for long, and was ended.
         """
         if entry is not None and entry.replace_until is not None:
@@ -196,10 +225,15 @@ class ColumnKind:
     def _finds_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
         state = state_of(ColumnState, self.dataflow, entry)
-        seen = self._completed(self.above.observe(definition.columns, now), state)
+        seen = self.above.observe(definition.columns, now)
+        self._check_source(entry, state, seen, now)
+        seen = self._completed(seen, state)
         ranges = bounds(definition, state, seen, now)
         made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
-        return any(self.above.holds_any(self._sought(slice_), slice_.version) for slice_ in made.slices)
+        if any(self.above.holds_any(self._sought(slice_), slice_.version) for slice_ in made.slices):
+            return True
+        self._check_rows_are_there(entry, state, seen)
+        return False
 
     def _in_one_look(self, ask: Callable[[ColumnKind], T], seconds: float | None = None) -> T:
         """Return what ``ask`` finds out with the source as of one moment, over one connection if the source needs some."""

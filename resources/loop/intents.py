@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from partitions.errors import Conflict, Held, StrandlineError
 from partitions.instants import time_in_words
+from partitions.plan import TellsSource
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
@@ -70,11 +71,18 @@ def draft_intent(
         since=serialise(slice_.since) if slice_.since else None,
         replaces=_replaces(entry, head, slice_),
         modified=run.kind.modified(slice_, state, run.now),
+        source=_source(entry, slice_),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
         table_version=head.version,
     )
+
+
+def _source(entry: Entry | None, slice_: object) -> str | None:
+    """What tells the source from others of its name: of a slice that does not say it, what is known."""
+    told = slice_.source if isinstance(slice_, TellsSource) else None
+    return told if told is not None else entry.source if entry else None
 
 
 def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:

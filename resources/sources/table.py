@@ -119,7 +119,11 @@ class TableRows(PinsColumns):
         }  # a nested type is an object
         held = {name: kind_of(type_name) for name, type_name in named.items()}
         known = {name: kind for name, kind in held.items() if kind}
-        return Observed(now, known, {}, version=version, columns=tuple(types))
+        source = json.dumps(
+            {"tables": {self._source.shown: self._table.identity()}}
+            | ({"version": version} if isinstance(version, int) else {})
+        )
+        return Observed(now, known, {}, version=version, columns=tuple(types), source=source)
 
     def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
         """From the statistics of its files."""

@@ -262,6 +262,10 @@ class Table(Protocol):
         """Return the newest version, and its columns as Spark's JSON; None if there is no table."""
         ...
 
+    def identity(self) -> str | None:
+        """Return what tells the table from another one at its place, whatever its version; None if there is no table."""
+        ...
+
     def count_rows(self) -> int:
         """Return the number of rows; 0 if there is no table."""
         ...

@@ -76,6 +76,7 @@ class Entry(Record):
             there were none. The next slice takes them out of the table.
         keyed_by: by which load and merge keys the newest slice found its rows, or which an operator has accepted; "" if nothing is known of the
             table; None of older versions, whose intents tell it.
+        source: what tells the source that was read from another one of its name, as JSON; None: nothing does, or a decision takes any.
         snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
         changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
@@ -120,6 +121,7 @@ class Entry(Record):
     new_columns: bool = False
     lost_files: str | None = None
     keyed_by: str | None = None
+    source: str | None = None
     snapshot: int | None = None
     changes: dict[str, list[Any]] | None = None
 
@@ -216,6 +218,7 @@ class Intent(Record):
     since: str | None = None
     replaces: Replaces | None = None
     modified: int | None = None
+    source: str | None = None
     holder: Holder
     run_id: str | None = None
     time: str
@@ -233,7 +236,7 @@ class Intent(Record):
 
 _OF_A_SLICE = (
     "id", "number", "kind", "app_id", "why", "reason", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
-    "failed_units", "quarantine", "pinned", "file_list", "inputs",
+    "failed_units", "quarantine", "pinned", "file_list", "inputs", "source",
 )  # fmt: skip
 """What an intent fixes and its entry says, too."""
 

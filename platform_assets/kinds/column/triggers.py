@@ -13,11 +13,14 @@ from typing import Any
 from dagster import DagsterInstance, RunRequest, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
+from partitions.errors import NeedsDecision
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
+from resources.kinds.column import ColumnKind
 from resources.platform import Platform
+from resources.watermarks.entry import Entry
 
 _INTERVAL = 60
 """Seconds: each tick asks the source."""
@@ -31,7 +34,7 @@ def rows_sensor(
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
         kind = platform.column_kind(dataflow)
-        if not kind.has_new_rows(entry, tick.now):
+        if not _is_due(kind, entry, tick.now):
             return NoWork("no row is above the watermark")
         return Work(
             entry,
@@ -41,6 +44,14 @@ def rows_sensor(
 
     description = f"Finds rows of {dataflow.name} above its watermark, and asks for a run."
     return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, look)
+
+
+def _is_due(kind: ColumnKind, entry: Entry | None, now: datetime) -> bool:
+    """Whether a run has rows to read, or has to say that the source was set back: a run that fails is seen, and a look is not."""
+    try:
+        return kind.has_new_rows(entry, now)
+    except NeedsDecision:
+        return True
 
 
 def column_upstream_sensor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -190,7 +191,15 @@ class JdbcRows(PinsColumns):
                 if name in indexed and kind not in ("text", "flag")
             }
             nulls = self._nulls(database, columns, indexed, never_null)
-            return Observed(now, kinds_of, highest, nulls, refused=refused)
+            source = self._identity(database)
+            return Observed(now, kinds_of, highest, nulls, refused=refused, source=source)
+
+    def _identity(self, database: Client) -> str | None:
+        """What tells the tables that are read from others of their names, as JSON."""
+        query = database.dialect.identity(self._listed.table_parts)
+        rows = database.ask(query) if query is not None else ()
+        tables = {name: id_ for _, name, id_ in rows if id_ is not None}
+        return json.dumps({"server": rows[0][0], "tables": tables}, sort_keys=True) if tables else None
 
     def writers(self, columns: Sequence[str]) -> Writers | Untold:
         """Ask which transactions are open at this moment, whatever the snapshot of the look; the locks of a SELECT tell the tables behind a query."""

@@ -177,6 +177,11 @@ class DeltaLakeTable:
         table = self._log.table()
         return (table.version(), table.schema().to_json()) if table else None
 
+    def identity(self) -> str | None:
+        """Return the id that its metadata has."""
+        table = self._log.table()
+        return str(table.metadata().id) if table else None
+
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
@@ -229,7 +234,8 @@ class DeltaLakeTable:
             pruned = read_files(self._log, spark, int(version), rows)
             if pruned is not None:
                 return pruned
-        distrust(spark, self._log.table(int(version)))
+        with suppress(TargetError):  # Spark says what is wrong with a version that is gone
+            distrust(spark, self._log.table(int(version)))
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:

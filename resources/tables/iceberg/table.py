@@ -172,6 +172,11 @@ class IcebergTable:
             return None
         return metadata.version_id, json.dumps({"type": "struct", "fields": _spark_fields(metadata)})
 
+    def identity(self) -> str | None:
+        """Return its uuid."""
+        metadata = self._catalog.newest()
+        return metadata.uuid if metadata else None
+
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:

@@ -135,6 +135,10 @@ class ParquetTable:
         version = self.newest_version()
         return version, self._snapshot(version).columns_json
 
+    def identity(self) -> str | None:
+        """Return the id that its first list has given."""
+        return self._snapshot(self.newest_version()).newest.table if self.exists() else None
+
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
