@@ -50,7 +50,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
         definition = dataflow.stream
         last = require_current_definition(platform, dataflow, last)
         state, now = state_of(StreamState, dataflow, last), clock()
-        until = None if before is None else _event_time(dataflow, before, now)
+        until = None if before is None else event_time_of(dataflow, before, now)
         if until is None and not state.buffered and not _has_input(platform, dataflow, last, now):
             raise NothingWaits(f"dataflow {dataflow.name}: no row waits, so there is nothing to flush")
         if until is not None and state.value is not None and until <= state.value:
@@ -94,7 +94,7 @@ def _leaves(dataflow: Dataflow) -> str:
     return "those below it"
 
 
-def _event_time(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
+def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
     """Return what a text means as an event time of a stream.
 
     Raises:

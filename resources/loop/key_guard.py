@@ -118,7 +118,7 @@ def _refusal(
     may_accept = target.load != "scd2"
     goes_on = "; or run `state accept`, which goes on with the rows as they are" if may_accept else ""
     return NeedsDecision(
-        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{was}, and {counted(keys, 'value')} of {columns} stand in"
+        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{was}, and {counted(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
         f" {counted(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_MEANS[target.load]}. Put back keys that tell the rows apart;"
         f" or delete the rows that are too many (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), and run{goes_on};"
         " or run `state reset --replace`, which empties the table and loads it again",

@@ -46,7 +46,7 @@ def test_the_first_load_by_other_keys_stops_if_rows_of_the_table_share_one_and_g
     assert any("is the first by merge_keys: region, and stops if" in warning for warning in plan["warnings"])
     error = stopped(feed)
     assert (
-        "target.merge_keys: region (before: load: merge_upsert by id), and 1 value of region stand in 2 rows"
+        "target.merge_keys: region (before: load: merge_upsert by id), and 1 value of region stands in 2 rows"
         in error.message
     )
     assert "strandline state accept flow --reason TEXT" in error.choices
@@ -147,7 +147,7 @@ def test_histories_that_other_keys_would_join_stop_the_run_and_several_versions_
     feed.define(target={"merge_keys": ["id"]})
     feed.put("2.ndjson", row(1, "x", 3, at=3))
     error = stopped(feed)
-    assert "1 value of id stand in 2 rows" in error.message
+    assert "1 value of id stands in 2 rows" in error.message
     assert not any("accept" in choice for choice in error.choices)
     feed.define(target={"merge_keys": ["region", "id", "value"]})
     feed.load()
