@@ -15,6 +15,8 @@ import pytest
 
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
+from tests.integration.test_python_source import make as python_rows
+from tests.support.api import ApiFeed, api
 from tests.support.columns import BY_TIME, PostgresRows, at, on_lake, on_postgres
 from tests.support.feed import Feed
 
@@ -124,3 +126,50 @@ def test_files_without_a_column_leave_it_as_recorded_and_those_with_it_correct_i
         (3, 3, None, 1, None, True),
         (4, 4, "d", 1, None, True),
     ]
+
+
+@pytest.mark.full
+def test_an_api_whose_records_lose_a_field_leaves_it_as_recorded(tmp_path: Path, engine: SparkEngine) -> None:
+    with api() as server:
+        source = {"watermark_param_mapping": {"at": "since"}}
+        definition = {
+            "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 30}},
+            "target": SCD2,
+        }
+        flow = ApiFeed(tmp_path, engine, server, source, definition).flow()
+        server.rows = [
+            {"id": number, "at": at(1).isoformat(), "value": number, "note": "a"} for number in (1, 2)
+        ]
+        flow.run()
+        server.rows = [
+            {"id": 1, "at": at(1).isoformat(), "value": 9},
+            {"id": 2, "at": at(2).isoformat(), "value": 3},
+        ]
+        flow.run()
+        assert flow.feed.rows("id", "value", "note", "_is_current") == [
+            (1, 9, "a", True),
+            (2, 2, "a", False),
+            (2, 3, None, True),
+        ]
+        server.rows = [{"id": 1, "at": at(1).isoformat(), "value": 9, "note": None}]
+        flow.run()
+        assert flow.feed.rows("id", "value", "note", "_is_current")[0] == (1, 9, None, True)
+
+
+@pytest.mark.full
+def test_a_function_that_yields_a_column_no_more_leaves_it_as_recorded(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, code = python_rows(
+        tmp_path,
+        engine,
+        source={"schema": "id long, at timestamp, value long, note string"},
+        watermark=BY_TIME | {"backward": {"days": 30}},
+        target=SCD2,
+    )
+    code.put({"id": 1, "at": at(1).isoformat(), "value": 1, "note": "a"})
+    flow.run()
+    (tmp_path / "rows.jsonl").write_text("")
+    code.put({"id": 1, "at": at(1).isoformat(), "value": 9})
+    flow.run()
+    assert flow.feed.rows("id", "value", "note", "_is_current") == [(1, 9, "a", True)]
