@@ -49,7 +49,7 @@ from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.formats import packages_of
 from resources.sources.files.source import FileSource
-from resources.sources.source import ListsRows
+from resources.sources.source import ListsRows, TellsColumns
 from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.streaming.folder import STREAMS
@@ -324,8 +324,10 @@ class Platform:
 
         Raises:
             NeedsDecision: as a run would.
+            SourceError: code ``unreadable_column``: no run can read a column of the source, of which none is pinned yet.
         """
         entry = self.checked(dataflow)
+        self._check_columns(dataflow, entry)
         plan = self.kind(dataflow, units=units).plan(entry, now)
         changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
         return replace(plan, warnings=(*plan.warnings, *filter(None, changes)))
@@ -341,6 +343,13 @@ class Platform:
             f"the next run that has rows is the first by merge_keys: {keys}, and stops if several rows of table {dataflow.table} have the same"
             " (keys_not_unique)"
         )
+
+    def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
+        """Raise what the first run would fail with, if the source tells its columns without Spark."""
+        if entry is None or not entry.pinned:
+            source = self.source(dataflow)
+            if isinstance(source, TellsColumns):
+                source.check_readable()
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""

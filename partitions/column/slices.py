@@ -78,11 +78,6 @@ class ColumnSlice:
         """The upper bounds, as the state would have them."""
         return self._after(ColumnState())
 
-    def bound_of(self, column: str, written: Any) -> Any:
-        """Return the upper bound of a column, if rows with a value of it were written; up to there all are read."""
-        upper = next(range_.upper for range_ in self.ranges if range_.column == column)
-        return written if written is None or upper is None else upper
-
     @property
     def repeats(self) -> bool:
         """Whether it only reads again what a run has read: nothing of it lies above the state that it goes on from."""

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from partitions.sources.database_types import ColumnType
 from partitions.sql_text import Reading
 from partitions.unit_values import Kind
 
@@ -72,12 +73,12 @@ class Dialect(Words):
     Attributes:
         reading: how it reads quotes and comments of a user's query.
         clock: a query of its clock.
-        counts_instants: whether :meth:`readable` makes microseconds since the epoch of an instant, not text.
+        text_type: in which a cast keeps any value as it is.
     """
 
     reading: ClassVar[Reading]
     clock: ClassVar[str]
-    counts_instants: ClassVar[bool] = False
+    text_type: ClassVar[str]
 
     @abstractmethod
     def known_columns(self, parts: Sequence[str]) -> str:
@@ -128,12 +129,26 @@ class Dialect(Words):
         """What stands for ``{start}`` and ``{end}`` without a form; ``value`` is local, with its offset."""
 
     @abstractmethod
-    def readable(self, column: str, kind: Kind) -> str:
-        """A column under its own name, of a type that its driver and Spark give exactly.
+    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
+        """Return a column under its own name, in the form that its driver and Spark pass on exactly.
 
-        A timestamp is text: ISO 8601 without an offset, an instant's in UTC; or, of an instant, microseconds since the epoch, which cost less.
-        Java's classes for times go through the zone of the machine, where some local times do not exist.
+        A time's text is ISO 8601 without an offset, an instant's in UTC: Java's classes for times go through the zone of the machine, where some
+        local times do not exist. What is no date or time of the years 1 to 9999, or another array than its type says, is sent as a text that
+        no reader takes for one; or the database itself refuses it with a note (``ColumnType.note``).
+
+        Args:
+            column: its name.
+            type_: what becomes of it.
+            keys: columns that tell a row in such a note.
         """
+
+    def replacements(self, column: str, value: str, *, is_array: bool = False) -> Sequence[str]:  # noqa: ARG002 - for those that have arrays
+        """Return expressions for a query that stand for a column with a value that no run can load: NULL in its place, and all values as text."""
+        name = self.name(column)
+        return (
+            f"NULLIF({name}, {self.text(value)}) AS {name} (NULL in its place)",
+            f"CAST({name} AS {self.text_type}) AS {name} (text)",
+        )
 
     def for_driver(self, query: str) -> str:
         """Return a query as its JDBC driver takes it."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from partitions import sql_text
+from partitions.sources.database_types import ColumnType
 from partitions.unit_values import TIMES, Kind
 from resources.dialects.dialect import Dialect, clock
 
@@ -17,6 +18,7 @@ class MariaDB(Dialect):
 
     reading = sql_text.MARIADB
     clock = "SELECT UTC_TIMESTAMP(6)"
+    text_type = "CHAR"
 
     def name(self, column: str) -> str:
         """In backticks, which are doubled inside."""
@@ -81,13 +83,18 @@ class MariaDB(Dialect):
         """The local time: a DATETIME has no offset."""
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"
 
-    def readable(self, column: str, kind: Kind) -> str:
-        """Times and texts as text: Spark fills up a CHAR with blanks. The zero date is NULL; one with a month or a day of zero fails the read."""
+    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:  # noqa: ARG002 - Spark refuses values
+        """Return times and texts as text: Spark fills up a CHAR with blanks. A float's text has six digits, its double has all."""
         name = self.name(column)
-        text = f"CAST({name} AS CHAR)"
-        if kind in TIMES:
-            return f"IF({text} LIKE '0000-00-00%', NULL, {text}) AS {name}"
-        return f"{text} AS {name}" if kind == "text" else name
+        match type_.form:
+            case "text":
+                return f"CAST({name} AS CHAR) AS {name}"
+            case "double":
+                return f"{name} + 0E0 AS {name}"  # a cast to it is unknown to MySQL 5.7
+            case "whole":
+                # A bit, a year, and a tinyint(1), which the driver takes for true or false.
+                return f"CAST({name} AS {'SIGNED' if type_.data_type in ('byte', 'short') else 'UNSIGNED'}) AS {name}"
+        return name
 
     def among(self, column: str, values: Sequence[Any]) -> str:
         """Texts are compared by bytes, too: most collations ignore case and blanks at the end. The plain comparison can use an index."""

@@ -7,13 +7,12 @@ from datetime import datetime
 
 from partitions import sql_text
 from partitions.errors import ConfigurationError
+from partitions.sources.database_types import MOST_LETTERS, ColumnType
 from partitions.unit_values import TIMES, Kind
 from resources.dialects.dialect import Dialect, clock
 
-_LAST, _FIRST = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
-
-_MICROSECONDS = -62135596800000000, 253402300799999999
-"""The same moments since the epoch, in UTC."""
+OTHER_ARRAY = "="
+"""What begins the text of an array whose dimensions are others than its type says. JSON never does."""
 
 _TYPES: Mapping[Kind, str] = {
     "instant": "timestamptz",
@@ -32,7 +31,7 @@ class PostgreSQL(Dialect):
 
     reading = sql_text.POSTGRESQL
     clock = "SELECT clock_timestamp()"
-    counts_instants = True
+    text_type = "text"
 
     def name(self, column: str) -> str:
         """In double quotes, which are doubled inside."""
@@ -183,28 +182,64 @@ class PostgreSQL(Dialect):
         """Without a type: beside an instant its offset counts, beside a local time or a date the local time does."""
         return self.text(value.isoformat(timespec="milliseconds"))
 
-    def readable(self, column: str, kind: Kind) -> str:
-        """Infinity is the last day or moment that Spark knows. Years before the first are numbered as in ISO 8601: 44 BC is -0043."""
+    def replacements(self, column: str, value: str, *, is_array: bool = False) -> Sequence[str]:
+        """Return JSON for an array: it holds any dimensions."""
+        if is_array:
+            return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
+        return super().replacements(column, value)
+
+    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
+        """Return most types as they are: an instant in microseconds, an array as JSON of texts if it has the dimensions of its type.
+
+        NaN, infinity and times that Spark does not know are refused by a cast of a note, which fails: these columns are many, and Spark has nothing
+        to check then.
+        """
         name = self.name(column)
-        if kind == "day":
-            return f"CASE {name} WHEN 'infinity' THEN DATE '9999-12-31' WHEN '-infinity' THEN DATE '0001-01-01' ELSE {name} END AS {name}"
-        if kind == "instant":
-            return f"{_microseconds(name)} AS {name}"
-        if kind not in TIMES:
-            return name
-        ends = f"WHEN 'infinity' THEN '{_LAST}' WHEN '-infinity' THEN '{_FIRST}'"
-        early = f"to_char(-1 - extract(year from {name}), 'FM\"-\"0000') || to_char({name}, '-MM-DD HH24:MI:SS.US')"
-        text = f"CASE WHEN {name} < '{_FIRST}' THEN {early} ELSE CAST({name} AS text) END"
-        return f"CASE {name} {ends} ELSE {text} END AS {name}"
+        if type_.dimensions:
+            # A cast of texts to text takes blanks from a char, and puts a mask behind an inet.
+            as_written = type_.data_type == "string" and type_.form == "plain"
+            texts = f"CAST(CAST({name} AS text) AS text[])" if as_written else f"CAST({name} AS text[])"
+            nested = f"to_json({texts})::text"
+            fits = f"coalesce(array_ndims({name}), {type_.dimensions}) = {type_.dimensions}"
+            return (
+                f"CASE WHEN {fits} THEN {nested} ELSE '{OTHER_ARRAY}' || CAST({name} AS text) END AS {name}"
+            )
+        match type_.form:
+            case "text":
+                return f"CAST({name} AS text) AS {name}"
+            case "number":
+                number = type_.data_type.replace("decimal", "numeric")  # with which CASE keeps its scale
+                refused = f"CAST(CAST({self._note(column, type_, keys)} AS numeric) AS {number})"
+                return f"CASE WHEN {name} = 'NaN' THEN {refused} ELSE {name} END AS {name}"
+            case "microseconds":
+                return f"{_microseconds(name, self._note(column, type_, keys))} AS {name}"
+            case "flag":
+                return f"{name} = B'1' AS {name}"
+        return name
+
+    def _note(self, column: str, type_: ColumnType, keys: Sequence[str]) -> str:
+        """Return an expression of the note of a column's value."""
+
+        def hexadecimal(text: str) -> str:
+            return f"encode(convert_to({text}, 'UTF8'), 'hex')"
+
+        cells = ", ".join(
+            f"{self.text(f'{key} = ')} || left(CAST({self.name(key)} AS text), {MOST_LETTERS})"
+            for key in keys
+        )
+        row = hexadecimal(f"concat_ws(', ', {cells})") if cells else "''"
+        value = hexadecimal(f"left(CAST({self.name(column)} AS text), {MOST_LETTERS})")
+        return f"{self.text(type_.note(column))} || {value} || ':' || {row} || ':'"
 
 
-def _microseconds(name: str) -> str:
+def _microseconds(name: str, note: str) -> str:
     """Since the epoch. Before PostgreSQL 14 the seconds are a double, whose microseconds are exact in some centuries only."""
     near = f"{name} >= '1800-01-01' AND {name} < '2200-01-01'"
+    known = f"{name} >= '0001-01-01' AND {name} < '10000-01-01'"
     far = f"extract(epoch FROM date_trunc('second', {name}))::bigint * 1000000 + extract(microseconds FROM {name})::bigint % 1000000"
     return (
-        f"CASE WHEN {near} THEN (extract(epoch FROM {name}) * 1000000)::bigint WHEN {name} = 'infinity' THEN {_MICROSECONDS[1]}"
-        f" WHEN {name} = '-infinity' THEN {_MICROSECONDS[0]} ELSE {far} END"
+        f"CASE WHEN {near} THEN (extract(epoch FROM {name}) * 1000000)::bigint WHEN {known} THEN {far}"
+        f" WHEN {name} IS NOT NULL THEN CAST({note} AS bigint) END"
     )
 
 

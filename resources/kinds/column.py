@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit, upper_bound
 from partitions.column.predicates import Range, cut, replaced_rows, rows_in
-from partitions.column.rounding import as_loaded, whole_cells
 from partitions.column.set_back import behind, check_highest, check_identity
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
@@ -39,7 +38,6 @@ from resources.kinds.kind import ROWS, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
-from resources.sources.schema import pinned_struct
 from resources.sources.source import (
     PARTS,
     FetchesRows,
@@ -48,7 +46,6 @@ from resources.sources.source import (
     LooksOnce,
     PinsRows,
     ReadsAbove,
-    RoundsNumbers,
     TellsChanges,
     TellsLacking,
     TellsWriters,
@@ -516,8 +513,6 @@ class ColumnKind:
 
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
         """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
-        if slice_ is not None and self._deletes(slice_):
-            slice_ = whole_cells(slice_, self._rounded(_types_of(pinned)))
         parts = _parts(slice_) if slice_ is not None else ()
         return self.above.read_rows(spark, parts, pinned, slice_.version if slice_ else None)
 
@@ -525,22 +520,14 @@ class ColumnKind:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
         order = tuple(ByValue(name) for name in self._definition.columns)
         again = slice_.why == "replay"  # what runs have loaded since is later
-        load = load_into(
-            self.dataflow.target, self._replaced(slice_, rows), order, guard=order if again else ()
-        )
+        load = load_into(self.dataflow.target, self._replaced(slice_), order, guard=order if again else ())
         return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
-    def _replaced(self, slice_: ColumnSlice, rows: DataFrame) -> Predicate:
+    def _replaced(self, slice_: ColumnSlice) -> Predicate:
         """The rows that the slice deletes, whatever their keys."""
         if not self._deletes(slice_):
             return NOTHING
-        deleted = as_loaded(slice_, self._rounded(dict(rows.dtypes)))
-        return deleted.rows if slice_.replaces else deleted.rows_with_value
-
-    def _rounded(self, types: Mapping[str, str]) -> Collection[str]:
-        """The columns whose values Spark rounds: they may then lie above what was read."""
-        rounded = self.above.rounded_type if isinstance(self.above, RoundsNumbers) else None
-        return [name for name in self._definition.columns if rounded and types.get(name) == rounded]
+        return slice_.rows if slice_.replaces else slice_.rows_with_value
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still have the watermark's columns after the user's step.
@@ -566,7 +553,6 @@ class ColumnKind:
 
         observation, columns = Observation(), self._definition.columns
         types = dict(rows.dtypes)
-        rounded = self._rounded(types)
         asked = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
         without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
 
@@ -574,11 +560,7 @@ class ColumnKind:
             answer = observed(observation)
             if not answer:
                 return {}
-            values = [
-                slice_.bound_of(name, written) if name in rounded else written
-                for number, name in enumerate(columns)
-                for written in [as_value(answer[f"v{number}"], types[name])]
-            ]
+            values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
             by_column: dict[Any, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }
@@ -631,6 +613,9 @@ class ColumnKind:
         of_source = self.rows.failure(error)
         if isinstance(of_source, BadPart):
             return of_source
+        if isinstance(of_source, SourceError) and not of_source.transient:
+            # No run can read the slice before somebody corrects source or definition: its number must not hold that up.
+            return BadPart(of_source.message, part=self.dataflow.source.shown, code=of_source.code)
         if of_source is not None:
             raise of_source from None  # Spark's own text may quote the options of a connection
         if slice_.version is not None and isinstance(self.above, HasVersions):
@@ -659,10 +644,6 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
     (range_,) = slice_.ranges
     first, *others = cut(range_, slice_.cuts)
     return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in others))
-
-
-def _types_of(pinned: str) -> Mapping[str, str]:
-    return {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
 
 
 def _above(column: str, state: ColumnState, limit: Mark | None) -> Predicate:

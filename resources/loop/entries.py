@@ -90,7 +90,8 @@ def abandoned_entry(
         run_id=intent.run_id,
         job_id=job_id,
         lower=intent.lower,
-        fingerprint=intent.fingerprint,
+        # Nothing was loaded with the intent's definition: the state stays that of the one before, and a first number that is given up has none.
+        fingerprint=before.fingerprint if before else "",
         kind=intent.kind,
         app_id=intent.app_id,
         # A number that is given up pins no schema. If its fence has made the table, the columns there belong to no schema either.

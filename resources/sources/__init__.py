@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
@@ -13,6 +14,7 @@ from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.python.source import PythonRows
+from resources.sources.schema import named_columns
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
 from resources.staging import Staging
@@ -35,7 +37,8 @@ def open_source(
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
-            return JdbcRows(connection, definition, dataflow.zone, dataflow.target.schema_mode)
+            keys, mode = _telling_columns(dataflow), dataflow.target.schema_mode
+            return JdbcRows(connection, definition, dataflow.zone, mode, keys=keys)
         case ApiSource() as definition, ApiConnection() as api:
             return ApiRows(api, definition, dataflow, staging)
         case PythonSource() as definition, UserCode() as code:
@@ -46,3 +49,14 @@ def open_source(
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )
+
+
+def _telling_columns(dataflow: Dataflow) -> tuple[str, ...]:
+    """The columns that tell people which row of a database is meant: keys, else those of the watermark."""
+    source, watermark = dataflow.source, dataflow.watermark
+    if dataflow.target.merge_keys:
+        return dataflow.target.merge_keys
+    if isinstance(watermark, ColumnWatermark):
+        return watermark.columns
+    named = named_columns(source) if isinstance(source, JdbcSource) else {}
+    return tuple(dict.fromkeys(named.values()))

@@ -7,6 +7,7 @@ from datetime import UTC, timedelta
 from partitions.api.requests import sample_request
 from partitions.plan import counted
 from partitions.sources import ApiSource, JdbcSource, TableSource
+from partitions.sources.database_types import readable_types
 from partitions.sources.rows import RowsSource
 from resources.api import ApiConnection
 from resources.dialects import DIALECTS
@@ -31,7 +32,7 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     """
     query = JdbcQuery(source, DIALECTS[connection.system], UTC).columns()
     with client(connection, _SECONDS) as asking:
-        names = [column.name for column in asking.describe(query)]
+        names = list(readable_types(asking.describe(query), source.shown))
     check_names(source, names)
     return f"{connection}: reads, {_counted(names, source)}"
 

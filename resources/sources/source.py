@@ -237,12 +237,15 @@ class ListsRows(Protocol):
 
 
 @runtime_checkable
-class RoundsNumbers(Protocol):
-    """A source with numbers of which Spark keeps some digits only: a bound may lie between a value and what is loaded of it."""
+class TellsColumns(Protocol):
+    """A source that may have columns that no run can read, and tells them without Spark."""
 
-    @property
-    def rounded_type(self) -> str | None:
-        """Return the type that such numbers have in Spark, all of ``partitions.column.rounding.DIGITS``; None: there are none."""
+    def check_readable(self) -> None:
+        """Raise unless runs can read all columns.
+
+        Raises:
+            SourceError: code ``unreadable_column``, naming each; or the source refuses, or does not answer.
+        """
         ...
 
 

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from partitions.errors import SourceError
+from partitions.sources.database_types import ColumnType, mariadb_type
 from partitions.unit_values import Kind
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.failures import error_of
+from resources.sources.jdbc.postgresql_types import postgresql_types
 
 _CONNECT_SECONDS = 10
 _ALIVE: dict[str, Any] = {
@@ -64,6 +66,7 @@ _MYSQL_KINDS: Mapping[int, Kind] = {
     3: "whole",
     8: "whole",
     9: "whole",
+    13: "whole",
     0: "number",
     5: "number",
     246: "number",
@@ -84,12 +87,14 @@ class Column(NamedTuple):
     Attributes:
         name: as the query names it.
         kind: what it holds; None if it cannot be compared.
+        type: what becomes of it in a table.
         why: its type, and why it cannot be compared, in words.
         own_name: as the table names it, if that differs: MariaDB and MySQL find columns whatever the case.
     """
 
     name: str
     kind: Kind | None
+    type: ColumnType
     why: str = ""
     own_name: str | None = None
 
@@ -156,12 +161,16 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
                 return opened.execute(query.encode()).fetchall()
 
             def describe(query: str) -> Sequence[Column]:
-                described = opened.execute(query.encode()).description
-                if described is None:
+                cursor = opened.execute(query.encode())
+                if cursor.description is None:
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
                     )
-                return [_postgresql_column(column) for column in described]
+                types = postgresql_types(cursor, ask)
+                return [
+                    _postgresql_column(column, type_)
+                    for column, type_ in zip(cursor.description, types, strict=True)
+                ]
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except psycopg.Error as error:
@@ -217,31 +226,37 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
         raise _said(error, connection) from None
 
 
-def _postgresql_column(column: Any) -> Column:
-    kind, type_ = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
-    if type_.startswith("float4"):
-        return Column(column.name, None, f"of type real: {_INEXACT}")
+def _postgresql_column(column: Any, type_: ColumnType) -> Column:
+    kind, shown = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
+    if shown.startswith("float4"):
+        return Column(column.name, None, type_, f"of type real: {_INEXACT}")
     if kind == "number" and (column.precision or 0) > _DIGITS:
-        return Column(column.name, None, f"of type {type_}: {_TOO_LONG}")
-    named = "of a type of your own" if type_.isdecimal() else f"of type {type_}"
-    return Column(column.name, kind, "" if kind else f"{named}, {_UNORDERED}")
+        return Column(column.name, None, type_, f"of type {shown}: {_TOO_LONG}")
+    named = "of a type of your own" if shown.isdecimal() else f"of type {shown}"
+    return Column(column.name, kind, type_, "" if kind else f"{named}, {_UNORDERED}")
 
 
 def _mysql_column(field: Any) -> Column:
-    from pymysql.constants import FIELD_TYPE
+    from pymysql.constants import FIELD_TYPE, FLAG
 
     kind = _MYSQL_KINDS.get(field.type_code)
-    names = {code: name.lower() for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
+    names = [name for name, code in vars(FIELD_TYPE).items() if code == field.type_code]
+    name, is_binary = names[0].lower(), field.charsetnr == _BINARY  # behind it its aliases
+    type_ = mariadb_type(
+        name,
+        field.length,
+        field.scale,
+        unsigned=bool(field.flags & FLAG.UNSIGNED),
+        binary=is_binary,
+    )
     match field.type_code:
         case FIELD_TYPE.FLOAT:
-            return Column(field.name, None, f"of type float: {_INEXACT}")
-        case FIELD_TYPE.TINY if field.length == 1:
-            return Column(field.name, "flag")  # as Spark reads it
+            return Column(field.name, None, type_, f"of type float: {_INEXACT}")
         case FIELD_TYPE.NEWDECIMAL if field.length - 2 > _DIGITS:  # with its sign and point
-            return Column(field.name, None, f"of a decimal type that is too long: {_TOO_LONG}")
-    if kind == "text" and field.charsetnr == _BINARY:
-        return Column(field.name, None, f"of a binary type, {_UNORDERED}")
-    return Column(field.name, kind, "" if kind else f"of type {names[field.type_code]}, {_UNORDERED}")
+            return Column(field.name, None, type_, f"of a decimal type that is too long: {_TOO_LONG}")
+    if kind == "text" and is_binary:
+        return Column(field.name, None, type_, f"of a binary type, {_UNORDERED}")
+    return Column(field.name, kind, type_, "" if kind else f"of type {name}, {_UNORDERED}")
 
 
 def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from partitions.errors import SourceError, SourceInterrupted, in_one_line
+from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
+from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
+from resources.sources.jdbc.values import RefusedValue, refused_value
 
 _DETAILS = r"[^\n]*(?:\n  (?:Detail|Hint|Where): [^\n]*)*"
 """A message of a driver, with what PostgreSQL adds. The position that it also gives counts in the query that is made of the user's."""
@@ -19,11 +21,6 @@ _QUOTED = re.compile(
     r"""(?s:near '.*' at line \d)|permission denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`"""
 )
 """Names, values, and what MariaDB quotes of a query: a table may be called ``timeouts``."""
-_UNKNOWN_TYPE = re.compile(r"\[UNRECOGNIZED_SQL_TYPE\] Unrecognized SQL type - name: (\w+)")
-_NO_DATE = re.compile(
-    r"\[CAST_INVALID_INPUT\] The value ('\d{4}-(?:00-\d\d|\d\d-00)[^']*') of the type \"STRING\""
-)
-"""MariaDB has dates whose month or day is zero."""
 _INTERRUPTED = re.compile(
     r"(?i)"
     # The server is not there, or not yet.
@@ -46,25 +43,40 @@ _CREDENTIALS = re.compile(
 )
 
 
-def source_error(error: Exception, connection: JdbcConnection) -> SourceError | None:
-    """The error of a read that the database refused or did not answer; None if something else failed."""
+def source_error(error: Exception, connection: JdbcConnection, shown: str = "") -> SourceError | None:
+    """The error of a read that the database refused or did not answer, or of a value that no table holds; None if something else failed.
+
+    Args:
+        error: of Spark.
+        connection: where the database is.
+        shown: what is read of it, for people.
+    """
     text = str(error)
+    if value := refused_value(text):
+        return _bad_value(value, connection, shown)
     if _NO_DRIVER.search(text):
         return SourceError(
             f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
             f" --packages {connection.package}; `strandline dev` of this project starts one that has it, if the project had a database then"
         )
-    if unknown := _UNKNOWN_TYPE.search(text):
-        return SourceError(
-            f"database {connection}: expected columns of types that Spark knows, found type {unknown[1]}. Read the table through a query that casts it"
-        )
-    if no_date := _NO_DATE.search(text):
-        return SourceError(
-            f"database {connection}: expected dates and times, found {no_date[1]}, which is none. Correct it at the source, or read the table"
-            " through a query that replaces it"
-        )
     said = driver_message(text)
     return None if said is None else error_of(said, connection)
+
+
+def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) -> BadPart:
+    where = f" in the row with {in_one_line(refused.row)}" if refused.row else ""
+    why = f"column {refused.column}: expected {refused.expected}, found {in_one_line(refused.value)}{where}"
+    why = connection.hide(why)
+    remedies = DIALECTS[connection.system].replacements(
+        refused.column, connection.hide(refused.value), is_array="an array" in refused.expected
+    )
+    return BadPart(
+        f"{shown}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
+        f" {' or '.join(remedies)}",
+        part=shown,
+        why=why,
+        code="bad_value",
+    )
 
 
 def is_time_limit(error: SourceError) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder, expressible, inexpressible
 from partitions.predicate import NOTHING, Predicate, columns_of, renamed
 from partitions.sources import JdbcSource
+from partitions.sources.database_types import ColumnType
 from partitions.sql_text import without_end
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
@@ -23,6 +24,9 @@ from resources.sources.source import NUMBER
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+Types = Mapping[str, ColumnType]
+"""What becomes of each column, by its name."""
+
 _SAMPLE = Extent(0, 1, ({},))
 """What stands for the window if only the columns are asked for; its units are NULL."""
 
@@ -30,53 +34,56 @@ _SAMPLE = Extent(0, 1, ({},))
 class JdbcQuery:
     """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
 
-    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo) -> None:
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
         """Use a source.
 
         Args:
             source: what is read.
             dialect: of its database.
             zone: of local times and days.
+            keys: columns that tell a row in an error.
 
         Raises:
             ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
         """
         source.check(dialect.reading)
-        self._source, self._dialect, self._zone = source, dialect, zone
+        self._source, self._dialect, self._zone, self._keys = source, dialect, zone, keys
 
     def columns(self) -> str:
         """A query of all columns, and of no row if the database need not look for any."""
         relation = self._relation(_SAMPLE, sample=True)
         return f"SELECT * FROM {relation} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
-    def rows(self, extents: Sequence[Extent], schema: StructType) -> str:
-        """The rows of these extents, times as text.
+    def rows(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
+        """The rows of these extents, in the forms of their columns' types.
 
         Raises:
             ConfigurationError: if nothing tells a row's window or unit, or a value cannot be one of its column.
         """
         if not self._source.placeholders:
-            return self._select(self._relation(), extents, schema)
-        queries = [self._select(self._relation(extent), [extent], schema) for extent in disjoint(extents)]
+            return self._select(self._relation(), extents, schema, types)
+        queries = [
+            self._select(self._relation(extent), [extent], schema, types) for extent in disjoint(extents)
+        ]
         return "\nUNION ALL\n".join(queries)
 
-    def matching(self, rows: Predicate, schema: StructType) -> str:
-        """The rows that a predicate means, times as text."""
-        return f"SELECT {self._names(schema)} FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+    def matching(self, rows: Predicate, types: Types) -> str:
+        """The rows that a predicate means, in the forms of their columns' types."""
+        return f"SELECT {self._sent(types)} FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
-    def in_parts(self, parts: Sequence[Predicate], schema: StructType) -> tuple[str, list[str]]:
-        """All rows as a table, times as text, and a condition on it for each part.
+    def in_parts(self, parts: Sequence[Predicate], types: Types) -> tuple[str, list[str]]:
+        """All rows as a table, in the forms of their columns' types, and a condition on it for each part.
 
         The condition is on columns that stand there once more as they are, for which the database's indexes serve; Spark does not ask for them.
         """
-        there, more = set(schema.fieldNames()), {}
+        there, more = set(types), {}
         for number, column in enumerate(dict.fromkeys(name for part in parts for name in columns_of(part))):
             more[column] = f"strandline_{number}"
             while more[column] in there:
                 more[column] += "_"
         name = self._dialect.name
         names = ", ".join(
-            [self._names(schema), *(f"{name(column)} AS {name(again)}" for column, again in more.items())]
+            [self._sent(types), *(f"{name(column)} AS {name(again)}" for column, again in more.items())]
         )
         table = f"(SELECT {names} FROM {self._relation()}) AS parts"  # noqa: S608 - names are quoted
         return table, [sql(renamed(part, more), self._dialect) for part in parts]
@@ -133,7 +140,7 @@ class JdbcQuery:
             None if self._source.query is not None else self._dialect.known_columns(self._source.table_parts)
         )
 
-    def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
+    def numbered(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
         """The same for extents of one unit each, with the number of each in a column of its own.
 
         Raises:
@@ -141,12 +148,14 @@ class JdbcQuery:
         """
         return "\nUNION ALL\n".join(
             self._select(
-                self._relation(extent), [extent], schema, f", {number} AS {self._dialect.name(NUMBER)}"
+                self._relation(extent), [extent], schema, types, f", {number} AS {self._dialect.name(NUMBER)}"
             )
             for number, extent in enumerate(extents)
         )
 
-    def _select(self, relation: str, extents: Sequence[Extent], schema: StructType, more: str = "") -> str:
+    def _select(
+        self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
+    ) -> str:
         known = kinds(schema)
         columns = Columns(
             known,
@@ -156,14 +165,11 @@ class JdbcQuery:
             self._source.placeholders,
         )
         condition = sql(rows_of(extents, columns), self._dialect)
-        return f"SELECT {self._names(schema)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT {self._sent(types)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
-    def _names(self, schema: StructType) -> str:
-        known = kinds(schema)
-        return ", ".join(
-            self._dialect.readable(name, kind) if (kind := known.get(name)) else self._dialect.name(name)
-            for name in schema.fieldNames()
-        )
+    def _sent(self, types: Types) -> str:
+        keys = [key for key in self._keys if key in types]
+        return ", ".join(self._dialect.sent(name, type_, keys) for name, type_ in types.items())
 
     def _relation(self, extent: Extent | None = None, *, sample: bool = False) -> str:
         """The table, or the user's query on lines of its own: a comment at its end ends there."""

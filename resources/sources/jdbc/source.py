@@ -19,6 +19,7 @@ from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import AllOf, Among, Predicate, all_of
 from partitions.sources import JdbcSource
+from partitions.sources.database_types import ColumnType, readable_types
 from partitions.spelling import beside_known
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
@@ -29,11 +30,11 @@ from resources.sources.jdbc.client import Client, Column, client, is_unknown_col
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
+from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
 from resources.spark import with_known_columns
-from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +46,8 @@ _PART_ROWS = 100_000
 """A part of a window slice has about so many rows at least: fewer are read sooner over one connection."""
 _WALKED_ROWS = 1_000_000
 """A walk along an index looks at each of its entries: of 5,000,000 rows it took a twentieth of the time that their load takes."""
+
+_NUMBER = ColumnType("integer")
 
 _MOST_STEPS = 1_000
 """Of the walk along an index that looks for parts."""
@@ -60,6 +63,7 @@ class JdbcRows(PinsColumns):
         zone: tzinfo,
         schema_mode: SchemaMode = "strict",
         *,
+        keys: Sequence[str] = (),
         part_rows: int = _PART_ROWS,
         walked_rows: int = _WALKED_ROWS,
     ) -> None:
@@ -70,6 +74,7 @@ class JdbcRows(PinsColumns):
             source: what is read of it.
             zone: the definition's; times and dates without a zone are of it.
             schema_mode: what becomes of the pinned columns if there are others.
+            keys: columns that tell a row in an error.
             part_rows: rows of windows for which a connection of its own is worth it.
             walked_rows: entries of an index that are walked for cuts before statistics are asked.
 
@@ -80,7 +85,9 @@ class JdbcRows(PinsColumns):
         self._listed = source
         self._part_rows, self._walked_rows, self._zone = part_rows, walked_rows, zone
         self._opened: Client | None = None
-        self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
+        self._described_types: Mapping[str, ColumnType] | None = None
+        self._keys = tuple(keys)
+        self._query = JdbcQuery(source, DIALECTS[connection.system], zone, keys)
 
     def version(self) -> None:
         """None: a database has no versions that could be read again."""
@@ -109,13 +116,13 @@ class JdbcRows(PinsColumns):
         schema = pinned_struct(pinned)
         if not disjoint(extents):
             return spark.createDataFrame([], schema)
-        there = self._there(schema)
+        there, types = self._there(schema), self._types(schema)
         parts = self._window_parts(extents, there)
         if len(parts) > 1:
-            rows = self._load_parts(spark, *self._query.in_parts(parts, there))
+            rows = self._load_parts(spark, *self._query.in_parts(parts, types))
         else:
-            rows = self._load(spark, self._query.rows(extents, there))
-        return strict(self._times(rows, there), schema, there.fieldNames())
+            rows = self._load(spark, self._query.rows(extents, there, types))
+        return strict(self._read(rows, types), schema, there.fieldNames())
 
     def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
         """The rows of extents in parts along an index that begins with their time; not more than one if there is none, or they are few.
@@ -148,8 +155,9 @@ class JdbcRows(PinsColumns):
 
         schema = pinned_struct(pinned)
         number, there = StructField(NUMBER, IntegerType()), self._there(schema)
-        found = self._load(spark, self._query.numbered(extents, there))
-        read = self._times(found, StructType([*there.fields, number]))
+        types = self._types(schema)
+        rows = self._load(spark, self._query.numbered(extents, there, types))
+        read = self._read(rows, {**types, NUMBER: _NUMBER})
         return strict(read, StructType([*schema.fields, number]))
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
@@ -300,41 +308,60 @@ class JdbcRows(PinsColumns):
     ) -> DataFrame:
         """One query, and one connection, for each part."""
         schema = pinned_struct(pinned)
-        there = self._there(schema)
         if not parts:
             return spark.createDataFrame([], schema)
+        types = self._types(schema)
         if len(parts) == 1:
-            found = self._load(spark, self._query.matching(parts[0], there), later=True)
+            loaded = self._load(spark, self._query.matching(parts[0], types), later=True)
         else:
-            found = self._load_parts(spark, *self._query.in_parts(parts, there), later=True)
-        rows = strict(self._times(found, there), schema, there.fieldNames())
+            loaded = self._load_parts(spark, *self._query.in_parts(parts, types), later=True)
+        rows = strict(self._read(loaded, types), schema, list(types))
         # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
         return rows if has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
 
-    @property
-    def rounded_type(self) -> str | None:
-        """That of PostgreSQL's ``numeric`` without a precision; others are exact in Spark, or refused."""
-        return "decimal(38,18)" if self._connection.system == "postgresql" else None
-
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
-        return source_error(error, self._connection)
+        return source_error(error, self._connection, self._source.shown)
 
-    def _columns(self, spark: SparkSession) -> StructType:
-        return self._load(spark, self._query.columns()).schema
+    def _columns(self, spark: SparkSession) -> StructType:  # noqa: ARG002 - the database tells them without Spark
+        from pyspark.sql.types import StructType
 
-    def _times(self, frame: DataFrame, schema: StructType) -> DataFrame:
-        """Times that were sent as text, or as microseconds: an instant's text is in UTC, whatever the session's zone."""
-        from pyspark.sql import functions as F
+        self._described_types = None
+        fields = [
+            {"name": name, "type": type_.spark_type, "nullable": True, "metadata": {}}
+            for name, type_ in self._readable_types().items()
+        ]
+        return StructType.fromJson({"type": "struct", "fields": fields})
 
-        known, counted = kinds(schema), DIALECTS[self._connection.system].counts_instants
-        columns = []
-        for name in schema.fieldNames():
-            column = F.col(quoted(name))
-            if known.get(name) == "instant":
-                column = F.timestamp_micros(column) if counted else F.concat(column, F.lit("Z"))
-            columns.append(column.alias(name))
-        return frame.select(*columns)
+    def check_readable(self) -> None:
+        """Ask the database for the columns."""
+        self._readable_types()
+
+    def _readable_types(self) -> Mapping[str, ColumnType]:
+        """What becomes of each column. The database is asked once for a run's slices.
+
+        Raises:
+            SourceError: no run can read one of them; it is named.
+        """
+        if self._described_types is None:
+            with self._asking() as database:
+                self._described_types = readable_types(
+                    database.describe(self._query.columns()), self._source.shown
+                )
+        return self._described_types
+
+    def _types(self, schema: StructType) -> Mapping[str, ColumnType]:
+        """The types of the pinned columns that are there."""
+        types = {name.casefold(): type_ for name, type_ in self._readable_types().items()}
+        names = self._there(schema).fieldNames()
+        if gone := [name for name in names if name.casefold() not in types]:
+            raise SourceError(
+                f"{self._source.shown}: expected the pinned columns, found no {', '.join(gone)}. Put the source back"
+            )
+        return {name: types[name.casefold()] for name in names}
+
+    def _read(self, frame: DataFrame, types: Mapping[str, ColumnType]) -> DataFrame:
+        return frame.select(*read_columns(types, self._keys))
 
     def _load(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
         """Rows of a query.
@@ -377,7 +404,7 @@ class JdbcRows(PinsColumns):
         try:
             yield
         except Exception as error:
-            source_failure = source_error(error, self._connection)
+            source_failure = source_error(error, self._connection, self._source.shown)
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options

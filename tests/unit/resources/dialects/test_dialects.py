@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from partitions.errors import PlanError
 from partitions.sources import JdbcSource
+from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Words
@@ -86,8 +87,13 @@ def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
     )
     query = JdbcQuery(source, MARIADB, UTC)
     assert query.columns() == "SELECT * FROM `shop`.`orders` WHERE 1 = 0"
-    assert query.rows([Extent(0, 1000, ({"s": None},))], schema) == (
-        "SELECT `id`, IF(CAST(`at` AS CHAR) LIKE '0000-00-00%', NULL, CAST(`at` AS CHAR)) AS `at`, CAST(`sid` AS CHAR) AS `sid` FROM `shop`.`orders`"
+    types = {
+        "id": ColumnType("integer"),
+        "at": ColumnType("timestamp", "text"),
+        "sid": ColumnType("string", "text"),
+    }
+    assert query.rows([Extent(0, 1000, ({"s": None},))], schema, types) == (
+        "SELECT `id`, CAST(`at` AS CHAR) AS `at`, CAST(`sid` AS CHAR) AS `sid` FROM `shop`.`orders`"
         " WHERE (`at` >= TIMESTAMP '1970-01-01 00:00:00.000000' AND `at` < TIMESTAMP '1970-01-01 00:00:01.000000' AND `sid` IS NULL)"
     )
 
@@ -96,7 +102,7 @@ def test_placeholders_of_a_query_for_mariadb_are_local_times() -> None:
     query = JdbcQuery(
         JdbcSource(type="jdbc", connection="e", query="select {start}, {end:%d.%m.}, {unit.a};"), MARIADB, UTC
     )
-    assert query.rows([Extent(0, 86_400_000, ({"a": "b"},))], StructType([])).splitlines()[1] == (
+    assert query.rows([Extent(0, 86_400_000, ({"a": "b"},))], StructType([]), {}).splitlines()[1] == (
         "select '1970-01-01 00:00:00.000', _utf8mb4'02.01.', _utf8mb4'b'"
     )
 
@@ -106,10 +112,12 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
     bare = JdbcSource(type="jdbc", connection="e", query=text)
     extent = Extent(0, 86_400_001, ({},))
     with pytest.raises(PlanError, match=r"that can say 1970-01-02T00:00:00\.001"):
-        JdbcQuery(bare, POSTGRESQL, UTC).rows([extent], StructType([]))
+        JdbcQuery(bare, POSTGRESQL, UTC).rows([extent], StructType([]), {})
     filtered = JdbcQuery(bare.model_copy(update={"window_column": "at"}), POSTGRESQL, UTC)
     schema = StructType([StructField("at", TimestampType())])
-    assert "where d < '1970-01-03'" in filtered.rows([extent], schema)
+    assert "where d < '1970-01-03'" in filtered.rows(
+        [extent], schema, {"at": ColumnType("timestamp", "microseconds")}
+    )
 
 
 def test_plain_literals_are_read_back_as_they_were() -> None:
