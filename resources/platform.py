@@ -345,8 +345,8 @@ class Platform:
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
-        """Raise what the first run would fail with, if the source tells its columns without Spark."""
-        if entry is None or not entry.pinned:
+        """Raise what the first run would fail with, if the source tells its columns without Spark. Above a column each plan looks at them itself."""
+        if dataflow.kind != "column" and (entry is None or not entry.pinned):
             source = self.source(dataflow)
             if isinstance(source, TellsColumns):
                 source.check_readable()

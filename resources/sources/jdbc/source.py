@@ -190,6 +190,7 @@ class JdbcRows(PinsColumns):
         with self._asking() as database:
             now = database.clock()
             described = self._described(database, columns)
+            readable_types(database.describe(self._query.columns()), self._source.shown)
             kinds_of: dict[str, Kind] = {column.name: column.kind for column in described if column.kind}
             refused = {column.name: column.why for column in described if not column.kind}
             indexed, never_null = self._known(database)
