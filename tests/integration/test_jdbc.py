@@ -217,7 +217,7 @@ def test_wrong_credentials_are_no_outage_and_are_not_shown(
     spark: SparkSession, postgres: pg.Postgres
 ) -> None:
     with pytest.raises(
-        SourceError, match="expected to be let in, found: .*password authentication failed"
+        SourceError, match=r"expected to be let in, found: .*password authentication failed"
     ) as refused:
         _reader(_connection(postgres, password="wrong-sesame"), table="t").pin(spark)
     assert not refused.value.transient
@@ -226,7 +226,7 @@ def test_wrong_credentials_are_no_outage_and_are_not_shown(
 
 
 def test_a_database_that_does_not_answer_may_answer_later(spark: SparkSession, postgres: pg.Postgres) -> None:
-    with pytest.raises(SourceUnreachable, match="expected an answer, found: .*127") as silent:
+    with pytest.raises(SourceUnreachable, match=r"expected an answer, found: .*127") as silent:
         _reader(_connection(postgres, port=str(free_port())), table="t").pin(spark)
     assert silent.value.transient
 
