@@ -14,7 +14,7 @@ from partitions.target import COMMIT_COLUMN
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
 from resources.tables.iceberg.metadata import Metadata, Snapshot
-from resources.tables.iceberg.rows import owns_commit_column
+from resources.tables.iceberg.rows import hides_commit_column
 from resources.tables.table import VERSION, Appended, Appends, Mark
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def rows_of_appends(
     if not frames:
         frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
     found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
-    return found.drop(COMMIT_COLUMN) if owns_commit_column(metadata) else found
+    return found.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else found
 
 
 def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appended]]:

@@ -14,7 +14,7 @@ from resources.tables.iceberg.metadata import Snapshot
 from resources.tables.table import TableCommit, Tag, TaggedCommit
 
 OWNS_COLUMN = "strandline.commit-column"
-"""The table property that says that the column is Strandline's; else it is a column like any other."""
+"""The table property that says that the column is Strandline's, as the snapshots do; for readers it is a column like any other else."""
 
 _TEXT = "strandline"
 _APP_ID = "strandline.app-id"

@@ -12,7 +12,7 @@ from partitions.errors import SourceError, in_one_line
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN
 from resources.tables.asked_columns import check_columns
-from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value
+from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, commits_of
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.known_values import known_value
@@ -87,8 +87,17 @@ def holds_commit_of(metadata: Metadata, snapshot: Snapshot, app_id: str | None) 
 
 
 def owns_commit_column(metadata: Metadata) -> bool:
-    """Return whether the table has Strandline's column of commits."""
-    return metadata.properties.get(OWNS_COLUMN) == COMMIT_COLUMN
+    """Return whether the table has the column of commits: its columns tell. Of a property, which any writer may remove, nothing follows."""
+    return any(
+        field["name"] == COMMIT_COLUMN and field["type"] == "string" for field in metadata.schema["fields"]
+    )
+
+
+def hides_commit_column(metadata: Metadata) -> bool:
+    """Return whether readers get rows without the column of commits: Strandline writes the table, and no other writer has called a column of theirs so."""
+    return metadata.properties.get(OWNS_COLUMN) == COMMIT_COLUMN or any(
+        commit.ours for commit in commits_of(metadata.lineage())
+    )
 
 
 def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) -> bool:

@@ -33,9 +33,9 @@ from resources.tables.iceberg.rows import (
     distinct_rows,
     file_maxima,
     file_spans,
+    hides_commit_column,
     highest_values,
     holds_any,
-    owns_commit_column,
 )
 from resources.tables.iceberg.writing import Commits
 from resources.tables.removal import remove_files
@@ -231,7 +231,7 @@ class IcebergTable:
         reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
         found = reader.table(name)
         metadata = self._catalog.newest()
-        return found.drop(COMMIT_COLUMN) if metadata and owns_commit_column(metadata) else found
+        return found.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else found
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were.
@@ -357,5 +357,5 @@ def _catalog_of(place: Place) -> Catalog:
 
 
 def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:
-    hidden = COMMIT_COLUMN if owns_commit_column(metadata) else None
+    hidden = COMMIT_COLUMN if hides_commit_column(metadata) else None
     return [field for field in spark_schema(metadata.version_schema)["fields"] if field["name"] != hidden]

@@ -46,7 +46,7 @@ from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
 from resources.tables.iceberg.own_commit import OwnCommit, gone
 from resources.tables.iceberg.refs import RefChange
-from resources.tables.iceberg.rows import owns_commit_column
+from resources.tables.iceberg.rows import hides_commit_column, owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
 from resources.tables.row_columns import with_times
 from resources.tables.table import OthersFirst, Tag
@@ -457,6 +457,11 @@ class Commits:
         from pyspark.sql.types import StructType
 
         if not owns_commit_column(metadata):
+            if hides_commit_column(metadata):
+                raise TargetError(
+                    f"table {self.shown}: lacks the column {COMMIT_COLUMN}, by which no number is written twice: another writer has dropped or converted it."
+                    " Nothing is lost. Run `state reset --replace`, which loads all rows again, with the column"
+                )
             raise RowsRefused(
                 f"table {self.shown}: expected a table that Strandline has made, with a column {COMMIT_COLUMN}, found another writer's:"
                 " without the column a number could be written twice. Load into another target.table"

@@ -1,0 +1,77 @@
+"""The column of commits of an Iceberg table, whatever other writers have done to its properties and columns (docs/iceberg.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.iceberg.table import IcebergTable
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+from tests.support.iceberg import foreign_table, iceberg_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def spark(spark_engine: SparkEngine) -> SparkSession:
+    """A session of another writer."""
+    return spark_engine.session()
+
+
+def loaded(make_feed: MakeFeed, **target: Any) -> Feed:
+    """A dataflow that has loaded a file."""
+    feed = make_feed(target={"format": "iceberg", **target})
+    feed.put("1.ndjson", 1)
+    feed.load()
+    return feed
+
+
+@pytest.mark.parametrize(
+    "load", [{"load": "append"}, {"load": "merge_upsert", "merge_keys": ["id"]}], ids=["append", "upsert"]
+)
+def test_a_table_whose_property_another_writer_has_removed_is_loaded_into_as_before(
+    make_feed: MakeFeed, spark: SparkSession, load: dict[str, Any]
+) -> None:
+    feed = loaded(make_feed, **load)
+    name = foreign_table(spark, feed.table)
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('strandline.commit-column')").collect()
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
+    assert "_commit" not in IcebergTable(Place(str(feed.table))).columns()
+
+
+def test_a_table_whose_column_another_writer_has_dropped_says_so_and_is_loaded_again(
+    make_feed: MakeFeed, spark: SparkSession
+) -> None:
+    feed = loaded(make_feed)
+    spark.sql(f"ALTER TABLE {foreign_table(spark, feed.table)} DROP COLUMN _commit").collect()
+    feed.put("2.ndjson", 2)
+    for _ in range(2):
+        error = feed.run().error
+        assert error is not None
+        assert "lacks the column _commit" in error.message
+    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
+
+
+def test_a_column_of_this_name_of_another_writer_is_read_as_any_other(
+    make_feed: MakeFeed, spark: SparkSession
+) -> None:
+    feed = make_feed(
+        source={"type": "table", "table": "silver/theirs"},
+        watermark={"type": "column", "columns": ["id"]},
+        target={"load": "append", "origin_columns": False},
+        sql="SELECT id, _commit AS revision FROM input",
+    )
+    name = foreign_table(spark, feed.folder / "lake" / "silver" / "theirs")
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT 1L AS id, 'a1b2' AS _commit").collect()
+    feed.load()
+    assert feed.rows("id", "revision") == [(1, "a1b2")]
