@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
+from partitions.evolution import all_nullable, differences, shown
 from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from resources.deduplication import latest_rows, without_keys_of
@@ -36,7 +38,7 @@ from resources.sources.files.failures import cause
 from resources.spark import EngineLost, SparkUnavailable
 from resources.spark_process import engine_lost, lacks_iceberg, server_of
 from resources.tables.folder_values import NOT_KEPT
-from resources.tables.table import Table, Tag, TellsRefusals
+from resources.tables.table import Table, Tag, TellsNextColumns, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ _ACCEPTED = {
 
 _OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
 """Codes of Spark's and Delta's by which columns of rows and table differ."""
+
+_OF_TYPES = ("DELTA_MERGE_INCOMPATIBLE_DATATYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "expected type ")
+"""Codes of Delta's, and Strandline's own words, by which types of rows and table differ."""
 
 _CONSTRAINTS = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
 _TWICE = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
@@ -303,6 +308,11 @@ def _refusal(
             f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
             " (ALTER TABLE … DROP CONSTRAINT)"
         )
+    if mode != "merge" and _has(error, _OF_TYPES) and (widened := _widened_columns(table, rows)):
+        return TargetError(
+            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {widened}: another writer has widened the table."
+            f" Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} which takes rows of narrower types"
+        )
     refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
     if run.dataflow.target.shared:
         merge = (
@@ -318,6 +328,28 @@ def _refusal(
         f"{refused}: put the old definition back; or empty the table and load it again",
         choices=(reload,),
     )
+
+
+def _widened_columns(table: Table, rows: DataFrame | None) -> str:
+    """Name the columns whose types hold all values of the rows' narrower ones; "" if there are none, or rows and table differ in other ways."""
+    if isinstance(table, TellsNextColumns):
+        there = table.next_columns()
+    else:
+        _, there = table.schema() or (None, None)
+    if rows is None or there is None:
+        return ""
+    changes = [
+        change
+        for change in differences(json.loads(there), all_nullable(rows.schema.jsonValue()))
+        if change.found is not None and change.was != change.found
+    ]
+    if not all(change.narrows for change in changes):
+        return ""
+    told = (
+        f"column {change.field} is {shown(change.was)} there and {shown(change.found)} in the rows"
+        for change in changes
+    )
+    return "; ".join(told)
 
 
 def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:

@@ -522,6 +522,15 @@ class TellsRefusals(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsNextColumns(Protocol):
+    """A format whose columns may change apart from rows, so that the newest version has others than the next."""
+
+    def next_columns(self) -> str | None:
+        """Return the columns that the next write finds, as Spark's JSON; None: there is no table."""
+        ...
+
+
 class FileSpan(NamedTuple):
     """What statistics tell of one data file.
 

@@ -177,6 +177,16 @@ class IcebergTable:
         metadata = self._catalog.newest()
         return metadata.uuid if metadata else None
 
+    def next_columns(self) -> str | None:
+        """Return the columns of the newest metadata, without Strandline's own."""
+        metadata = self._catalog.newest()
+        if metadata is None:
+            return None
+        fields = [
+            field for field in spark_schema(metadata.schema)["fields"] if field["name"] != COMMIT_COLUMN
+        ]
+        return json.dumps({"type": "struct", "fields": fields})
+
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
