@@ -201,6 +201,19 @@ class Dataflow(Model):
         return self.kind != "stream"
 
     @property
+    def defers_types(self) -> bool:
+        """Whether an inferred column without a value has no type yet: a step could name it, and other modes make rows of their own of what comes later."""
+        names_columns = bool(self.sql or self.transform)
+        takes_new = self.target.schema_mode in ("strict", "merge") and self.unknown_fields == "check"
+        return self.may_take_columns and takes_new and not names_columns
+
+    @property
+    def named_texts(self) -> frozenset[str]:
+        """All texts of the definition, case-folded: no column that it names is missing among them."""
+        document = [each.model_dump(mode="json") for each in (self.source, self.watermark, self.target)]
+        return frozenset(text.casefold() for text in _texts(document))
+
+    @property
     def keeps_table_in_reset(self) -> bool:
         """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
         return self.kind != "stream" or self.target.load != "append"
@@ -389,3 +402,16 @@ def short_hash(definition: Mapping[str, Any]) -> str:
     """16 hexadecimal digits that another definition does not have; the order of its names does not matter."""
     text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a document, and the names in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield name
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)

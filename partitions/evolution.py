@@ -26,7 +26,7 @@ RESCUED_DATA = "_rescued_data"
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _NO_VALUE = "void"
-"""The type of a column that is NULL in all rows that were looked at."""
+"""The type of a column that is NULL in all rows that were looked at: it has none yet, and gets that of the first value."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _SHOWN = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Spark's words in DDL, where they are others than those of its JSON."""
@@ -64,6 +64,8 @@ class Change:
             return f"{self.field} is new ({shown(self.found)})"
         if self.found is None:
             return f"{self.field} is missing ({shown(self.was)})"
+        if self.was == _NO_VALUE:
+            return f"{self.field} has its first values ({shown(self.found)})"
         if self.was == self.found:
             return f"{self.field} {'must have a value' if self.required else 'may be NULL'} now ({shown(self.was)})"
         return f"{self.field} was {shown(self.was)}, is {shown(self.found)}"
@@ -144,6 +146,8 @@ def differences(known: Schema, incoming: Schema) -> Iterator[Change]:
 
 def widens(was: Type, becomes: Type) -> bool:
     """Return whether each value of a type without parts is one of another, wider type: what Delta and Iceberg do to a column without a rewrite."""
+    if was == _NO_VALUE:
+        return becomes != _NO_VALUE
     if not isinstance(was, str) or not isinstance(becomes, str) or was == becomes:
         return False
     if was in _INTEGERS and becomes in _INTEGERS:
@@ -161,6 +165,86 @@ def new_fields(known: Schema, incoming: Schema) -> Schema:
     Names of records are told apart by upper and lower case, too: see :func:`check_names`.
     """
     return _merged(known, incoming, only_new=True)
+
+
+def without_values(schema: Schema, valued: Schema) -> Schema:
+    """Return a schema in which the fields that have no value in any record have no type yet, at any depth.
+
+    Args:
+        schema: of all fields.
+        valued: the same without these.
+    """
+    types = {each["name"]: each["type"] for each in valued["fields"]}
+    fields = [
+        {**each, "type": _without_value(each["type"], types.get(each["name"], _NO_VALUE))}
+        for each in schema["fields"]
+    ]
+    return {**schema, "fields": fields}
+
+
+def _without_value(kind: Type, valued: Type) -> Type:
+    if valued == _NO_VALUE:
+        return _NO_VALUE
+    if isinstance(kind, str) or isinstance(valued, str) or kind["type"] != valued["type"]:
+        return kind
+    if kind["type"] == "struct":
+        return without_values(kind, valued)
+    if kind["type"] == "array":
+        return {**kind, "elementType": _without_value(kind["elementType"], valued["elementType"])}
+    return kind
+
+
+def typed_fields(schema: Schema) -> Schema:
+    """Return a schema without the fields that have no type yet, at any depth."""
+    kept = ({**each, "type": _typed(each["type"])} for each in schema["fields"])
+    return {**schema, "fields": [each for each in kept if each["type"] != _NO_VALUE]}
+
+
+def _typed(kind: Type) -> Type:
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "struct" and kind["fields"]:
+        inner = typed_fields(kind)
+        return inner if inner["fields"] else _NO_VALUE
+    if kind["type"] == "array":
+        item = _typed(kind["elementType"])
+        return {**kind, "elementType": item} if item != _NO_VALUE else _NO_VALUE
+    return kind
+
+
+def has_untyped(schema: Schema) -> bool:
+    """Return whether some field has no type yet, at any depth."""
+    return any(_is_untyped(each["type"]) for each in schema["fields"])
+
+
+def _is_untyped(kind: Type) -> bool:
+    if isinstance(kind, str):
+        return kind == _NO_VALUE
+    if kind["type"] == "struct":
+        return has_untyped(kind)
+    return kind["type"] == "array" and _is_untyped(kind["elementType"])
+
+
+def with_first_types(known: Schema, incoming: Schema) -> Schema:
+    """Return a schema in which fields that had no type yet have that of records; no other field changes, and none comes."""
+    types = {each["name"]: each["type"] for each in incoming["fields"]}
+    fields = [
+        {**each, "type": _first_type(each["type"], types.get(each["name"], _NO_VALUE))}
+        for each in known["fields"]
+    ]
+    return {**known, "fields": fields}
+
+
+def _first_type(was: Type, found: Type) -> Type:
+    if was == _NO_VALUE:
+        return found
+    if isinstance(was, str) or isinstance(found, str) or was["type"] != found["type"]:
+        return was
+    if was["type"] == "struct":
+        return with_first_types(was, found)
+    if was["type"] == "array":
+        return {**was, "elementType": _first_type(was["elementType"], found["elementType"])}
+    return was
 
 
 def all_nullable(schema: Schema) -> Schema:
@@ -308,6 +392,8 @@ def _merged(known: Schema, incoming: Schema, *, only_new: bool = False) -> Schem
 
 
 def _wider(was: Type, found: Type, *, only_new: bool) -> Type:
+    if was == _NO_VALUE:
+        return found
     if isinstance(was, str) or isinstance(found, str):
         return found if not only_new and widens(was, found) else was
     match was["type"], found["type"]:

@@ -14,8 +14,11 @@ from partitions.evolution import Schema, Type
 _MOST = 10_000
 """Names that are kept: a map from ids, say, has ever more."""
 
-_Names = dict[str, Any]
-"""Each name to the names in the objects that stand there, in arrays or not."""
+_Names = dict[Any, Any]
+"""Each name to the names in the objects that stand there, in arrays or not; and ``_VALUE`` if some record has a value there."""
+
+_VALUE = object()
+_NO_TYPE = "void"
 
 
 class FieldNames:
@@ -48,6 +51,8 @@ class FieldNames:
                 self._add(inner, below)
             elif inner.__class__ is list:
                 self._add_items(inner, below)
+            elif inner is not None:
+                below[_VALUE] = True
 
     def _add_items(self, items: list[Any], names: _Names) -> None:
         for item in items:
@@ -55,6 +60,8 @@ class FieldNames:
                 self._add(item, names)
             elif item.__class__ is list:
                 self._add_items(item, names)
+            elif item is not None:
+                names[_VALUE] = True
 
     def lack(self, column: str) -> bool:
         """Return whether surely no record has a field of this name, in upper or lower case."""
@@ -72,11 +79,16 @@ class FieldNames:
 def _are_known(names: _Names, kind: Type) -> bool:
     while isinstance(kind, Mapping) and kind["type"] == "array":
         kind = kind["elementType"]
+    if kind == _NO_TYPE:
+        return not names  # where nothing has a value
     if not isinstance(kind, Mapping):
         return True
     if kind["type"] == "map":
-        return all(_are_known(below, kind["valueType"]) for below in names.values())
+        return all(
+            _are_known(below, kind["valueType"]) for name, below in names.items() if name is not _VALUE
+        )
     if kind["type"] != "struct":
         return True
     types = {field["name"]: field["type"] for field in kind["fields"]}
-    return all(name in types and _are_known(below, types[name]) for name, below in names.items())
+    inner = ((name, below) for name, below in names.items() if name is not _VALUE)
+    return all(name in types and _are_known(below, types[name]) for name, below in inner)

@@ -14,6 +14,9 @@ from typing import Any
 Type = str | Mapping[str, Any]
 """A type in Spark's JSON form of a schema: ``long``, ``decimal(10,2)``, or a struct, an array or a map."""
 
+NO_TYPE = "void"
+"""Of a field that had no value in any record: what has one there is unknown, so far."""
+
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 INTEGER_BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}

@@ -20,6 +20,7 @@ from partitions.records.forms import (
     INSTANT,
     INTEGER_BITS,
     LOCAL_TIME,
+    NO_TYPE,
     WHOLE_BITS,
     Reading,
     Type,
@@ -261,6 +262,9 @@ class JsonRule:
     def _fault(self, value: Any, data_type: Type, where: str, unknown: list[str]) -> Fault | None:
         if value is None:
             return None
+        if data_type == NO_TYPE:
+            unknown.extend([where] if _has_value(value) else ())
+            return None
         if isinstance(data_type, str):
             return _leaf_fault(value, data_type, where, self.reading)
         kind = data_type["type"]
@@ -279,6 +283,8 @@ class JsonRule:
 
 def value_form(data_type: str, reading: Reading) -> str:
     """Return the pattern of the JSON values that a type without parts holds exactly, but for null."""
+    if data_type == NO_TYPE:
+        return rf"(?:\{{{_SPACE}\}}|\[{_SPACE}\])"
     if data_type in INTEGER_BITS:
         return f"-?+{_WHOLE.format(_SURE_DIGITS[data_type] - 1)}(?![.eE0-9])"
     if data_type in WHOLE_BITS:
@@ -453,6 +459,15 @@ def _is_hollow(value: Any) -> bool:
     if isinstance(value, Members):
         return all(_is_hollow(item) for _, item in value)
     return isinstance(value, list) and all(_is_hollow(item) for item in value)
+
+
+def _has_value(value: Any) -> bool:
+    """Whether a value, or one inside of it, is another than null."""
+    if isinstance(value, Members):
+        return any(_has_value(item) for _, item in value)
+    if isinstance(value, list):
+        return any(map(_has_value, value))
+    return value is not None
 
 
 def _twice(value: Sequence[tuple[str, Any]], above: str) -> Fault | None:

@@ -35,6 +35,7 @@ from resources.loop.rows import repeats_query, slice_rows
 from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
+from resources.sources.files.pinned import PinnedSchema
 from resources.spark import EngineLost, SparkUnavailable
 from resources.spark_process import engine_lost, lacks_iceberg, server_of
 from resources.tables.folder_values import NOT_KEPT
@@ -147,7 +148,7 @@ def _write_once(
         rows = _coming(
             run, _reduced(rows, planned, load), load
         )  # behind the observation, which counts what was read
-        run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
+        _table(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
@@ -171,6 +172,16 @@ def _write_once(
         return _given_up(run, entry, intent, blamed)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
+
+
+def _table(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: Load) -> Table:
+    """The table, which takes columns in mode strict, too, if fields of the source that had no type yet have got one."""
+    if run.dataflow.target.schema_mode != "strict" or isinstance(load, ReplaceAll) or not run.table.exists():
+        return run.table
+    if entry is None or entry.pinned is None or entry.pinned == intent.pinned:
+        return run.table
+    had_untyped = PinnedSchema.of(run.log.get_schema(entry.pinned)).has_untyped
+    return run.table.taking_columns("merge") if had_untyped else run.table
 
 
 def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:

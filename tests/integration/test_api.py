@@ -392,6 +392,51 @@ def test_records_with_known_fields_are_not_looked_through_by_spark(
         assert "found tag.b beside them" in flow.fail("2026-01-07").message
 
 
+NO_VALUES: dict[str, Any] = {
+    "object": (None, {"a": {"b": [1, 2]}}),
+    "text": (None, "x"),
+    "number": (None, 2.5),
+    "empty list": ([], [{"a": 1}]),
+    "inside": ({"a": None, "b": 1}, {"a": {"c": 5}, "b": 2}),
+    "in a list": ([{"a": None, "b": 1}], [{"a": "x", "b": 2}]),
+}
+
+
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+@pytest.mark.parametrize("way", NO_VALUES)
+def test_a_field_without_a_value_has_no_type_yet_and_gets_that_of_its_first_value(
+    tmp_path: Path, engine: SparkEngine, server: Api, way: str, mode: str
+) -> None:
+    first, later = NO_VALUES[way]
+    flow = ApiFeed(
+        tmp_path, engine, server, BY_TIME, {"target": {"load": "append", "schema_mode": mode}}
+    ).flow()
+    server.rows = [row(1, extra=first), row(2, extra=first)]
+    flow.run("2026-01-04")
+    server.rows.append(row(5, extra=first))
+    flow.run("2026-01-06")
+    server.rows.append(row(7, extra=later))
+    flow.run("2026-01-08")
+    server.rows.append(row(9, extra=later))
+    flow.run("2026-01-10")
+    assert flow.ids == [1, 2, 5, 7, 9]
+    loaded = dict(flow.feed.rows("id", "extra"))
+    assert loaded[7] == loaded[9] == later
+
+
+def test_a_new_field_beside_one_without_a_type_stops_the_run(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1, extra=None)]
+    flow.run("2026-01-04")
+    server.rows.append(row(5, extra={"a": 1}, other=1))
+    assert "found other beside them" in flow.fail("2026-01-06").message
+    server.rows[-1].pop("other")
+    flow.run("2026-01-06")
+    assert flow.ids == [1, 5]
+
+
 def test_a_record_that_does_not_fit_is_named(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
     server.rows = [row(1), row(2, value="many")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -203,22 +203,17 @@ class ApiRows:
 
     def _with_times(self, pinned: str, sample: Sequence[Record]) -> str:
         """The inferred schema, in which columns that rows are found by hold what their texts say: JSON itself knows no times."""
-        from pyspark.sql.types import StructField, StructType
-
-        schema, named = PinnedSchema.of(pinned), self._named_columns
         if self._source.schema_ is not None:
             return pinned
-        types = time_types()
-        fields = []
-        for each in schema.struct.fields:
-            kind = (
-                kind_of_values(record.value.get(each.name) for record in sample)
-                if each.name in named
-                else None
-            )
-            is_text = each.dataType.simpleString() == "string"
-            fields.append(StructField(each.name, types[kind] if kind in TIMES and is_text else each.dataType))
-        return replace(schema, columns=StructType(fields).json()).to_text()
+        named, types = self._named_columns, time_types()
+
+        def with_time(field: dict[str, Any]) -> dict[str, Any]:
+            if field["name"] not in named or field["type"] != "string":
+                return field
+            kind = kind_of_values(record.value.get(field["name"]) for record in sample)
+            return field | {"type": types[kind].jsonValue()} if kind in TIMES else field
+
+        return _with_fields(pinned, lambda fields: list(map(with_time, fields)), ())
 
     @property
     def _named_columns(self) -> set[str]:
@@ -540,8 +535,8 @@ class ApiRows:
         schema = json.loads(PinnedSchema.of(numbered).columns)
         # To look closer is a read of its own, by Spark; most records were seen to have no other fields when they were fetched.
         strange = [each for each in used if not each.names.are_known(schema)]
-        self._check_fields(spark, numbered, strange)
         try:
+            self._check_fields(spark, numbered, strange)
             rows = self._files(follows=bool(strange)).read(
                 spark, [file for each in used for file in each.files], numbered
             )
@@ -634,20 +629,23 @@ class ApiRows:
 
 def _numbered(pinned: str) -> str:
     """The pinned schema with the number of a request, which stands in the folder of its files."""
-    from pyspark.sql.types import IntegerType, StructField, StructType
-
-    schema = PinnedSchema.of(pinned)
-    columns = StructType([*schema.struct.fields, StructField(NUMBER, IntegerType())])
-    return PinnedSchema(columns.json(), (NUMBER,), schema.declared).to_text()
+    number = {"name": NUMBER, "type": "integer", "nullable": True, "metadata": {}}
+    return _with_fields(pinned, lambda fields: [*fields, number], (NUMBER,))
 
 
 def _unnumbered(pinned: str) -> str:
     """The pinned schema without the number of a request."""
-    from pyspark.sql.types import StructType
+    return _with_fields(pinned, lambda fields: [field for field in fields if field["name"] != NUMBER], ())
 
+
+def _with_fields(
+    pinned: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], folders: tuple[str, ...]
+) -> str:
+    """The pinned schema with other fields; those that have no type yet stay what they are."""
     schema = PinnedSchema.of(pinned)
-    columns = StructType([field for field in schema.struct.fields if field.name != NUMBER])
-    return PinnedSchema(columns.json(), (), schema.declared).to_text()
+    columns = json.loads(schema.columns)
+    columns["fields"] = change(columns["fields"])
+    return PinnedSchema(json.dumps(columns), folders, schema.declared).to_text()
 
 
 def _as_time(bound: date) -> datetime:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
-from partitions.evolution import Change, Schema, check_names
+from partitions.evolution import Change, Schema, check_names, differences, with_first_types
 from partitions.path.source import SourceFile
 from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
 from resources.sources.files.formats.format import FormatReader
@@ -54,6 +54,23 @@ class SchemaFollower:
             listed = where or f"file {new[0].path}"
             raise changed(grown, json.loads(grown.columns), tuple(changes), listed)
         self._looked_at = (pinned, known | set(new))
+
+    def check_first_types(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> None:
+        """Look at files with fields that the pinned schema lacks: some of these may have had no type yet.
+
+        Raises:
+            SchemaEvolved: they have now, whatever the mode is.
+        """
+        if not pinned.has_untyped:
+            return
+        known = json.loads(pinned.columns)
+        grown = known
+        for _, schema in self._incoming(spark, files, pinned):
+            grown = with_first_types(grown, as_schema(schema))
+        if changes := tuple(differences(known, grown)):
+            raise changed(pinned, grown, changes, f"file {files[0].path}")
 
     def check_bad_record(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

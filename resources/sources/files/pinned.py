@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from partitions.evolution import Schema, has_untyped, typed_fields
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -16,7 +18,7 @@ class PinnedSchema:
     """The schema that every slice is read with.
 
     Attributes:
-        columns: Spark's JSON form of all columns, those of folders included.
+        columns: Spark's JSON form of all columns, those of folders included; and fields that have no type yet (``void``), since they had no value.
         folders: the columns whose values stand in the names of folders.
         declared: ``source.schema`` as it stood there when it was pinned; None if the schema was inferred.
     """
@@ -27,10 +29,15 @@ class PinnedSchema:
 
     @property
     def struct(self) -> StructType:
-        """All columns."""
+        """All columns that have a type."""
         from pyspark.sql.types import StructType
 
-        return StructType.fromJson(json.loads(self.columns))
+        return StructType.fromJson(dict(typed_fields(json.loads(self.columns))))
+
+    @property
+    def has_untyped(self) -> bool:
+        """Whether fields have no type yet."""
+        return has_untyped(json.loads(self.columns))
 
     @property
     def data(self) -> StructType:
@@ -38,6 +45,17 @@ class PinnedSchema:
         from pyspark.sql.types import StructType
 
         return StructType([field for field in self.struct.fields if field.name not in self.folders])
+
+    def with_untyped(self, columns: StructType) -> Schema:
+        """Return some of the columns with the fields that have no type yet, which records may have as long as these have no value."""
+        known = json.loads(self.columns)
+        if not has_untyped(known):
+            plain: Schema = columns.jsonValue()
+            return plain
+        typed = {each["name"] for each in typed_fields(known)["fields"]}
+        names = set(columns.names)
+        fields = [each for each in known["fields"] if each["name"] in names or each["name"] not in typed]
+        return {**known, "fields": fields}
 
     def beside(self, folders: Iterable[str]) -> PinnedSchema:
         """The same of files whose folders name these columns, too: a declared one may come at any time, and stands in no such file then."""

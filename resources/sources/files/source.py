@@ -149,9 +149,12 @@ class FileSource:
         """Return the files that cannot be loaded exactly, in their order.
 
         Raises:
-            SchemaEvolved: the pinned schema gets a wider type for numbers that do not fit.
+            SchemaEvolved: the pinned schema gets a wider type for numbers that do not fit, or the first type of fields that had none.
         """
         checked = self._check(spark, files, pinned)
+        if self._refuses_unknown and checked.unknown:
+            others = [file for file in files if file.path in checked.unknown]
+            self._follower.check_first_types(spark, others, PinnedSchema.of(pinned))
         if checked.bad_records:
             self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
         records: dict[str, list[BadRecord]] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.api.values import kind_of_values
 from partitions.errors import BadFile
-from partitions.evolution import new_fields
+from partitions.evolution import new_fields, without_values
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_lines import LENIENT, JsonRule, Names, first_names, names_by_case
@@ -61,7 +61,7 @@ class _Json(FormatReader):
         unknown: dict[str, Unknown] = {}
         for group, schema in read_alike(self, files, pinned):
             rule = JsonRule(
-                None if self.rescues else schema.jsonValue(),
+                None if self.rescues else pinned.with_untyped(schema),
                 self._dataflow.unknown_fields == "ignore",
                 Reading.of(self.source.options),
             )
@@ -136,14 +136,34 @@ class _Json(FormatReader):
         schema = self._inferred(spark, files)
         if not schema.fields:
             self._refuse_unreadable(files)
-        return self._with_times(spark, files, schema)
+        return self._with_times(spark, files, self._with_no_types(spark, files, schema))
 
-    def _inferred(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+    def _with_no_types(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
+    ) -> StructType:
+        """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
+        if not self._dataflow.defers_types:
+            return schema
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        valued = self._inferred(spark, files, dropFieldIfAllNull="true")
+        found = struct_of(without_values(schema.jsonValue(), valued.jsonValue()))
+        names = self._dataflow.named_texts
+        return StructType(
+            [
+                StructField(field.name, StringType())
+                if field.name.casefold() in names and field.dataType.typeName() == "void"
+                else field
+                for field in found.fields
+            ]
+        )
+
+    def _inferred(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:
         from pyspark.sql.types import StructType
 
         try:
             schema = self.scan(
-                spark, files, None, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT
+                spark, files, None, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
             ).schema
         except Exception as error:
             if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
@@ -152,7 +172,7 @@ class _Json(FormatReader):
                     raise bad from error
             if _IN_TWO_CASES.search(str(error)) is None:
                 raise
-            return self._inferred(spark, self._with_names_alike(spark, files, error))
+            return self._inferred(spark, self._with_names_alike(spark, files, error), **options)
         return StructType([field for field in schema.fields if field.name != CORRUPT])
 
     def _with_names_alike(
