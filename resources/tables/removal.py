@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import os
+
 from partitions.errors import SourceError, TargetError
+from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
+from resources.places import Place
 from resources.tables.table import Table
+
+
+def files_below(place: Place) -> set[str]:
+    """Return the paths of all files below a place, of any kind.
+
+    Raises:
+        SourceError: they cannot be listed.
+    """
+    with store_failures(place):
+        if place.local is not None:
+            return {os.path.join(parent, name) for parent, _, names in os.walk(place.local) for name in names}  # noqa: PTH118 - names alone
+        return {meta["path"] for page in place.store.list() for meta in page}
 
 
 def remove_files(table: Table) -> None:

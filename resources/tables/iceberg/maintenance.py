@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
+from resources.places import Place
 from resources.spark_process import lacks_iceberg, said
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
+from resources.tables.removal import files_below
 from resources.tables.table import Cared
 
 if TYPE_CHECKING:
@@ -41,11 +43,11 @@ class Care:
 
     Attributes:
         catalog: of the table.
-        shown: its name, for people.
+        place: of its files.
     """
 
     catalog: Catalog
-    shown: str
+    place: Place
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files, and files of deletes with those that they are about; see :class:`resources.tables.table.CanOptimize`. Rows are sorted by all columns alike (Z-order)."""
@@ -69,9 +71,11 @@ class Care:
             return Cared()
         spark, before = session(), datetime.now(UTC) - retention(metadata)
         older = f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z'"
-        (expired,) = self._call(spark, "expire_snapshots", older, "vacuumed")
-        orphans = self._call(spark, "remove_orphan_files", older, "vacuumed")
-        return Cared(deleted=sum(int(count or 0) for count in expired) + len(orphans))
+        there = files_below(self.place)
+        self._call(spark, "expire_snapshots", older, "vacuumed")
+        self._call(spark, "remove_orphan_files", older, "vacuumed")
+        # Iceberg counts what it wanted to delete, also what was gone.
+        return Cared(deleted=len(there - files_below(self.place)))
 
     def _call(self, session: SparkSession, procedure: str, arguments: str, done: str) -> list[Any]:
         self.catalog.name(session)
@@ -82,7 +86,7 @@ class Care:
             ).collect()
         except Exception as error:
             why = lacks_iceberg(error) or said(error).rstrip(" .;")
-            raise TargetError(f"table {self.shown} cannot be {done}: {why}. No row was changed") from error
+            raise TargetError(f"table {self.place} cannot be {done}: {why}. No row was changed") from error
 
 
 def retention(metadata: Metadata) -> timedelta:

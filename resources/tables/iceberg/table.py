@@ -289,11 +289,11 @@ class IcebergTable:
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files."""
-        return Care(self._catalog, str(self._place)).optimize(session, cluster_by)
+        return Care(self._catalog, self._place).optimize(session, cluster_by)
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Expire snapshots that are older than the table's retention, and delete what only they have."""
-        return Care(self._catalog, str(self._place)).vacuum(session)
+        return Care(self._catalog, self._place).vacuum(session)
 
     def remove(self, session: Callable[[], SparkSession]) -> None:
         """Have its catalog forget it, then remove its folder."""
