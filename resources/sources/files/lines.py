@@ -8,11 +8,12 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import IO, Any, cast
-
-import obstore
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from resources.places import Place
+
+if TYPE_CHECKING:
+    import obstore
 
 _BEGINNING = 64 * 1024
 """Bytes of a file that tell the order of its names."""
@@ -38,6 +39,8 @@ def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | No
 
 def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
     """Return the first characters of a file, up to a line break at least, without the rest; "" of one that does not read."""
+    import obstore  # `validate`, which opens no store, loads this module, too
+
     try:
         raw: IO[bytes] = (
             (place.local / path).open("rb")
