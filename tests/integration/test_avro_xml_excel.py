@@ -117,7 +117,7 @@ class TestXml:
     @pytest.mark.full
     def test_a_bad_record_is_named_by_its_number_its_line_and_its_field(self, make_feed: MakeFeed) -> None:
         source = XML | {"schema": "id long, who struct<age: int>, _k long, all array<long>"}
-        feed = make_feed(source=source, on_bad_file="quarantine")
+        feed = make_feed(source=source, on_bad_file="quarantine", show_bad_records=False)
         good = "<id>1</id><who><age>5</age></who><all>1</all>"
         feed.put_text("a.xml", xml(good))
         feed.put_text("b.xml", xml(good, "<id>two</id>"))
@@ -130,8 +130,8 @@ class TestXml:
         assert feed.ids == [1]
         assert _reasons(feed) == {
             "b.xml": "line 3: record 2: field id: expected bigint, found other text",
-            "c.xml.gz": "line 5: record 3: field who: expected struct<age:int>, found elements",
-            "d.xml": "line 2: record 1: field all: expected array<bigint>, found other text",
+            "c.xml.gz": "line 5: record 3: field who.age: expected int, found other text",
+            "d.xml": "line 2: record 1: field all: expected bigint, found other text",
             "e.xml": "line 2: record 1: field _k: expected bigint, found other text",
             "f.xml": "line 3: expected XML, found text that is none (mismatched tag)",
             "g.xml": "line 2: expected XML, found text that is none (unclosed token)",

@@ -78,7 +78,9 @@ class AvroFiles(FormatReader):
                 if data_type is not None
             }
             read = with_own_types(data, own)
-            cut = sorted(name for name, data_type in own.items() if data_type in NANOSECONDS)
+            cut = sorted(
+                name for name, data_type in own.items() if isinstance(data_type, str) and data_type in NANOSECONDS
+            )
             if cut and read != data:
                 remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {', '.join(cut)}"
                 self._remarks[remark] = None
@@ -219,6 +221,9 @@ def _unreadable(
         kind = named.get(kind, kind)
     if not isinstance(kind, dict):
         return
+    if not isinstance(kind["type"], str):
+        yield from _unreadable(path, kind["type"], named, above)
+        return
     if kind["type"] in _NAMED:
         named[kind["name"]] = kind
     if kind.get("logicalType") == "duration":
@@ -251,6 +256,8 @@ def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
         if kind not in named:
             return _PRIMITIVES.get(kind)
         kind = named[kind]
+    if not isinstance(kind["type"], str):
+        return _type_of(kind["type"], named)
     if kind["type"] in _NAMED:
         named[kind["name"]] = kind
     logical = kind.get("logicalType")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from partitions.errors import BadFile
 from partitions.evolution import Schema, with_wider_integers
@@ -18,6 +18,7 @@ from resources.sources.files.failures import bad_encoding, bad_header, bad_recor
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import read_alike
 from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.inferring import types_of_texts
 from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.paths import spellings
@@ -37,12 +38,6 @@ _OF_LINES = frozenset(
 
 _MADE_UP = re.compile(r"_c\d+")
 """The names that Spark gives to columns without one."""
-
-_INFERRED = ("integer", "long", "double", "boolean", "date", "timestamp")
-"""Types that texts may turn out to be, the first that holds all of them; beside a decimal, for longer whole numbers."""
-
-_MOST_DIGITS = 38
-_WHOLE = r"^-?+(?:0|[1-9][0-9]*+)(?![\s\S])"
 
 
 class _Header(NamedTuple):
@@ -355,38 +350,14 @@ class CsvFiles(FormatReader):
         from pyspark.sql import functions as F
 
         reading = reading or Reading.of(self.source.options, inferred=True)
-        types = _INFERRED if str(self.source.options.get("inferSchema", True)).lower() == "true" else ()
         rows = self.scan(spark, files, _texts(names), mode="PERMISSIVE", enforceSchema="true")
-        columns: list[Column] = []
-        for name in names:
-            text = F.col(quoted(name))
-            holds = [
-                F.bool_and(self._is_exact(text, data_type, reading)).alias(data_type) for data_type in types
-            ]
-            digits = F.max(F.when(text.rlike(_WHOLE), F.length(F.replace(text, F.lit("-")))))
-            is_whole = F.bool_and(text.rlike(_WHOLE))
-            columns.append(
-                F.struct(*holds, is_whole.alias("whole"), digits.alias("digits")).alias(f"c{len(columns)}")
-            )
-        answer = rows.agg(*columns).collect()[0]
+        texts = [F.col(quoted(name)) for name in names]
+        types = types_of_texts(rows, texts, self.source.options, reading, several=False)
         fields = [
-            {"name": name, "type": _type_of(answer[place].asDict(), types), "nullable": True, "metadata": {}}
-            for place, name in enumerate(names)
+            {"name": name, "type": data_type, "nullable": True, "metadata": {}}
+            for name, data_type in zip(names, types, strict=True)
         ]
         return {"type": "struct", "fields": fields}
-
-    def _is_exact(self, text: Column, data_type: str, reading: Reading) -> Column:
-        """Whether a text is of a type; in the form that the user names, if there is one."""
-        from pyspark.sql import functions as F
-
-        options = {name.lower(): str(value) for name, value in self.source.options.items()}
-        if data_type == "date" and reading.own_dates:
-            return F.try_to_date(text, options["dateformat"]).isNotNull()
-        if data_type == "timestamp" and "timestampformat" in options:
-            return F.try_to_timestamp(text, F.lit(options["timestampformat"])).isNotNull()
-        if data_type == "timestamp" and reading.own_times:
-            return F.lit(False)
-        return is_exact(text, data_type, reading)
 
     @property
     def _of_text(self) -> Mapping[str, str]:
@@ -479,12 +450,3 @@ def _texts(names: Sequence[str]) -> StructType:
 
 def _option(value: Option) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
-    """The first type that holds all values; text if there is none, or no value."""
-    fitting = next((data_type for data_type in types if answer[data_type]), None)
-    if fitting in (None, "double") and answer["whole"] and types:
-        digits = answer["digits"]
-        return f"decimal({digits},0)" if digits <= _MOST_DIGITS else "string"
-    return fitting or "string"

@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.records.forms import Reading
 from resources.places import Place
+from resources.sources.files.checked import CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
 from resources.sources.files.failures import bad_record
-from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import corrupt_files, first_corrupt
+from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.records import corrupt_files, first_corrupt, read_alike
 from resources.sources.files.formats.variants import (
     columns_of_records,
     names_in_records,
+    struct_of,
     unknown_in_records,
     wider_numbers,
 )
+from resources.sources.files.inferring import types_of_texts
 from resources.sources.files.misfit import NOTHING_KNOWN, BadRecord, misfit_of_field
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.xml_check import XmlRule, texts_at
+from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -49,16 +55,75 @@ class XmlFiles(FormatReader):
         return tuple(self._remarks)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the records, if there are any."""
-        self._note_missing_tag(files)
-        return super().infer(spark, files)
+        """Return the columns of the records of the first file that has some, with the types that hold all their texts.
 
-    def misleading(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Iterator[BadFile]:
-        """Look whether there are records at all, and yield files with unknown fields."""
+        Other files are held against these: an element that stands twice where the first file has one is refused, and changes no type.
+        """
+        from pyspark.sql.types import StructType
+
         self._note_missing_tag(files)
-        yield from super().misleading(spark, files, pinned)
+        for file in files:
+            options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+            schema = self.scan(spark, [file], None, **options).schema
+            texts = StructType([field for field in schema.fields if field.name != CORRUPT])
+            if texts.fields:
+                return self._with_types(spark, file, texts)
+        return None
+
+    def _with_types(self, spark: SparkSession, file: SourceFile, texts: StructType) -> StructType:
+        """The columns of a file with the types of their texts."""
+        from pyspark.sql import functions as F
+
+        rows = self.scan(spark, [file], texts, mode="PERMISSIVE")
+        leaves = [
+            ((field.name, *path), column)
+            for field in texts.fields
+            for path, column in texts_at(F.col(quoted(field.name)), field.dataType)
+        ]
+        reading = Reading.of(self.source.options, inferred=True)
+        types = types_of_texts(
+            rows, [column for _, column in leaves], self.source.options, reading, several=True
+        )
+        by_path = dict(zip([path for path, _ in leaves], types, strict=True))
+        return struct_of(_typed(texts.jsonValue(), (), by_path))
+
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Look whether there are records at all, and read all leaves as texts; files with one that is not exact are judged."""
+        from pyspark.sql import functions as F
+
+        self._note_missing_tag(files)
+        unknown = self.unknown_fields(spark, files, pinned)
+        records: list[tuple[str, BadRecord]] = []
+        for group, schema in read_alike(self, files, pinned):
+            reading = Reading.of(self.source.options, inferred=pinned.declared is None)
+            prefix, value_tag = self._option("attributePrefix", "_"), self._option("valueTag", "_VALUE")
+            rule = XmlRule(schema, reading, prefix, value_tag)
+            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+            rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
+            suspicious = rows.where(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull())
+            paths = {
+                row["path"]
+                for row in suspicious.select(self.scanner.path_of(group).alias("path")).distinct().collect()
+            }
+            for file in group:
+                record = self._judged(file.path, rule) if file.path in paths else None
+                if record is not None:
+                    records.append((file.path, record))
+        lacking = {path: Unknown(names) for path, names in unknown.items()}
+        return CheckedFiles(bad_records=in_order(records, files), unknown=lacking)
+
+    def _judged(self, path: str, rule: XmlRule) -> BadRecord | None:
+        """The first record of a file that cannot be loaded."""
+        number = 0
+        try:
+            for number, element in enumerate(self._elements(path), 1):
+                fault = rule.fault(element)
+                if fault is not None:
+                    line, why = fault
+                    return BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
+        except BrokenXmlError as broken:
+            return BadRecord("", f"expected XML, found text that is none ({broken.why})", broken.line)
+        return None
 
     def _note_missing_tag(self, files: Sequence[SourceFile]) -> None:
         """Look into the first file: a wrong ``rowTag`` is no error to Spark, which finds no record then."""
@@ -168,6 +233,19 @@ class XmlFiles(FormatReader):
         """An option of the user's, whatever its case."""
         given = {key.lower(): str(value) for key, value in self.source.options.items()}
         return given.get(name.lower(), default)
+
+
+def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...], str]) -> Any:
+    """A type in Spark's JSON form, with the types of its leaves."""
+    if isinstance(data_type, str):
+        return types.get(path, data_type)
+    if data_type["type"] == "struct":
+        fields = [
+            {**field, "type": _typed(field["type"], (*path, field["name"]), types)}
+            for field in data_type["fields"]
+        ]
+        return {**data_type, "fields": fields}
+    return {**data_type, "elementType": _typed(data_type["elementType"], path, types)}
 
 
 def _is_lost(children: Sequence[Element], read: Any) -> bool:

@@ -1,0 +1,95 @@
+"""The types that texts turn out to have: the first that holds all of them exactly (docs/guide-files.md, Exact values)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partitions.records.forms import Reading
+from partitions.sources.formats import Option
+from resources.sources.files.exact_texts import is_exact
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TYPES = ("integer", "long", "double", "boolean", "date", "timestamp")
+"""Types that texts may turn out to be, the first that holds all of them; beside a decimal, for longer whole numbers."""
+
+_MOST_DIGITS = 38
+_WHOLE = r"^[-+]?+[0-9]++(?![\s\S])"
+_WHOLE_ALONE = r"^-?+(?:0|[1-9][0-9]*+)(?![\s\S])"
+
+
+def types_of_texts(
+    rows: DataFrame,
+    texts: Sequence[Column],
+    options: Mapping[str, Option],
+    reading: Reading,
+    *,
+    several: bool,
+) -> list[str]:
+    """Return the type of each column of texts, by one look at all rows; text if there is no value, or no type holds them.
+
+    Args:
+        rows: to look at.
+        texts: the columns.
+        options: of the reader, which may name the form of dates and times, or switch inference off.
+        reading: what the definition says of texts.
+        several: whether a column holds an array of texts a row, not one text.
+    """
+    from pyspark.sql import functions as F
+
+    names = {name.lower(): str(value) for name, value in options.items()}
+    types = () if names.get("inferschema", "true").lower() == "false" else _TYPES
+    whole = _WHOLE_ALONE if reading.inferred else _WHOLE
+
+    def all_are(column: Column, data_type: str) -> Column:
+        if not several:
+            return F.bool_and(_is(column, data_type, names, reading))
+        held = F.forall(column, lambda text: F.coalesce(_is(text, data_type, names, reading), F.lit(True)))
+        return F.bool_and(F.when(F.size(F.array_compact(column)) > 0, held))
+
+    def digits(column: Column) -> Column:
+        def length(text: Column) -> Column:
+            return F.when(text.rlike(whole), F.length(F.replace(text, F.lit("-")))).otherwise(
+                F.lit(_MOST_DIGITS + 1)
+            )
+
+        if not several:
+            return F.max(F.when(column.isNotNull(), length(column)))
+        return F.max(F.array_max(F.transform(F.array_compact(column), length)))
+
+    answers = [
+        F.struct(
+            *[all_are(column, data_type).alias(data_type) for data_type in types],
+            digits(column).alias("digits"),
+        )
+        for column in texts
+    ]
+    if not answers:
+        return []
+    row = rows.agg(*[answer.alias(f"c{place}") for place, answer in enumerate(answers)]).collect()[0]
+    return [_type_of(row[place].asDict(), types) for place in range(len(answers))]
+
+
+def _is(text: Column, data_type: str, options: Mapping[str, str], reading: Reading) -> Column:
+    """Whether a text is of a type; in the form that the user names, if there is one."""
+    from pyspark.sql import functions as F
+
+    if data_type == "date" and reading.own_dates:
+        value = F.try_to_date(text, options["dateformat"])
+    elif data_type == "timestamp" and "timestampformat" in options:
+        value = F.try_to_timestamp(text, F.lit(options["timestampformat"]))
+    elif data_type == "timestamp" and reading.own_times:
+        return F.lit(False)
+    else:
+        return is_exact(text, data_type, reading)
+    return F.when(text.isNotNull(), value.isNotNull())
+
+
+def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
+    fitting = next((data_type for data_type in types if answer[data_type]), None)
+    digits = answer["digits"]
+    if fitting in (None, "double") and types and digits is not None and digits <= _MOST_DIGITS:
+        return f"decimal({digits},0)"
+    return fitting or "string"
