@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from resources.sources.files.misfit import BadRecord
+    from resources.sources.files.checked import BadRecord
     from resources.streaming.progress import BatchProgress
     from resources.tables.table import Table
 

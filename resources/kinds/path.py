@@ -25,7 +25,7 @@ from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
-from resources.sources.files.misfit import BadRecord
+from resources.sources.files.checked import BadRecord
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sweep import unhandled

@@ -16,7 +16,7 @@ from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:
-    from resources.sources.files.misfit import BadRecord
+    from resources.sources.files.checked import BadRecord
 
 FILE = "file"
 """The column with the path of a record's file."""

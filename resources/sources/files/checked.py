@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from resources.sources.files.misfit import BadRecord
+
+
+class BadRecord(NamedTuple):
+    """A record that does not fit.
+
+    Attributes:
+        text: the record itself, which is shown only to who asks for it.
+        why: what was expected of it, and what stands there instead; it quotes no value.
+        line: of the file, from 1; None if no line tells.
+        value: the text that does not fit; None if there is none to show.
+    """
+
+    text: str
+    why: str
+    line: int | None = None
+    value: str | None = None
 
 
 @dataclass(frozen=True)

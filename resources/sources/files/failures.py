@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
-from resources.sources.files.misfit import BadRecord
+from resources.sources.files.checked import BadRecord
 from resources.spark_process import engine_lost, java_end, lacks_iceberg, said
 from resources.spark_runtime import AVRO_PACKAGE
 from resources.stores import spark_failure

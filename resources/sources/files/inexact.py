@@ -11,8 +11,8 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import conversion, shown_type
 from resources.sources.files.converting import own_type, survives
 from resources.sources.files.failures import inexact_value
+from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import read_alike
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 

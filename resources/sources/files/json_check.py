@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.json_lines import JsonRule, Judgement, Names
-from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
 if TYPE_CHECKING:

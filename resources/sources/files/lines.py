@@ -6,7 +6,6 @@ import bz2
 import codecs
 import gzip
 import io
-import json
 from collections.abc import Callable, Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -18,23 +17,6 @@ if TYPE_CHECKING:
 _BEGINNING = 64 * 1024
 """Bytes of a file that tell the order of its names."""
 _LONGEST_LINE = 16 * 2**20
-
-
-def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | None:
-    """The first line that is not blank; None if there is none, or none that reads. An encoding that Python does not know counts as UTF-8."""
-    filled: list[str] = []
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        encoding = "utf-8-sig"
-
-    def is_filled(line: bytes) -> bool:
-        if line.strip():
-            filled.append(line.decode(encoding, "replace").rstrip("\r\n"))
-        return bool(filled)
-
-    _number_of(place, path, is_filled)
-    return filled[0] if filled else None
 
 
 def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
@@ -91,12 +73,6 @@ def whole_text(place: Place, path: str, encoding: str = "utf-8") -> str:
         return ""
 
 
-def line_of(place: Place, path: str, record: str) -> int | None:
-    """The number of the first line that holds this text, from 1; None if no line is it."""
-    wanted = record.strip().encode()
-    return _number_of(place, path, lambda line: line.strip() == wanted)
-
-
 class Lines:
     """The numbers of the lines of some texts, found in one pass over each file; a text that is there several times has several."""
 
@@ -139,34 +115,6 @@ def _is_utf8(line: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def line_with_field(place: Place, path: str, field: str) -> int | None:
-    """The number of the first line with a JSON object that has this field, dotted, from 1; None if no line has."""
-    return _number_of(place, path, lambda line: _has(line, field))
-
-
-def _has(line: bytes, field: str) -> bool:
-    if field.rpartition(".")[2].encode() not in line:
-        return False
-    try:
-        return _holds(json.loads(line), field)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _holds(value: Any, field: str) -> bool:
-    """Whether a value has a field; arrays and the keys of maps stand in no path."""
-    if isinstance(value, list):
-        return any(_holds(each, field) for each in value)
-    if not isinstance(value, dict):
-        return False
-    if field in value:
-        return True
-    below = [(field[len(name) + 1 :], each) for name, each in value.items() if field.startswith(f"{name}.")]
-    return any(_holds(each, rest) for rest, each in below) or any(
-        _holds(each, field) for each in value.values()
-    )
 
 
 def _number_of(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> int | None:

@@ -14,12 +14,11 @@ from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
-from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record, unknown_field
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats import open_format
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
 from resources.sources.files.plain_rows import plain_rows
@@ -261,5 +260,4 @@ class FileSource:
         """
         if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
-        alike = [other for other in self.bad_files(spark, files, pinned) if other.code == bad.code]
-        return alike or self._format.alike(spark, files, PinnedSchema.of(pinned), bad)
+        return [other for other in self.bad_files(spark, files, pinned) if other.code == bad.code]

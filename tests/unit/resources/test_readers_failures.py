@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from resources.sources.files.checked import BadRecord
 from resources.sources.files.failures import bad_file, bad_header, bad_record, cause
-from resources.sources.files.misfit import BadRecord
 
 LONG = "no room left on " + "x" * 400
 

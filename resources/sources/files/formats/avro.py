@@ -60,7 +60,7 @@ class AvroFiles(FormatReader):
             if strange is not None:
                 bad_files[file.path] = unreadable_type(file.path, *strange)
         sound = [file for file in files if file.path not in bad_files]
-        unknown = {path: Unknown(names) for path, names in self.unknown_fields(spark, sound, pinned).items()}
+        unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
         if not self.rescues:
             bad_files |= inexact_files(self, spark, sound, pinned, show=self._dataflow.show_bad_records)
         return CheckedFiles(bad_files, unknown=unknown)
@@ -79,7 +79,9 @@ class AvroFiles(FormatReader):
             }
             read = with_own_types(data, own)
             cut = sorted(
-                name for name, data_type in own.items() if isinstance(data_type, str) and data_type in NANOSECONDS
+                name
+                for name, data_type in own.items()
+                if isinstance(data_type, str) and data_type in NANOSECONDS
             )
             if cut and read != data:
                 remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {', '.join(cut)}"
@@ -112,7 +114,7 @@ class AvroFiles(FormatReader):
             return own_struct(own)
         return nullable(self.scan(spark, [file], None).schema)
 
-    def unknown_fields(
+    def _unknown_fields(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],

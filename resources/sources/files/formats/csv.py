@@ -12,15 +12,14 @@ from partitions.path.source import SourceFile
 from partitions.records.csv_lines import CsvForm, CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.sources.formats import Option
-from resources.sources.files.checked import CheckedFiles, in_order
+from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_encoding, bad_header, bad_record, open_quote
+from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import read_alike
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import types_of_texts
 from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,9 +22,9 @@ from resources.sources.files.cells import (
     inferred_type,
     kind_of_cell,
 )
+from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_record, unknown_field
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
@@ -126,28 +126,19 @@ class ExcelFiles(FormatReader):
                 columns[file.path] = type(found)(fields)
         return columns
 
-    def misleading(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-    ) -> Iterator[BadFile]:
-        """Stage the files, and yield those that cannot be."""
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Stage the files, and return those that cannot be."""
+        bad_files: dict[str, BadFile] = {}
         for file in files:
             try:
                 self._stage(file, pinned)
             except BadFile as bad:
-                yield bad
+                bad_files[file.path] = bad
+        return CheckedFiles(bad_files)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Convert it once more."""
-        return next(self.misleading(spark, [file], pinned), None)
-
-    def alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
-    ) -> list[BadFile]:
-        """Convert them."""
-        return [other for other in self.misleading(spark, files, pinned) if other.code == bad.code]
+        return self.check(spark, [file], pinned).bad_files.get(file.path)
 
     def _stage(self, file: SourceFile, pinned: PinnedSchema) -> None:
         key = (self._staging.folder.url, file, pinned)

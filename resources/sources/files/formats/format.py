@@ -7,7 +7,7 @@ Belongs here: the contract, and what formats have in common unless one of them s
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -16,12 +16,9 @@ from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD, bad_record, unknown_field
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
-from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -150,37 +147,13 @@ class FormatReader(ABC):
         """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
         return None
 
-    def scan_good(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        schema: StructType,
-        scanner: Scanner | None = None,
-        /,
-        **changes: str,
-    ) -> DataFrame:
-        """Return files as Spark reads them, without the records that do not parse if these are set aside; else one of them fails the read."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StringType, StructField, StructType
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns that stand in these files; None if none does.
 
-        if not self._dataflow.max_bad_records:
-            return self.scan(spark, files, schema, scanner, **changes)
-        wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-        options = {**changes, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        rows = self.scan(spark, files, wide, scanner, **options)
-        # Spark parses only the columns that are asked for, and a record is bad by any of them: a condition that each row meets asks for all.
-        values = [F.col(quoted(name)) for name in schema.names]
-        has_no_hash = any(kind in schema.simpleString() for kind in ("map<", "variant"))
-        asks_for_all = (
-            F.length(F.to_json(F.struct(*values))) >= 0 if has_no_hash else F.hash(*values) >= F.lit(-(2**31))
-        )
-        return rows.where(F.col(quoted(CORRUPT)).isNull() & asks_for_all)
-
-    def records_aside(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
-    ) -> Sequence[tuple[str, BadRecord]]:
-        """Return the records that :meth:`scan_good` leaves out, each with its file, at most so many, in the order of the files."""
-        return ()
+        Raises:
+            BadFile: a file contradicts the others, or does not read.
+        """
+        return self.scan(spark, files, None).schema
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look through files before they are loaded, and return what of them cannot be loaded exactly.
@@ -190,11 +163,7 @@ class FormatReader(ABC):
             files: with content.
             pinned: the schema that they are to be loaded with.
         """
-        most = self._dataflow.max_bad_records
-        return CheckedFiles(
-            {bad.path: bad for bad in self.misleading(spark, files, pinned)},
-            self.records_aside(spark, files, pinned, most + 1) if most else (),
-        )
+        return CheckedFiles()
 
     def scan_without(
         self,
@@ -207,42 +176,11 @@ class FormatReader(ABC):
         **changes: str,
     ) -> DataFrame:
         """Return files as Spark reads them; line by line, without the records of these texts, if there are texts: :meth:`check` has told them as bad."""
-        return self.scan_good(spark, files, schema, scanner, **changes)
-
-    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns that stand in these files; None if none does.
-
-        Raises:
-            BadFile: a file contradicts the others, or does not read.
-        """
-        return self.scan(spark, files, None).schema
-
-    def misleading(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Iterator[BadFile]:
-        """Yield files that Spark would load otherwise than they are meant, without a word."""
-        yield from self._with_unknown_fields(spark, files, pinned)
+        return self.scan(spark, files, schema, scanner, **changes)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Return what is wrong with a file that Spark has failed at, if a closer look tells."""
-        return next(iter(self._with_bad_records(spark, [file], pinned)), None)
-
-    def alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
-    ) -> list[BadFile]:
-        """Return the files that are bad as this one is, as far as one look tells."""
-        if bad.code == BAD_RECORD:
-            return self._with_bad_records(spark, files, pinned)
-        return list(self._with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
-
-    def unknown_fields(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-    ) -> Mapping[str, list[str]]:
-        """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
-        return {}
+        return None
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -270,39 +208,3 @@ class FormatReader(ABC):
     ) -> StructType | None:
         """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""
         return None
-
-    def line_of_field(self, path: str, name: str) -> int | None:
-        """Return the line of a file in which a field stands first, from 1; None if no line tells."""
-        return None
-
-    def bad_records(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-    ) -> Mapping[str, BadRecord]:
-        """Return a record that does not parse, by the path of each file that has one."""
-        return {}
-
-    def _with_unknown_fields(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Iterator[BadFile]:
-        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``), or become columns."""
-        if self._dataflow.unknown_fields == "ignore" or not self.is_strict or not files:
-            return
-        names_of = self.unknown_fields(spark, files, pinned)
-        for file in files:
-            if names := names_of.get(file.path):
-                yield unknown_field(file.path, names, self.line_of_field(file.path, names[0]), self._dataflow)
-
-    def _with_bad_records(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> list[BadFile]:
-        try:
-            records = self.bad_records(spark, files, pinned)
-        except Exception:  # noqa: BLE001 - looking closer is a courtesy; whatever is bad is found when it is written
-            return []
-        show, aside = self._dataflow.show_bad_records, self._dataflow.may_set_records_aside
-        return [
-            bad_record(path, record, show=show, may_be_set_aside=aside) for path, record in records.items()
-        ]

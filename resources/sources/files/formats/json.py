@@ -14,7 +14,7 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_lines import LENIENT, JsonRule, Names, first_names, names_by_case
 from partitions.sources.formats import Option
-from resources.sources.files.checked import CheckedFiles, Unknown, in_order
+from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.failures import (
     bad_document,
     bad_encoding,
@@ -22,12 +22,11 @@ from resources.sources.files.failures import (
     names_in_two_cases,
 )
 from resources.sources.files.fields import RECORD
+from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.records import read_alike
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
 from resources.sources.files.json_check import check_documents, check_lines
 from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
-from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner

@@ -80,7 +80,7 @@ class ParquetFiles(FormatReader):
                 column, data_type = next(iter(footer.unreadable.items()))
                 bad_files[path] = unreadable_type(path, column, data_type)
         sound = [file for file in files if file.path not in bad_files]
-        unknown = {path: Unknown(names) for path, names in self.unknown_fields(spark, sound, pinned).items()}
+        unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
         if not self.rescues:
             bad_files |= inexact_files(self, spark, sound, pinned, show=self._dataflow.show_bad_records)
         return CheckedFiles(bad_files, unknown=unknown)
@@ -128,7 +128,7 @@ class ParquetFiles(FormatReader):
             raise unreadable_type(file.path, strange, "another one than Spark's")
         return own_struct(footer.types)
 
-    def unknown_fields(
+    def _unknown_fields(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],

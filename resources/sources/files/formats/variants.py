@@ -11,8 +11,8 @@ from partitions.errors import SchemaError
 from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
 from resources.sources.files.fields import RECORD, names_found, unknown_fields
+from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.records import read_alike
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 

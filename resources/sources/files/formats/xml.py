@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from resources.places import Place
-from resources.sources.files.checked import CheckedFiles, Unknown, in_order
+from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
-from resources.sources.files.failures import bad_record
+from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.records import corrupt_files, first_corrupt, read_alike
 from resources.sources.files.formats.variants import (
     columns_of_records,
     names_in_records,
@@ -25,8 +21,6 @@ from resources.sources.files.formats.variants import (
     wider_numbers,
 )
 from resources.sources.files.inferring import types_of_texts
-from resources.sources.files.misfit import NOTHING_KNOWN, BadRecord, misfit_of_field
-from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.xml_check import XmlRule, texts_at
 from resources.sql import quoted
@@ -34,7 +28,7 @@ from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 _MOST_NAMES = 10
 
@@ -92,7 +86,11 @@ class XmlFiles(FormatReader):
         from pyspark.sql import functions as F
 
         self._note_missing_tag(files)
-        unknown = self.unknown_fields(spark, files, pinned)
+        unknown = (
+            {}
+            if self._dataflow.unknown_fields == "ignore"
+            else unknown_in_records(self, spark, files, pinned)
+        )
         records: list[tuple[str, BadRecord]] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
@@ -133,12 +131,6 @@ class XmlFiles(FormatReader):
             remark = f"file {first} has no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
             self._remarks[remark] = None
 
-    def unknown_fields(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, list[str]]:
-        """Parse all records once for it."""
-        return unknown_in_records(self, spark, files, pinned)
-
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -157,77 +149,8 @@ class XmlFiles(FormatReader):
         """Read the files with the widest whole numbers that they hold."""
         return wider_numbers(self, spark, files, pinned)
 
-    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Look at the attributes as well."""
-        bad = super().closer(spark, file, pinned)
-        if bad is not None:
-            return bad
-        record = self._bad_attribute(file, pinned.beside(spellings([file.path])).data)
-        return record and bad_record(file.path, record, show=self._dataflow.show_bad_records)
-
-    def bad_records(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Mapping[str, BadRecord]:
-        """Return the first bad one of the elements in each file: Spark gives a row for each of them, in their order."""
-        return {
-            file.path: self._bad_element(spark, file, schema)
-            for file, schema in corrupt_files(self, spark, files, pinned)
-        }
-
-    def _bad_element(self, spark: SparkSession, file: SourceFile, schema: StructType) -> BadRecord:
-        number, parsed = first_corrupt(self, spark, file, schema)
-        try:
-            found = next(islice(self._elements(file.path), number - 1, None), None)
-        except BrokenXmlError as broken:
-            return BadRecord("", f"expected XML, found text that is none ({broken.why})", broken.line)
-        if found is None:
-            return BadRecord("", f"record {number}: {NOTHING_KNOWN}")
-        line, why = self._blamed(found, parsed, schema, "") or (found.line, NOTHING_KNOWN)
-        return BadRecord(_shown(found), f"record {number}: {why}", line)
-
-    def _bad_attribute(self, file: SourceFile, schema: StructType) -> BadRecord | None:
-        """The first attribute whose text is not of its column's type; Spark fails at these with the text in its message."""
-        with suppress(BrokenXmlError):
-            for number, found in enumerate(self._elements(file.path), 1):
-                if misfit := self._misfit_attribute(found, schema, ""):
-                    return BadRecord(_shown(found), f"record {number}: {misfit[1]}", misfit[0])
-        return None
-
-    def _misfit_attribute(self, found: Element, schema: StructType, above: str) -> tuple[int, str] | None:
-        from pyspark.sql.types import ArrayType, StructType
-
-        prefix = self._option("attributePrefix", "_")
-        for field in schema.fields:
-            kind = field.dataType.elementType if isinstance(field.dataType, ArrayType) else field.dataType
-            text = found.attributes.get(field.name.removeprefix(prefix), "")
-            if field.name.startswith(prefix) and text and not _is_number(text, kind):
-                return found.line, misfit_of_field(f"{above}{field.name}", kind, "other text")
-            if isinstance(kind, StructType):
-                for child in (child for child in found.children if child.name == field.name):
-                    if misfit := self._misfit_attribute(child, kind, f"{above}{field.name}."):
-                        return misfit
-        return None
-
     def _elements(self, path: str) -> Iterator[Element]:
         return elements(self.place, path, self._option("rowTag", ""))
-
-    def _blamed(
-        self, found: Element, parsed: Mapping[str, Any], schema: StructType, above: str
-    ) -> tuple[int, str] | None:
-        """The line of a value that Spark could not read, and what it is."""
-        from pyspark.sql.types import StructType
-
-        for field in schema.fields:
-            children = [child for child in found.children if child.name == field.name]
-            read, name = parsed.get(field.name), f"{above}{field.name}"
-            if isinstance(field.dataType, StructType) and isinstance(read, dict) and len(children) == 1:
-                inner = self._blamed(children[0], read, field.dataType, f"{name}.")
-                if inner:
-                    return inner
-            elif children and _is_lost(children, read):
-                what = "elements" if any(child.children for child in children) else "other text"
-                return children[0].line, misfit_of_field(name, field.dataType, what)
-        return None
 
     def _option(self, name: str, default: str) -> str:
         """An option of the user's, whatever its case."""
@@ -246,26 +169,6 @@ def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...]
         ]
         return {**data_type, "fields": fields}
     return {**data_type, "elementType": _typed(data_type["elementType"], path, types)}
-
-
-def _is_lost(children: Sequence[Element], read: Any) -> bool:
-    """Whether Spark could not read some of the elements of a field."""
-    if isinstance(read, list):
-        return len(read) != len(children) or any(each is None for each in read)
-    return read is None and any(child.children or child.text.strip() for child in children)
-
-
-def _is_number(text: str, kind: DataType) -> bool:
-    """Whether a text is a number, if the type is one of numbers."""
-    from pyspark.sql.types import IntegralType, NumericType
-
-    if not isinstance(kind, NumericType):
-        return True
-    try:
-        _ = int(text) if isinstance(kind, IntegralType) else float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _shown(found: Element) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from resources.places import Place
 from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
-from resources.sources.files.lines import first_line, line_of
+from resources.sources.files.lines import Lines, beginning
 
 ROWS = """<?xml version="1.0"?>
 <rows>
@@ -82,7 +82,10 @@ def test_lines_of_files_that_are_packed_by_zstandard_are_found(tmp_path: Path) -
     frames = [pa.compress(text.encode(), "zstd", asbytes=True) for text in ("id\n", "1\n2\n")]
     (tmp_path / "a.csv.zst").write_bytes(b"".join(frames))
     place = Place(str(tmp_path))
-    assert (first_line(place, "a.csv.zst"), line_of(place, "a.csv.zst", "2")) == ("id", 3)
+    assert (
+        beginning(place, "a.csv.zst").split()[0],
+        Lines(place, [("a.csv.zst", "2")]).next("a.csv.zst", "2"),
+    ) == ("id", 3)
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,34 @@
-"""The line of a file that is to blame."""
+"""The lines of a file that are to blame, and its beginning."""
 
 from __future__ import annotations
 
 import gzip
 from pathlib import Path
 
-import pytest
-
 from resources.places import Place
-from resources.sources.files.lines import first_line, line_of, line_with_field
-
-LINES = (
-    '{"id": 1}\n\n{"id": 2, "who": {"a.b": 1, "more": null}}\nno json more\n{"by": {"any": [{"deep": 1}]}}\n'
-)
+from resources.sources.files.lines import Lines, beginning, whole_text
 
 
-@pytest.mark.parametrize(
-    ("field", "line"), [("id", 1), ("who.more", 3), ("who.a.b", 3), ("by.deep", 5), ("none", None)]
-)
-def test_the_first_line_with_a_field_is_found_at_any_depth(
-    tmp_path: Path, field: str, line: int | None
-) -> None:
-    (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress(LINES.encode()))
-    assert line_with_field(Place(str(tmp_path)), "a.ndjson.gz", field) == line
+def test_a_text_is_found_in_each_of_its_lines_whatever_blanks_and_marks_are_around_it(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress("\ufeffx\n  x  \ny\n".encode()))
+    lines = Lines(Place(str(tmp_path)), [("a.ndjson.gz", "x"), ("gone.ndjson", "x")])
+    assert [lines.next("a.ndjson.gz", "x") for _ in range(3)] == [1, 2, None]
+    assert lines.next("gone.ndjson", "x") is None
 
 
-def test_a_record_is_found_whatever_blanks_are_around_it(tmp_path: Path) -> None:
-    (tmp_path / "a.ndjson").write_text("\n  x  \n")
-    assert line_of(Place(str(tmp_path)), "a.ndjson", "x") == 2
-    assert line_of(Place(str(tmp_path)), "gone.ndjson", "x") is None
+def test_a_text_is_found_in_the_encoding_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id\ngröße\n".encode("windows-1252"))
+    assert Lines(Place(str(tmp_path)), [("a.csv", "größe")], "windows-1252").next("a.csv", "größe") == 2
 
 
-def test_the_first_line_is_told_without_a_mark_of_its_encoding_and_its_end(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("\n\ufeffid,text\r\n1,2\n".encode())
-    (tmp_path / "b.csv").write_text("\n \n")
-    assert [first_line(Place(str(tmp_path)), name) for name in ("a.csv", "b.csv")] == ["id,text", None]
+def test_the_beginning_of_a_file_has_its_first_line_however_long_it_is(tmp_path: Path) -> None:
+    place, header = Place(str(tmp_path)), "n" * 200_000
+    (tmp_path / "a.csv").write_text(f"{header}\n{'1' * 300_000}")
+    text = beginning(place, "a.csv")
+    assert (text.startswith(f"{header}\n"), len(text) < 300_000) == (True, True)
+    assert beginning(place, "gone.csv") == ""
+
+
+def test_a_whole_text_has_no_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("\ufeff{}", encoding="utf-16")
+    assert whole_text(Place(str(tmp_path)), "a.json", "utf-16") == "{}"

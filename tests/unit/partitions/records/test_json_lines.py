@@ -1,0 +1,177 @@
+"""JSON records: what the pattern accepts is sound, and what is not is said by field and reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.records.json_lines import JsonRule, Names, first_names, names_by_case
+
+_WHO = {"type": "struct", "fields": [{"name": "age", "type": "long"}]}
+_ALL = {"type": "array", "elementType": "long", "containsNull": True}
+
+
+def _rule(takes_unknown: bool = False, **types: Any) -> JsonRule:
+    fields = [{"name": name, "type": data_type} for name, data_type in types.items()]
+    return JsonRule({"type": "struct", "fields": fields}, takes_unknown)
+
+
+_RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "value"),
+    [
+        ('{"id": "x"}', "field id: expected bigint, found text", "x"),
+        ('{"id": {"x": 1}}', "field id: expected bigint, found an object", None),
+        ('{"id": true}', "field id: expected bigint, found true or false", None),
+        ('{"id": 1.0}', "field id: expected bigint, found a number with a fraction or an exponent", "1.0"),
+        ('{"id": 9223372036854775808}', "field id: expected bigint, found a number beyond its range", "9223372036854775808"),
+        ('{"who": {"age": "x"}}', "field who.age: expected bigint, found text", "x"),
+        ('{"all": [1, "x"]}', "field all: expected bigint, found text", "x"),
+        ('["x"]', "expected a JSON object, found an array", None),
+        ('{"id": x}', "expected a JSON object, found text that is none (Expecting value, character 8)", None),
+        ('{"id": 1} x', "expected one JSON object, found more behind its end (from character 11 on)", None),
+        ('{"id": 1}{"id": 2}', "expected one JSON object, found more behind its end (from character 10 on)", None),
+        ('{"id": 1, "id": 1}', "field id stands twice in it", None),
+        ('{"who": {"age": 1, "age": 2}}', "field who.age stands twice in it", None),
+        ('{"amount": 9007199254740993}', "field amount: expected double, found a whole number of more digits than a double holds exactly", "9007199254740993"),
+        ('{"amount": 1e400}', "field amount: expected double, found a number beyond its range", "1e400"),
+        ('{"price": 1.005}', "field price: expected decimal(10,2), found a number with more than 2 digits behind the point", "1.005"),
+        ('{"price": "123456789"}', "field price: expected decimal(10,2), found a number with more than 8 digits before the point", "123456789"),
+        ('{"day": "2026-05-07T10:00"}', "field day: expected date, found more behind the date", "2026-05-07T10:00"),
+        ('{"day": "2026-02-30"}', "field day: expected date, found a day that no calendar has", "2026-02-30"),
+        ('{"day": "2026-05"}', "field day: expected date, found a part of a date", "2026-05"),
+        ('{"at": "09:15"}', "field at: expected timestamp, found a time of day without a date", "09:15"),
+        ('{"at": "2026-05-07T10:00:00.1234567Z"}', "field at: expected timestamp, found a time with more than 6 digits of a second", "2026-05-07T10:00:00.1234567Z"),
+        ('{"at": "0000-01-01T00:00:00Z"}', "field at: expected timestamp, found a time that no calendar or clock has", "0000-01-01T00:00:00Z"),
+        ('{"ok": "true"}', "field ok: expected boolean, found text", "true"),
+    ],
+)  # fmt: skip
+def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(
+    text: str, why: str, value: str | None
+) -> None:
+    fault = _RULE.judge(text).fault
+    assert fault is not None
+    assert (fault.reason, fault.value) == (why, value)
+    assert re.search(_RULE.pattern(first_names('{"id": 1, "who": {"age": 1}}')), text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \t",
+        "{}",
+        '\ufeff{"id": 1}',
+        '{"id": -1, "amount": 0.1, "price": "1.500", "ok": null}',
+        '{"amount": 12345678901234567890.5}',
+        '{"amount": 9007199254740992}',
+        '{"price": 1e1}',
+        '{"day": "2024-02-29"}',
+        '{"at": "2026-05-07 10:00:00.123456000 UTC"}',
+        '{"at": 1767614340}',
+        '{"text": {"any": [1.10, "x"], "any": 2}}',
+        '{"more": {}, "id": 1}',
+    ],
+)
+def test_a_record_that_the_columns_hold_exactly_has_no_fault(text: str) -> None:
+    assert _RULE.judge(text).fault is None
+
+
+def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_nothing() -> None:
+    record = '{"id": 1, "more": 2, "who": {"name": "x"}, "none": {}, "null": null}'
+    assert _RULE.judge(record).unknown == ("more", "who.name", "null")
+    assert _rule(takes_unknown=True, id="long").judge(record).unknown == ()
+
+
+_NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3).map(str),
+    st.sampled_from(
+        ["-0", "00", "1e5", "1E400", "1.", ".5", "+1", "0x1", "1e-400", "NaN", "9" * 40, "0." + "1" * 400]
+    ),
+)
+_TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.dates().map(str),
+    st.datetimes().map(lambda moment: moment.isoformat() + "Z"),
+    st.sampled_from(
+        [
+            "2026-02-29",
+            "2026-13-01",
+            "2026-05-07T24:00:00",
+            "2026-05-07T10",
+            "T1",
+            "1.005",
+            "+1.5",
+            "10000-01-01",
+        ]
+    ),
+)
+_VALUES = st.one_of(_NUMBERS.map(str), _TEXTS.map(json.dumps), st.sampled_from(["true", "false", "null", "[]", "[1]", "{}", '{"age":1}', '{"age":1,"age":2}']))  # fmt: skip
+_MEMBERS = st.lists(st.tuples(st.sampled_from([*(field["name"] for field in _RULE.schema["fields"]), "more"]), _VALUES), max_size=5)  # type: ignore[index] # fmt: skip
+_LINES = st.builds(
+    lambda members, end: "{" + ", ".join(f'"{name}": {value}' for name, value in members) + "}" + end,
+    _MEMBERS,
+    st.sampled_from(["", "", "", " ", ",", "x", "{}", "]"]),
+)
+_ORDERS = st.sampled_from([first_names('{"id": 1, "amount": 1, "who": {"age": 1}}'), Names((), {})])
+
+
+@given(_LINES, _ORDERS)
+def test_the_pattern_accepts_no_record_that_the_judge_refuses(line: str, names: Names) -> None:
+    if re.search(_RULE.pattern(names), line):
+        judgement = _RULE.judge(line)
+        assert (judgement.fault, judgement.unknown) == (None, ())
+
+
+@given(_LINES)
+def test_in_any_order_the_pattern_leaves_only_names_that_stand_twice_to_be_seen(line: str) -> None:
+    if re.search(_RULE.pattern(), line):
+        fault = _RULE.judge(line).fault
+        assert fault is None or "stands twice" in fault.reason
+
+
+@given(st.lists(_LINES, max_size=3))
+def test_a_document_is_accepted_only_if_all_its_records_are(lines: list[str]) -> None:
+    document = f"[{', '.join(lines)}]"
+    if re.search(_RULE.document_pattern(first_names('{"id": 1}')), document):
+        assert _RULE.judge_document(document) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ('{"id":1}\n{"id":2}\n', "expected one JSON document, found more behind its end in line 2: for an object a line set format: ndjson"),
+        ('[{"id":1}]\n[{"id":2}]', "expected one JSON document, found more behind its end in line 2"),
+        ('[{"id":1},]', "expected a JSON document, found text that is none (Expecting value, line 1, column 11)"),
+        ('[{"id":1}', "expected a JSON document, found text that is none (Expecting ',' delimiter, line 1, column 10)"),
+        ("", None),
+        (" [ ] \n", None),
+        (' [ {"id":1} , {"id":2} ] \n\n', None),
+    ],
+)  # fmt: skip
+def test_a_document_is_whole_or_refused(document: str, why: str | None) -> None:
+    fault, items = _RULE.judge_document(document)
+    assert (fault.reason if fault else None, items) == (why, [])
+
+
+def test_records_of_a_document_are_told_by_their_number_and_line() -> None:
+    _, items = _RULE.judge_document('[{"id":1},\n null, {"id":"x"}]')
+    assert [(item.number, item.line) for item in items] == [(2, 2), (3, 2)]
+
+
+def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
+    assert names_by_case('{"id":1}\n{"a":[{"x":1,"X":2}]}') == ("x", "X", 2)
+    assert names_by_case('[{"id":1},{"ID":2}]') == ("id", "ID", 1)
+
+
+def test_a_deep_record_is_a_fault_and_no_crash() -> None:
+    assert _RULE.judge('{"text":' + "[" * 100_000).fault is not None
