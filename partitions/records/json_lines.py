@@ -154,7 +154,9 @@ class JsonRule:
             )
         if text[end:].strip(_BLANK):
             return Judgement(
-                Fault(f"expected one JSON object, found more behind its end (from character {_skip(text, end) + 1} on)")
+                Fault(
+                    f"expected one JSON object, found more behind its end (from character {_skip(text, end) + 1} on)"
+                )
             )
         return self.judge_value(value)
 
