@@ -183,6 +183,33 @@ def test_a_value_that_comes_later_stops_its_slice_alone_and_goes_on_once_it_is_c
     assert flow.ids == [1, 2, 3, 4]
 
 
+def test_a_value_of_a_window_is_named_holds_no_other_back_and_needs_no_decision(
+    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
+) -> None:
+    table, moment = (
+        f"types_{uuid4().hex[:8]}",
+        "timestamp(6) NULL" if rows.scheme == "mariadb" else "timestamptz",
+    )
+    rows.ask(f"CREATE TABLE {table} (id int, day {moment}, other date)")
+    bad = "0000-00-00" if rows.scheme == "mariadb" else "infinity"
+    put(
+        rows,
+        f"INSERT INTO {table} VALUES (1, '2026-01-01 12:00:00', '2026-01-01'), (2, '2026-01-02 12:00:00', '{bad}')",
+    )
+    source = {"table": table, "window_column": "day"}
+    watermark = {"type": "window", "definition": [DAYS], "window": "daily"}
+    flow = rows.flow(tmp_path, engine, source=source, watermark=watermark)
+    error = flow.fail()
+    assert (
+        f"column other: expected a date of the years 1 to 9999, found {bad} in the row with day = "
+        in error.message
+    )
+    assert (flow.ids, flow.feed.open_intent) == ([1], None)
+    put(rows, f"UPDATE {table} SET other = NULL WHERE id = 2")
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
 def test_doctor_and_plan_name_a_column_that_no_run_can_read(
     rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
 ) -> None:
