@@ -1,40 +1,173 @@
-"""Instants as the local time of a zone, in an order that never turns back."""
+"""Local times and instants of a zone whose clocks are put forward and back (docs/guide-windows.md, Local times).
+
+An hour that a clock repeats has two passes, and a local time of it names two instants. A row that says only the local time counts as
+one of the second pass, in each source and engine: it is read when both passes are over.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
 
-from partitions.instants import as_datetime
+from partitions.instants import as_datetime, milliseconds
+from partitions.unit_values import Kind
 
-_MILLISECOND = timedelta(milliseconds=1)
+HORIZON = 2050
+"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
+
+FIRST_YEAR = 1970
+_SECOND = timedelta(seconds=1)
+
+
+class OffsetChange(NamedTuple):
+    """A moment at which the clocks of a zone are put forward or back.
+
+    Attributes:
+        at: the first instant with the new offset, in UTC.
+        before: the offset before it.
+        after: the offset from it on.
+    """
+
+    at: datetime
+    before: timedelta
+    after: timedelta
+
+
+class Stretch(NamedTuple):
+    """The instants whose local time occurs twice: both passes, half-open, in UTC."""
+
+    start: datetime
+    end: datetime
 
 
 def local(ms: int, zone: tzinfo) -> datetime:
-    """The local time at an instant, without its zone.
+    """The local time at an instant, without its zone, in an order that never turns back.
 
-    When clocks are put back, an hour has two passes, and a row that says only the local time may be of either. Throughout
-    the first pass this is the hour's start, so the hour belongs to the window that holds the second pass: it is read when both
-    are over, and ranges that touch as instants touch as local times.
+    Throughout the first pass of a repeated hour this is the hour's start, so the hour belongs to the window that holds the second pass:
+    it is read when both are over, and ranges that touch as instants touch as local times.
 
     Args:
         ms: epoch milliseconds.
         zone: of the local time.
     """
     moment = as_datetime(ms, zone)
-    repeated = _offset(moment, 0) - _offset(moment, 1)
-    if moment.fold or repeated <= timedelta(0):
-        return moment.replace(tzinfo=None)
-    first, last = moment.astimezone(UTC), moment.astimezone(UTC) + repeated
-    while last - first > _MILLISECOND:  # where the clock is put back lies between them
-        middle = first + (last - first) / 2
-        first, last = (first, middle) if middle.astimezone(zone).fold else (middle, last)
-    start = last.astimezone(zone).replace(tzinfo=None)
-    return start.replace(microsecond=start.microsecond // 1000 * 1000)
+    stretch = None if moment.fold else repeated(moment)
+    return _wall(stretch.start if stretch else moment, zone)
 
 
 def local_day(ms: int, zone: tzinfo) -> date:
-    """The local day that holds an instant."""
+    """The local day that holds an instant; during the first pass of a repeated hour that of the hour's start."""
     return local(ms, zone).date()
+
+
+def latest_local(ms: int, zone: tzinfo) -> datetime:
+    """Return the highest local time that a clock has shown up to an instant."""
+    moment = as_datetime(ms, zone)
+    stretch = repeated(moment) if moment.fold else None
+    return _wall(stretch.end if stretch else moment, zone)
+
+
+def covering(
+    lower: int | None, upper: int | None, kind: Kind | None, zone: tzinfo
+) -> tuple[int | None, int | None]:
+    """Return the instants between which all rows lie that a column says are between two ends; epoch milliseconds.
+
+    Args:
+        lower: of what is read, epoch milliseconds, inclusive; None: there is none.
+        upper: the same, exclusive.
+        kind: what the column holds: a day begins at its midnight, and a repeated hour with its first pass.
+        zone: of local times and days.
+    """
+    if kind not in ("local", "day"):
+        return lower, upper
+
+    def value(ms: int) -> datetime:
+        return local(ms, zone) if kind == "local" else datetime.combine(local_day(ms, zone), time.min)
+
+    return (
+        None if lower is None else milliseconds(earliest(value(lower), zone)),
+        None if upper is None else milliseconds(latest(value(upper), zone)),
+    )
+
+
+def earliest(wall: datetime, zone: tzinfo) -> datetime:
+    """Return the first instant that a local time can mean, in UTC; of one that does not exist the change of the clock."""
+    first, second = _readings(wall, zone)
+    if first <= second:
+        return first
+    before = _offset(wall.replace(tzinfo=zone), 0)
+    return _first(second, first, lambda at: (at.astimezone(zone).utcoffset() or timedelta()) != before)
+
+
+def latest(wall: datetime, zone: tzinfo) -> datetime:
+    """Return the last instant that a local time can mean, in UTC; one that does not exist counts by the offset before the change."""
+    return max(_readings(wall, zone))
+
+
+def repeated(moment: datetime) -> Stretch | None:
+    """Return the instants around an aware moment whose local time occurs twice; None if its own does not."""
+    zone = moment.tzinfo
+    if zone is None or isinstance(zone, timezone):
+        return None
+    twice = _offset(moment, 0) - _offset(moment, 1)
+    if twice <= timedelta(0):
+        return None
+    first = moment.astimezone(UTC) - (twice if moment.fold else timedelta(0))
+    change = _first(first, first + twice, lambda at: bool(at.astimezone(zone).fold))
+    return Stretch(change - twice, change + twice)
+
+
+def repeats(zone: tzinfo) -> tuple[Stretch, ...]:
+    """Return all stretches of a zone whose local times occur twice, from 1970 to the horizon."""
+    return tuple(
+        Stretch(change.at - (change.before - change.after), change.at + (change.before - change.after))
+        for change in offset_changes(zone)
+        if change.before > change.after
+    )
+
+
+@lru_cache(maxsize=600)
+def offset_changes(zone: tzinfo) -> tuple[OffsetChange, ...]:
+    """Return when the clocks of a zone are put forward or back, from 1970 to the horizon."""
+    if isinstance(zone, timezone):
+        return ()
+    changes: list[OffsetChange] = []
+    at = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
+    before = at.astimezone(zone).utcoffset() or timedelta()
+    while at.year < HORIZON:
+        following = at + timedelta(days=1)
+        after = following.astimezone(zone).utcoffset() or timedelta()
+        if after != before:
+            changes.append(OffsetChange(_change(zone, at, following, before), before, after))
+        at, before = following, after
+    return tuple(changes)
+
+
+def _change(zone: tzinfo, low: datetime, high: datetime, before: timedelta) -> datetime:
+    return _first(low, high, lambda at: (at.astimezone(zone).utcoffset() or timedelta()) != before)
+
+
+def _first(low: datetime, high: datetime, is_after: Callable[[datetime], bool]) -> datetime:
+    """Return the first whole second after a change that lies between two instants."""
+    low, high = low.replace(microsecond=0), high.replace(microsecond=0)
+    while high - low > _SECOND:
+        middle = low + (high - low) // 2 // _SECOND * _SECOND
+        low, high = (low, middle) if is_after(middle) else (middle, high)
+    return high
+
+
+def _readings(wall: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
+    """The instants by the offset before a change of the clock, and after it; the same twice where there is none."""
+    if zone is UTC:
+        return wall.replace(tzinfo=UTC), wall.replace(tzinfo=UTC)
+    aware = wall.replace(tzinfo=zone)
+    return aware.replace(fold=0).astimezone(UTC), aware.replace(fold=1).astimezone(UTC)
+
+
+def _wall(moment: datetime, zone: tzinfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def _offset(moment: datetime, fold: int) -> timedelta:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import tzinfo
 from typing import Any, Self
 
-from partitions.instants import as_datetime
+from partitions.local_time import latest_local, local, local_day
 from partitions.unit_values import Kind
 
 
@@ -59,9 +59,12 @@ class Look:
 
 
 def _reaches(settled: int, newest: int, kind: Kind, zone: tzinfo) -> bool:
-    """Whether rows up to a time are read; a day is read when it is over."""
-    if kind in ("instant", "local"):
-        return settled >= newest
-    if kind == "day":
-        return as_datetime(settled, zone).date() > as_datetime(newest, zone).date()
+    """Whether rows up to a time are read; a day is read when it is over, and a repeated hour when both of its passes are."""
+    match kind:
+        case "instant":
+            return settled >= newest
+        case "local":
+            return local(settled, zone) >= latest_local(newest, zone)
+        case "day":
+            return local_day(settled, zone) > latest_local(newest, zone).date()
     return True

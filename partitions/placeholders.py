@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, tzinfo
 
+from partitions.bound_text import FIELDS, Field, Wording
 from partitions.errors import ConfigurationError
-from partitions.instants import Floor
 
 TIMES = ("start", "end")
 _UNIT = "unit."
@@ -22,12 +22,23 @@ _TOKEN = re.compile(
 )
 _DIRECTIVE = re.compile(r"%(.?)")
 _DIRECTIVES = "YmdHMSfjyz%"
-_STEPS = {"Y": 0, "y": 0, "m": 1, "d": 2, "j": 2, "H": 3, "M": 4, "S": 5, "f": 6}
-"""What each directive tells: the year, the month, the day, the hour, the minute, the second, the microsecond."""
-_YEAR, _MONTH, _DAY, _FINEST = 0, 1, 2, 6
-_FLOORS: dict[Floor, int] = {"day": 2, "hour": 3, "minute": 4}
-_SHORTER = {3: timedelta(hours=1), 4: timedelta(minutes=1), 5: timedelta(seconds=1)}
-_LOWEST = {"month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+_FIELDS: Mapping[str, Field] = {
+    "Y": "year",
+    "y": "year",
+    "m": "month",
+    "d": "day",
+    "j": "day",
+    "H": "hour",
+    "M": "minute",
+    "S": "second",
+    "f": "microsecond",
+}
+"""The finest field that each directive tells."""
+_TOLD: Mapping[str, tuple[Field, ...]] = {letter: (field,) for letter, field in _FIELDS.items()} | {
+    "j": ("month", "day")
+}
+_PLAIN: Field = "millisecond"
+"""The finest field of a bound: all are whole milliseconds."""
 
 
 class PlaceholderError(ConfigurationError):
@@ -56,6 +67,11 @@ class Placeholder:
     name: str
     form: str | None
     position: int
+
+    @property
+    def text(self) -> str:
+        """Return it as a user writes it."""
+        return f"{{{self.name}:{self.form}}}" if self.form else f"{{{self.name}}}"
 
     @property
     def unit(self) -> str | None:
@@ -99,54 +115,54 @@ class Template:
         return "".join(part if isinstance(part, str) else text_of(part) for part in self.parts)
 
 
-def expressible(placeholders: Iterable[Placeholder], name: str, moment: datetime) -> datetime:
-    """Return the bound that the forms of ``{start}`` or ``{end}`` can say together: at least the stretch of time that is meant lies within.
+def wording(
+    placeholders: Iterable[Placeholder], name: str, zone: tzinfo, *, plain_says_offset: bool = True
+) -> Wording:
+    """Return how the forms of ``{start}`` or ``{end}`` write a bound together.
 
     Args:
         placeholders: of one source; several forms of a name add up, as in ``{start:%Y}/{start:%m}/{start:%d}``.
-        name: ``start`` moves down to what can be said, ``end`` moves up.
-        moment: the bound, in the definition's zone.
+        name: ``start`` or ``end``.
+        zone: of the definition.
+        plain_says_offset: whether who reads a placeholder without a form takes notice of its offset.
     """
-    step = _finest_step(placeholder for placeholder in placeholders if placeholder.name == name)
-    cut = list(_LOWEST)[step:]
-    floored = moment.replace(**{field: _LOWEST[field] for field in cut}) if cut else moment  # type: ignore[arg-type]
-    return floored if name == "start" or floored == moment else _next(floored, step)
+    forms = [placeholder.form for placeholder in placeholders if placeholder.name == name]
+    if None in forms:
+        return Wording(zone, _PLAIN, plain_says_offset)
+    letters = _letters(forms)
+    fields = [_FIELDS[letter] for letter in letters if letter in _FIELDS]
+    return Wording(zone, max(fields, key=FIELDS.index, default=_PLAIN), "z" in letters)
+
+
+def written(placeholder: Placeholder, moment: datetime) -> str:
+    """Return the text of a moment, as the form says it; ISO 8601 with its offset without one."""
+    return moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
 
 
 def inexpressible(name: str, moment: datetime) -> str:
     """Return the message for a bound that the forms of ``{start}`` or ``{end}`` cannot say, if no column tells the time of a row."""
     return (
-        f"source: expected placeholders {{{name}:…}} that can say {moment.isoformat()}, an end of what is read, found coarser ones; use {{{name}}}"
-        " or a finer form, name the column with a row's time as window_column, or read whole windows (watermark.partial: false)"
+        f"source: expected placeholders {{{name}:…}} that can say {moment.isoformat()}, an end of what is read, found others; use {{{name}}}"
+        " or a form that is as fine and has %z (a local time without it may be one of two), name the column with a row's time as window_column, or"
+        " read whole windows (watermark.partial: false)"
     )
 
 
-def coarser_than(placeholders: Iterable[Placeholder], name: str, floor: Floor) -> bool:
-    """Return whether the forms of ``{start}`` or ``{end}`` are too coarse for most bounds that are floored to a day, an hour or a minute."""
-    return (
-        _finest_step(placeholder for placeholder in placeholders if placeholder.name == name) < _FLOORS[floor]
-    )
+def tell_apart(placeholders: Iterable[Placeholder], finest: Field) -> bool:
+    """Return whether the forms of ``{start}``, or those of ``{end}``, say each field from the year down to the finest, so that no two windows have one text."""
+    given = list(placeholders)
+    return any(_says_all([each.form for each in given if each.name == name], finest) for name in TIMES)
 
 
-def _finest_step(placeholders: Iterable[Placeholder]) -> int:
-    steps = [_FINEST]
-    forms = [placeholder.form for placeholder in placeholders]
-    if forms and None not in forms:
-        letters = [letter for form in forms for letter in _DIRECTIVE.findall(form or "")]
-        steps = [_STEPS[letter] for letter in letters if letter in _STEPS] or [_FINEST]
-    return max(steps)
+def _says_all(forms: Sequence[str | None], finest: Field) -> bool:
+    if None in forms:
+        return True
+    told = {field for letter in _letters(forms) for field in _TOLD.get(letter, ())}
+    return bool(forms) and told.issuperset(FIELDS[: FIELDS.index(finest) + 1])
 
 
-def _next(floored: datetime, step: int) -> datetime:
-    """The next bound of a step; on the calendar from days on."""
-    if step in _SHORTER:
-        return (floored.astimezone(UTC) + _SHORTER[step]).astimezone(floored.tzinfo)
-    day = {
-        _YEAR: lambda: date(floored.year + 1, 1, 1),
-        _MONTH: lambda: date(floored.year + floored.month // 12, floored.month % 12 + 1, 1),
-        _DAY: lambda: floored.date() + timedelta(days=1),
-    }[step]()
-    return datetime.combine(day, time.min, floored.tzinfo)
+def _letters(forms: Iterable[str | None]) -> set[str]:
+    return {letter for form in forms for letter in _DIRECTIVE.findall(form or "")}
 
 
 def _placeholder(match: re.Match[str]) -> Placeholder:

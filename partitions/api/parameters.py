@@ -6,13 +6,16 @@ A bound goes out in one of a few formats. What a format cannot say exactly is cu
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
+from partitions.bound_text import Field, Wording, floored, raised
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
+from partitions.local_time import earliest, latest
 
 Format = Literal["iso", "date", "datetime", "datetime_ms", "timestamp", "timestamp_ms"]
 Exclusive = Literal["1ms", "1s", "1day"]
@@ -28,6 +31,17 @@ _STEPS: dict[Format, timedelta] = {
     "date": _DAY,
 }
 """The finest difference that a format can say."""
+
+_INSTANTS: tuple[Format, ...] = ("timestamp", "timestamp_ms")
+_EXACT: tuple[Format, ...] = ("iso", *_INSTANTS)
+"""The formats that say an instant, whatever the clock shows."""
+
+_FIELDS: dict[timedelta, Field] = {
+    timedelta(microseconds=1): "microsecond",
+    _MILLISECOND: "millisecond",
+    _SECOND: "second",
+    _DAY: "day",
+}
 
 _OFFSETS: dict[Exclusive, timedelta] = {"1ms": _MILLISECOND, "1s": _SECOND, "1day": _DAY}
 _ISO_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?", re.DOTALL)
@@ -96,6 +110,7 @@ class Bounds:
         local_zone: of times without zone, which say none unless the API wants an instant.
         exclusive: how far its inclusive end lies below our exclusive bound; None: its end is exclusive, too.
         excludes_lower: whether it leaves out rows at the lower bound itself.
+        without_offset: whether all texts are local times of ``zone``.
     """
 
     form: Format = "iso"
@@ -103,58 +118,119 @@ class Bounds:
     local_zone: tzinfo = UTC
     exclusive: Exclusive | None = None
     excludes_lower: bool = False
+    without_offset: bool = False
 
     @property
     def step(self) -> timedelta:
         """The finest difference between two bounds that the API can be told."""
         return max(_STEPS[self.form], _OFFSETS[self.exclusive] if self.exclusive else timedelta(0))
 
+    @property
+    def wording(self) -> Wording:
+        """How an end is written that the API can be told. An end that counts days is the midnight that the API makes of one."""
+        return Wording(self.zone, _FIELDS[self.step], self._text.says_offset and self.step < _DAY)
+
+    @property
+    def _text(self) -> Wording:
+        """How any time is written."""
+        return Wording(self.zone, _FIELDS[_STEPS[self.form]], self.form in _EXACT and not self.without_offset)
+
     def floored(self, value: Any) -> Any:
-        """Return the highest bound that can be said and is not above a value; of its type, and what is no time as it is."""
+        """Return the highest end that can be said exactly and is not above a value; of its type, and what is no time as it is."""
         if not isinstance(value, datetime):
             return value
-        if self.step < _DAY:
-            start = _EPOCH if value.tzinfo else _EPOCH.replace(tzinfo=None)
-            return value - (value - start) % self.step
-        local = value.astimezone(self.zone) if value.tzinfo else value
-        midnight = datetime.combine(local.date(), time.min, local.tzinfo)
-        return midnight.astimezone(value.tzinfo) if value.tzinfo else midnight
+        if value.tzinfo is None:
+            return floored(value, self.wording.finest)
+        bound = self.wording.below(value)
+        while not self._ends_at(bound):
+            bound = self.wording.below(self._end(bound))
+        return bound.astimezone(value.tzinfo)
 
     def raised(self, value: Any) -> Any:
-        """Return the lowest bound that can be said and is not below a value."""
-        floored = self.floored(value)
-        if not isinstance(value, datetime) or floored == value:
+        """Return the lowest end that can be said exactly and is not below a value."""
+        if not isinstance(value, datetime):
             return value
-        if self.step < _DAY:
-            return floored + self.step
-        local = floored.astimezone(self.zone) if floored.tzinfo else floored
-        midnight = datetime.combine(local.date() + _DAY, time.min, local.tzinfo)
-        return midnight.astimezone(value.tzinfo) if value.tzinfo else midnight
+        if value.tzinfo is None:
+            return raised(value, self.wording.finest)
+        bound = self.wording.above(value)
+        while not self._ends_at(bound):
+            bound = self.wording.above(_later(bound, self.step))
+        return bound.astimezone(value.tzinfo)
+
+    def begins_at(self, value: datetime) -> bool:
+        """Return whether the parameter for a lower bound says exactly an aware time."""
+        begin = _earlier(value.astimezone(self.zone), self._before)
+        return self._text.names(value) and self._begin(value).astimezone(UTC) == begin.astimezone(UTC)
+
+    def _ends_at(self, bound: datetime) -> bool:
+        """Whether the text of an end means that end to each reader; a day is over when the next one begins."""
+        text = self._text
+        if text.says_offset or self.form == "date":
+            return True
+        end = self._end(bound)
+        return text.names(_with_wall(end, floored(end.replace(tzinfo=None), text.finest)))
 
     def lower(self, value: Any) -> str:
         """Return the parameter for a lower bound: no row at or above it is left out."""
-        moment = self._said(self.floored(value))
-        if self.excludes_lower and isinstance(moment, datetime):
-            moment = _earlier(moment, self.step)
-        return formatted(moment, self.form)
+        if not isinstance(value, date):
+            return formatted(value, self.form)
+        if _is_local(value) and self._are_local:
+            local = self._of_local_times
+            begin = local._begin(earliest(value, local.zone))
+            return formatted(begin.replace(tzinfo=None), self.form)
+        return formatted(self._begin(self._instant(value, earliest)), self.form)
 
     def upper(self, value: Any) -> str:
-        """Return the parameter for an upper bound, which is exclusive; one that can be said exactly, as :meth:`floored` and :meth:`raised` give."""
-        moment = self._said(value)
-        return formatted(
-            inclusive_end(moment, self.exclusive) if isinstance(moment, datetime) else moment, self.form
-        )
+        """Return the parameter for an upper bound, which is exclusive: no row below it is left out."""
+        if not isinstance(value, date):
+            return formatted(value, self.form)
+        if _is_local(value) and self._are_local:
+            local = self._of_local_times
+            end = local._end(local.raised(latest(value, local.zone)))
+            return formatted(end.replace(tzinfo=None), self.form)
+        return formatted(self._end(self.raised(self._instant(value, latest))), self.form)
 
-    def _said(self, value: Any) -> Any:
-        """A time in the zone that it is said in; a day as its midnight there."""
-        if isinstance(value, datetime):
-            if value.tzinfo is None and self.form not in ("timestamp", "timestamp_ms"):
-                return value
-            aware = value if value.tzinfo else value.replace(tzinfo=self.local_zone)
-            return aware.astimezone(self.zone)
-        if isinstance(value, date):
-            return datetime.combine(value, time.min, self.zone)
-        return value
+    @property
+    def _are_local(self) -> bool:
+        """Whether times without zone go out without one."""
+        return self.form not in _INSTANTS
+
+    @property
+    def _of_local_times(self) -> Bounds:
+        """The same for times without zone."""
+        return replace(self, zone=self.local_zone, without_offset=True)
+
+    @property
+    def _before(self) -> timedelta:
+        """How far below a lower bound the API is asked from."""
+        return self.step if self.excludes_lower else timedelta(0)
+
+    def _begin(self, value: datetime) -> datetime:
+        bound = self.wording.below(value)
+        return self.wording.below(_earlier(bound, self._before)) if self._before else bound
+
+    def _end(self, bound: datetime) -> datetime:
+        """The end that the API is asked for, in the zone that it is said in."""
+        return inclusive_end(bound.astimezone(self.zone), self.exclusive)
+
+    def _instant(self, value: date, reading: Callable[[datetime, tzinfo], datetime]) -> datetime:
+        """A time; of one without zone, and of a day's midnight, the first or last instant that it can mean."""
+        if not isinstance(value, datetime):
+            return reading(datetime.combine(value, time.min), self.zone)
+        return value if value.tzinfo else reading(value, self.local_zone)
+
+
+def _is_local(value: date) -> TypeGuard[datetime]:
+    return isinstance(value, datetime) and value.tzinfo is None
+
+
+def _with_wall(moment: datetime, wall: datetime) -> datetime:
+    """The same pass of another local time."""
+    return wall.replace(tzinfo=moment.tzinfo, fold=moment.fold)
+
+
+def _later(moment: datetime, step: timedelta) -> datetime:
+    return (moment.astimezone(UTC) + step).astimezone(moment.tzinfo)
 
 
 def _earlier(moment: datetime, step: timedelta) -> datetime:

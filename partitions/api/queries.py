@@ -14,7 +14,9 @@ from partitions.api.requests import Request, request_for, requests_above
 from partitions.column.predicates import Range
 from partitions.errors import PlanError
 from partitions.instants import as_datetime, milliseconds
+from partitions.local_time import covering
 from partitions.sources.api import ApiSource
+from partitions.unit_values import Kind
 from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 
@@ -41,6 +43,7 @@ class Query:
         request: what is sent, without its pages.
         range: the values of a column that are asked for; None: it is no request for such.
         extent: the window and unit that are asked for; None: it is no request for such.
+        kind: of the window's column, as it is pinned; None: there is none.
         column: whose values tell the records of one part from those of another; None: the API alone does.
         above: the lowest value of this part, where it was cut.
         below: the lowest value that is beyond this part, where it was cut.
@@ -50,6 +53,7 @@ class Query:
     request: Request
     range: Range | None = None
     extent: Extent | None = None
+    kind: Kind | None = None
     column: str | None = None
     above: Any = None
     below: Any = None
@@ -140,6 +144,8 @@ class Query:
                 if extent.lower
                 < (floored := _floored((extent.lower + extent.upper) // 2, step, zone))
                 < extent.upper
+                # Where a value may be of either part, both would be asked for it.
+                and covering(floored, floored, self.kind, zone) == (floored, floored)
                 and _is_said(source, replace(extent, lower=floored, upper=floored), zone)
             ),
             None,
@@ -165,7 +171,7 @@ class Query:
         )
         try:
             first, second = (
-                replace(part, request=request_for(source, part.extent, zone))
+                replace(part, request=request_for(source, part.extent, zone, self.kind))
                 for part in halves
                 if part.extent is not None
             )

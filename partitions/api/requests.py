@@ -14,8 +14,10 @@ from partitions.api.values import as_text
 from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.placeholders import Placeholder, Template, expressible, inexpressible
+from partitions.local_time import covering
+from partitions.placeholders import Placeholder, Template, inexpressible, wording, written
 from partitions.sources.api import ApiSource
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 
 
@@ -95,27 +97,29 @@ def requests_above(
     return asked or [(plain, None)]
 
 
-def request_for(source: ApiSource, extent: Extent, zone: tzinfo) -> Request:
+def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: Kind | None = None) -> Request:
     """Return the request for a stretch of time of one unit.
 
     Args:
         source: what is asked.
         extent: of one unit.
         zone: of the definition: placeholders are in it.
+        kind: what the window column holds; None: there is none, or it is not known yet.
 
     Raises:
         PlanError: a unit's value would lead to another path; or the stretch has ends that the format of its parameters cannot say, and no
             column tells the time of a row.
     """
     (unit,) = extent.units
+    lower, upper = covering(extent.lower, extent.upper, kind, zone)
 
     def filled(template: Template, *, in_path: bool) -> str:
         return template.filled(lambda placeholder: _filled(placeholder, bounds, unit, in_path=in_path))
 
     bounds = {
         name: _placeholder_bound(source, name, ms, zone)
-        for name, ms in (("start", extent.lower), ("end", extent.upper))
-        if ms is not None
+        for name, ms in (("start", lower), ("end", upper))
+        if ms is not None and name in source.placeholders
     }
     request = _request(
         source,
@@ -123,39 +127,40 @@ def request_for(source: ApiSource, extent: Extent, zone: tzinfo) -> Request:
         lambda template: filled(template, in_path=True),
     )
     return request.with_parameters(
-        _window_parameters(source, extent, zone), in_body=source.watermark_param_location == "body"
+        _window_parameters(source, lower, upper, zone), in_body=source.watermark_param_location == "body"
     )
 
 
-def _window_parameters(source: ApiSource, extent: Extent, zone: tzinfo) -> dict[str, str]:
+def _window_parameters(source: ApiSource, start: int | None, end: int | None, zone: tzinfo) -> dict[str, str]:
     """Both ends, where they have parameters. Rows that tell their time are filtered again, so the ends may lie further out."""
     bounds, parameters = source.bounds(zone), dict[str, str]()
     (name,) = source.watermark_param_mapping.values() or (None,)
-    if name is not None and extent.lower is not None:
-        lower = as_datetime(extent.lower)
-        _check_said(source, bounds.floored(lower) == lower, lower)
+    if name is not None and start is not None:
+        lower = as_datetime(start)
+        _check_said(source, bounds.begins_at(lower), lower)
         parameters[name] = bounds.lower(lower)
-    if source.watermark_to_param is not None and extent.upper is not None:
-        upper = as_datetime(extent.upper)
+    if source.watermark_to_param is not None and end is not None:
+        upper = as_datetime(end)
         _check_said(source, bounds.raised(upper) == upper, upper)
-        parameters[source.watermark_to_param] = bounds.upper(bounds.raised(upper))
+        parameters[source.watermark_to_param] = bounds.upper(upper)
     return parameters
 
 
 def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> datetime:
     """The start or end as its placeholders can say it; further out if rows that tell their time are filtered again."""
-    moment = as_datetime(ms, zone)
-    bound = expressible(source.asked, name, moment)
-    if bound != moment and source.window_column is None:
+    moment, words = as_datetime(ms, zone), wording(source.asked, name, zone)
+    if source.window_column is not None:
+        return words.below(moment) if name == "start" else words.above(moment)
+    if not (words.names(moment) or (source.names_place and words.says(moment))):
         raise PlanError(inexpressible(name, moment))
-    return bound
+    return moment
 
 
 def _check_said(source: ApiSource, exact: bool, moment: Any) -> None:
     if not exact and source.window_column is None:
         raise PlanError(
             f"source.watermark_param_format: expected a format that can say {moment.isoformat()}, an end of what is read, found"
-            f" {source.watermark_param_format}; name the column with a row's time as window_column, or read whole windows (watermark.partial: false)"
+            f" {source.watermark_param_format}; use iso, name the column with a row's time as window_column, or read whole windows (watermark.partial: false)"
         )
 
 
@@ -183,7 +188,7 @@ def _filled(
         raise ConfigurationError(
             f"source: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
         )
-    text = moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
+    text = written(placeholder, moment)
     return quote(text, safe="") if in_path and not placeholder.form else text
 
 

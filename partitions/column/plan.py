@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
+from partitions.local_time import repeated
 from partitions.plan import Plan, Skip, counted, lasting
 from partitions.spelling import beside_known
 from partitions.unit_values import NUMBERS, TIMES, WORDS, Kind
@@ -266,11 +267,20 @@ def time_limit(definition: ColumnWatermark, column: str, observed: Observed) -> 
         case "instant":
             return Mark(settled)
         case "local":
-            return Mark(settled.astimezone(definition.zone).replace(tzinfo=None))
+            return _local_limit(settled, definition.zone)
         case "day":
             # Today is not over: its rows are read tomorrow, unless each run reads the last day again.
-            return Mark(settled.astimezone(definition.zone).date(), definition.boundary == "inclusive")
+            day = _local_limit(settled, definition.zone).value.date()
+            return Mark(day, definition.boundary == "inclusive")
     return None
+
+
+def _local_limit(settled: datetime, zone: tzinfo) -> Mark:
+    """The local time up to which rows are read: in the first pass of a repeated hour below its start, since the second pass is still to come."""
+    moment = settled.astimezone(zone)
+    stretch = None if moment.fold else repeated(moment)
+    wall = (stretch.start if stretch else moment).astimezone(zone)
+    return Mark(wall.replace(tzinfo=None, fold=0), stretch is None)
 
 
 def _holds_new_rows(range_: Range, stored: Mark | None, observed: Observed) -> bool:

@@ -17,7 +17,7 @@ from partitions.errors import ConfigurationError
 from partitions.model import Model
 from partitions.placeholders import Placeholder, Template
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, BoundText, ConnectionType
 from partitions.sources.rows import ColumnName, RowsSource
 
 NEVER_EMPTY = frozenset({401, 403, 407, 408, 425, 429})
@@ -236,6 +236,28 @@ class ApiSource(RowsSource):
     def window_is_said(self) -> bool:
         """Whether requests say the window, by placeholders or parameters."""
         return "start" in self.placeholders or bool(self.watermark_param_mapping)
+
+    @property
+    def names_place(self) -> bool:
+        """Whether requests name a window by its start alone, as the name of a folder does: what is answered is the whole window."""
+        return (
+            "start" in self.placeholders
+            and "end" not in self.placeholders
+            and not self.watermark_param_mapping
+        )
+
+    @property
+    def places(self) -> Sequence[Placeholder]:
+        """The placeholders of path and params, if nothing else tells the window of what is answered."""
+        return self.asked if self.window_column is None and not self.watermark_param_mapping else ()
+
+    def wordings(self, zone: tzinfo) -> Iterator[BoundText]:
+        """Yield how placeholders and parameters write the ends of windows."""
+        yield from super().wordings(zone)
+        key, words = ("source", "watermark_param_format"), self.bounds(zone).wording
+        for name, is_sent in (("start", self.watermark_param_mapping), ("end", self.watermark_to_param)):
+            if is_sent:
+                yield BoundText(name, key, f"{key[1]}: {self.watermark_param_format}", words)
 
     @property
     def by_range(self) -> bool:

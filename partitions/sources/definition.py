@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+from partitions.bound_text import Wording
 from partitions.model import Model
-from partitions.placeholders import Placeholder
+from partitions.placeholders import TIMES, Placeholder, wording
 from partitions.refusal import Refusal
 
 WHOLE_WINDOW = frozenset({"start", "end"})
@@ -30,6 +32,22 @@ class RowColumns(NamedTuple):
 
     window: str | None
     units: Mapping[str, str]
+
+
+class BoundText(NamedTuple):
+    """How an end of a window leaves as text.
+
+    Attributes:
+        name: ``start`` or ``end``.
+        key: of the definition, where it is written.
+        form: as the user has it.
+        wording: what it says.
+    """
+
+    name: str
+    key: tuple[str | int, ...]
+    form: str
+    wording: Wording
 
 
 class SourceDefinition(Model):
@@ -67,6 +85,27 @@ class SourceDefinition(Model):
     def asked(self) -> Sequence[Placeholder]:
         """The placeholders of its query or requests, each as often as it stands there; folders name whole windows and have none here."""
         return ()
+
+    @property
+    def names_place(self) -> bool:
+        """Whether a window is named by its start alone, and what is there belongs to it as a whole."""
+        return self.placeholders & WHOLE_WINDOW == {"start"}
+
+    @property
+    def places(self) -> Sequence[Placeholder]:
+        """The placeholders that tell windows apart, if nothing else tells the window of a row."""
+        return ()
+
+    def wordings(self, zone: tzinfo) -> Iterator[BoundText]:
+        """Yield how placeholders of its query or requests write the ends of windows.
+
+        Args:
+            zone: of the windows.
+        """
+        for name in TIMES:
+            forms = [each.text for each in self.asked if each.name == name]
+            if forms:
+                yield BoundText(name, ("source", self.asks_in[0]), forms[0], wording(self.asked, name, zone))
 
     @property
     def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from partitions.placeholders import Template
+from partitions.placeholders import Placeholder, Template
 from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
 from partitions.sources.formats import FORMATS, FormatName, Option
@@ -43,6 +43,11 @@ class FilesSource(SourceDefinition):
     def placeholders(self) -> frozenset[str]:
         """What its path asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces; only windows have them."""
         return Template.parse(self.path).names
+
+    @property
+    def places(self) -> Sequence[Placeholder]:
+        """The placeholders of its path: each window has a folder of its own."""
+        return Template.parse(self.path).placeholders
 
     @property
     def root(self) -> str:

@@ -102,6 +102,11 @@ class JdbcSource(RowsSource):
         return self.template.placeholders
 
     @property
+    def places(self) -> Sequence[Placeholder]:
+        """The placeholders of its query, if no column tells the window of a row."""
+        return self.asked if self.window_column is None else ()
+
+    @property
     def placeholders(self) -> frozenset[str]:
         """What its query asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
         return self.template.names

@@ -6,21 +6,17 @@ no change of the zone's offset skips or repeats that wall time. What cannot be s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, time, timedelta, timezone
 from functools import lru_cache
 from typing import Literal
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, as_datetime, milliseconds, zone_of
+from partitions.local_time import FIRST_YEAR, offset_changes
 from partitions.window.definition import NOW, WindowWatermark
 from partitions.window.grid import Grain
 
-HORIZON = 2050
-"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
-
-_FIRST = 1970
 _PROBE = datetime(
     2026, 1, 15, 12, tzinfo=UTC
 )  # any noon: how far a text is before now is the same at all of them
@@ -101,7 +97,7 @@ def _zone(watermark: WindowWatermark) -> str | None:
 
 def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
     """Whether all windows start at one wall time that cron knows."""
-    if start.second or start.microsecond or start.year < _FIRST:
+    if start.second or start.microsecond or start.year < FIRST_YEAR:
         return False
     if grain in ("monthly", "yearly") and start.day > 28:
         return False
@@ -117,29 +113,11 @@ def _within(start: datetime, first: datetime, after: datetime) -> bool:
 @lru_cache(maxsize=600)
 def _shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
     """The stretches of wall time that a change of a zone's offset skips or repeats; the end is exclusive."""
-    return () if zone == "UTC" else tuple(_changes(zone_of(zone)))
-
-
-def _changes(zone: tzinfo) -> Iterator[tuple[datetime, datetime]]:
-    before, last = None, 0
-    for day in range((HORIZON - _FIRST) * 366):
-        at = day * 86_400
-        ahead = datetime.fromtimestamp(at, zone).utcoffset() or timedelta()
-        if before is not None and ahead != before:
-            change = datetime.fromtimestamp(_bisect(zone, last, at, before), UTC).replace(tzinfo=None)
-            yield change + min(before, ahead), change + max(before, ahead)
-        before, last = ahead, at
-
-
-def _bisect(zone: tzinfo, low: int, high: int, before: timedelta) -> int:
-    """The second of a change of offset between two instants."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        if datetime.fromtimestamp(middle, zone).utcoffset() == before:
-            low = middle
-        else:
-            high = middle
-    return high
+    shifts = []
+    for change in offset_changes(zone_of(zone)):
+        at, offsets = change.at.replace(tzinfo=None), (change.before, change.after)
+        shifts.append((at + min(offsets), at + max(offsets)))
+    return tuple(shifts)
 
 
 def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:

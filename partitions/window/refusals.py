@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.placeholders import coarser_than
 from partitions.refusal import Refusal
-from partitions.sources.definition import SourceDefinition
+from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
+from partitions.window.places import grains, share_a_place, unsaid_bound, unsaid_start
 
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
@@ -19,6 +19,8 @@ def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Targe
     yield from _unit_names(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)
     yield from _ends(source, watermark)
+    shared = list(_places(source, watermark))
+    yield from shared or _unsaid_bounds(source, watermark)
     if not source.by_range and target.load == "append" and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
@@ -48,13 +50,60 @@ def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refu
     if watermark.time_entry is None or not watermark.partial or source.row_columns.window is not None:
         return
     floor = watermark.time_range.to_floor
-    if floor is not None and coarser_than(source.asked, "end", floor):
-        form = next(placeholder.form for placeholder in source.asked if placeholder.name == "end")
+    for text in source.wordings(watermark.zone):
+        if floor is not None and text.name == "end" and text.wording.is_coarser_than(floor):
+            yield Refusal(
+                ("watermark", "partial"),
+                f"true beside {text.form}, which cannot say the end of a window that goes on",
+                "partial: false, {end} or a finer form, or the column with a row's time as source.window_column",
+            )
+
+
+def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """Two windows with one text would both read what is there."""
+    if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
+        return
+    if source.places and share_a_place(source.places, watermark):
+        first = next(each for each in source.places if each.name in WHOLE_WINDOW)
         yield Refusal(
-            ("watermark", "partial"),
-            f"true beside {{end:{form}}}, which cannot say the end of a window that goes on",
-            "partial: false, {end} or a finer form, or the column with a row's time as source.window_column",
+            ("source", source.asks_in[0]),
+            f"{first.text}, which is the same for several {' and '.join(grains(watermark))} windows",
+            "{start} with each field from the year down to the length of a window, such as {start:%Y-%m-%d} for days and {start:%Y-%m-%dT%H} for hours"
+            + ("" if source.holds_files else "; or the column with a row's time as source.window_column"),
         )
+
+
+def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """An end that a text cannot say, or a local time of an hour that a clock repeats, which names two instants: only rows that tell their time can be filtered."""
+    if watermark.time_entry is None:
+        return
+    filters = source.row_columns.window is not None
+    for text in source.wordings(watermark.zone):
+        names_place = source.names_place and text.key == ("source", source.asks_in[0])
+        if filters and not names_place:
+            continue
+        column = "the column with a row's time as source.window_column"
+        if not filters and (start := unsaid_start(watermark, text.wording)) is not None:
+            found = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
+            yield Refusal(text.key, found, f"a finer form, windows that start where it can say, or {column}")
+            return
+        if names_place and text.wording.is_coarser_than("hour"):
+            continue
+        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.by_range)
+        if bound is None:
+            continue
+        is_format = text.key[-1] == "watermark_param_format"
+        exact = (
+            "iso, timestamp or timestamp_ms"
+            if is_format
+            else "{start} and {end} without a form, or forms with %z"
+        )
+        yield Refusal(
+            text.key,
+            f"{text.form} without an offset, which means two instants where clocks are put back, as at {bound.isoformat()}",
+            f"{exact}; {'{end} beside it, and ' if names_place else ''}{column}; or a zone that repeats no hour, such as UTC",
+        )
+        return
 
 
 def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:

@@ -77,6 +77,10 @@ class TimeRange:
             )
         return Windows.of(stretches, partial=self.partial)
 
+    def stretches(self, now: datetime | None) -> list[Stretch]:
+        """Return the ranges of each grain at an instant, in the future too."""
+        return self._stretches(self.start(now), self.end(now), now)
+
     def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """What cuts windows otherwise from one day to the next, since it counts from now: its key and text."""
         given = self.from_

@@ -74,11 +74,13 @@ class Dialect(Words):
         reading: how it reads quotes and comments of a user's query.
         clock: a query of its clock.
         text_type: in which a cast keeps any value as it is.
+        moment_says_offset: whether :meth:`moment` gives the offset, too, and columns with instants take notice of it.
     """
 
     reading: ClassVar[Reading]
     clock: ClassVar[str]
     text_type: ClassVar[str]
+    moment_says_offset: ClassVar[bool] = True
 
     @abstractmethod
     def known_columns(self, parts: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ class MariaDB(Dialect):
     reading = sql_text.MARIADB
     clock = "SELECT UTC_TIMESTAMP(6)"
     text_type = "CHAR"
+    moment_says_offset = False
 
     def name(self, column: str) -> str:
         """In backticks, which are doubled inside."""

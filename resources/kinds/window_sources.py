@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
-from partitions.instants import as_datetime
 from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
 from partitions.sources.rows import RowsSource
+from partitions.window.places import is_of_later_window, place
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
 from partitions.window.work_unit import WorkUnit, extents
@@ -217,7 +217,7 @@ class FolderWindows:
     def __init__(self, dataflow: Dataflow, source: FileSource) -> None:
         """Use the files below the folder above the first placeholder."""
         self._source, self._definition = source, dataflow.files
-        self._zone = dataflow.window.zone
+        self._window, self._zone = dataflow.window, dataflow.window.zone
         self.ranged = False
 
     @property
@@ -250,6 +250,8 @@ class FolderWindows:
         self._source.check_unchanged(slice_.source_files)
 
     def _list(self, work: WorkUnit, missing: dict[WorkUnit, str]) -> tuple[SourceFile, ...]:
+        if is_of_later_window(self._definition.folder_template, work.start or 0, work.end or 0, self._window):
+            return ()  # both passes of a repeated hour lie in it: the window of the second one reads them
         folder = self.folder(work)
         try:
             listing = self._source.list_above(FromBeginning(), folder=folder)
@@ -274,14 +276,12 @@ class FolderWindows:
         """
         unit = unit_of(work.unit)
 
-        def filled(placeholder: Placeholder) -> str:
-            if placeholder.unit is not None:
-                return _as_name(placeholder.unit, unit.get(placeholder.unit))
-            instant = work.start if placeholder.name == "start" else work.end
-            moment = as_datetime(instant or 0, self._zone)
-            return moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
+        def of_unit(placeholder: Placeholder) -> str:
+            name = placeholder.unit or ""
+            return _as_name(name, unit.get(name))
 
-        return self._definition.folder_template.filled(filled).strip("/")
+        template = self._definition.folder_template
+        return place(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """Declared, or inferred from a bounded sample of the first folders that hold files."""

@@ -73,6 +73,7 @@ class Api(Server):
         time: the field of a record's time.
         most: rows that one query has at most; None: no limit.
         total: of records that answers announce; None: as many as there are.
+        reads: what it takes the text of a bound for.
         most_at_once: requests that were under way together at most.
     """
 
@@ -89,6 +90,7 @@ class Api(Server):
         self.time = "at"
         self.total: int | None = None
         self.most: int | None = None
+        self.reads: Callable[[str], datetime] = datetime.fromisoformat
         self.most_at_once = self._at_once = 0
         self._counting = Lock()
 
@@ -124,7 +126,9 @@ class Api(Server):
         """A page."""
         given = {**asked.params, **(asked.body or {})}
         given = {name: value for name, value in given.items() if name not in self.ignored}
-        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given)][: self.most]
+        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given, self.reads)][
+            : self.most
+        ]
         size = int(given.get("size") or given.get("limit") or self.size)
         start = int(given.get("cursor") or given.get("offset") or 0)
         if "page" in given:
@@ -149,12 +153,12 @@ class Api(Server):
         return len(rows) if self.total is None else self.total
 
 
-def _is_wanted(row: Row, at: Any, given: Mapping[str, Any]) -> bool:
+def _is_wanted(row: Row, at: Any, given: Mapping[str, Any], reads: Callable[[str], datetime]) -> bool:
     when = datetime.fromisoformat(at) if isinstance(at, str) else None
     if when is not None:
-        if "since" in given and when < datetime.fromisoformat(given["since"]):
+        if "since" in given and when < reads(given["since"]):
             return False
-        if "until" in given and when >= datetime.fromisoformat(given["until"]):
+        if "until" in given and when >= reads(given["until"]):
             return False
     if "since_id" in given and row["id"] <= int(given["since_id"]):
         return False

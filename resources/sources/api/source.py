@@ -270,17 +270,18 @@ class ApiRows:
         """A query for each extent, with the condition that its rows meet."""
         source = self._source
         said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
-        self._pinned_kinds = kinds(pinned_struct(pinned))
+        known = self._pinned_kinds = kinds(pinned_struct(pinned))
         columns = Columns(
-            self._pinned_kinds,
+            known,
             source.window_column,
             source.unit_columns,
             self._zone,
             source.placeholders | said,
         )
+        kind = known.get(source.window_column or "")
         return [
             (
-                Query(request_for(source, extent, self._zone), extent=extent),
+                Query(request_for(source, extent, self._zone, kind), extent=extent, kind=kind),
                 sql(rows_of([extent], columns), SPARK),
             )
             for extent in extents
@@ -334,7 +335,9 @@ class ApiRows:
         lower, upper = (_as_time(bound) for bound in (range_.lower, range_.upper))
         ends = [end for _, end in ranges(lower, upper, split.amount, split.unit)][:-1][:most]
         floored = self._source.bounds(self._zone).floored
-        return [end.date() if is_day else floored(end) for end in ends]
+        said = dict.fromkeys(end.date() if is_day else floored(end) for end in ends)
+        # In an hour that a clock repeats, several ends may be said by one text.
+        return [end for end in said if range_.holds_inside(end)]
 
     def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - an API has no versions
         """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.placeholders import Placeholder, expressible, inexpressible
+from partitions.local_time import covering
+from partitions.placeholders import Placeholder, inexpressible, wording, written
 from partitions.predicate import NOTHING, Predicate, columns_of, renamed
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
@@ -62,9 +64,7 @@ class JdbcQuery:
         """
         if not self._source.placeholders:
             return self._select(self._relation(), extents, schema, types)
-        queries = [
-            self._select(self._relation(extent), [extent], schema, types) for extent in disjoint(extents)
-        ]
+        queries = [self._within(extent, schema, types) for extent in disjoint(extents)]
         return "\nUNION ALL\n".join(queries)
 
     def matching(self, rows: Predicate, types: Types) -> str:
@@ -147,11 +147,16 @@ class JdbcQuery:
             ConfigurationError: as for :meth:`rows`.
         """
         return "\nUNION ALL\n".join(
-            self._select(
-                self._relation(extent), [extent], schema, types, f", {number} AS {self._dialect.name(NUMBER)}"
-            )
+            self._within(extent, schema, types, f", {number} AS {self._dialect.name(NUMBER)}")
             for number, extent in enumerate(extents)
         )
+
+    def _within(self, extent: Extent, schema: StructType, types: Types, more: str = "") -> str:
+        """The rows of one extent, of a query that is told its ends: these hold all rows that the column says are in it."""
+        kind = kinds(schema).get(self._source.window_column or "")
+        lower, upper = covering(extent.lower, extent.upper, kind, self._zone)
+        relation = self._relation(Extent(lower, upper, extent.units))
+        return self._select(relation, [extent], schema, types, more)
 
     def _select(
         self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
@@ -197,10 +202,17 @@ class JdbcQuery:
             raise ConfigurationError(
                 f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
             )
-        exact = as_datetime(ms, self._zone)
-        moment = expressible(self._source.asked, placeholder.name, exact)
-        if moment != exact and self._source.window_column is None and extent is not _SAMPLE:
+        exact, filters = as_datetime(ms, self._zone), self._source.window_column is not None
+        # Rows that tell their time are filtered again, so a bound may lie further out: also beside a column that knows no offset.
+        says_offset = self._dialect.moment_says_offset and not filters
+        words = wording(self._source.asked, placeholder.name, self._zone, plain_says_offset=says_offset)
+        if filters:
+            words = replace(words, says_offset=False)
+        elif not words.names(exact) and extent is not _SAMPLE:
             raise PlanError(inexpressible(placeholder.name, exact))
+        moment = exact
+        if filters:
+            moment = words.below(exact) if placeholder.name == "start" else words.above(exact)
         if placeholder.form is None:
             return self._dialect.moment(moment)
-        return self._dialect.text(moment.strftime(placeholder.form))
+        return self._dialect.text(written(placeholder, moment))

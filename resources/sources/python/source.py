@@ -19,6 +19,7 @@ from partitions.ddl import Column, kinds_of, parse_ddl
 from partitions.errors import SchemaError, SchemaEvolved, SourceError
 from partitions.instants import as_datetime
 from partitions.load import Lacking
+from partitions.local_time import covering, repeated
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
 from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Predicate, columns_of
@@ -240,7 +241,9 @@ class PythonRows:
         columns = self._columns_told(kinds(schema))
         for extent in disjoint(extents):
             rows = rows_of([extent], columns)
-            calls.append(_Call(self._within(extent), rows, tuple(earlier)))
+            calls.append(
+                _Call(self._within(extent, columns.kinds.get(columns.window or "")), rows, tuple(earlier))
+            )
             if not columns.elsewhere:
                 earlier.append(rows)  # two units may be one value of the column
         return self._staged(spark, calls, schema)
@@ -249,9 +252,14 @@ class PythonRows:
         """None: the function is called before anything is written."""
         return
 
-    def _within(self, extent: Extent) -> RowRequest:
+    def _within(self, extent: Extent, kind: Kind | None = None) -> RowRequest:
+        """The request for an extent; its ends hold all rows of which a window column of that kind says that they are in it."""
         (unit,) = extent.units
-        ends = [None if ms is None else as_datetime(ms, self._zone) for ms in (extent.lower, extent.upper)]
+        covered = covering(extent.lower, extent.upper, kind, self._zone)
+        ends = [None if ms is None else as_datetime(ms, self._zone) for ms in covered]
+        if self._source.window_column is not None and ends[0] is not None:
+            # What it yields without a zone counts as of the second pass, and is asked for with both.
+            ends[0] = self._first_pass(ends[0]).astimezone(self._zone)
         return self._caller.request(start=ends[0], end=ends[1], unit=dict(unit))
 
     def _columns_told(self, known: dict[str, Kind]) -> Columns:
@@ -332,7 +340,19 @@ class PythonRows:
         return self._staged(spark, [_Call(self._above(part), part) for part in parts], schema)
 
     def _above(self, rows: Predicate) -> RowRequest:
-        return self._caller.request(bounds={range_.column: range_ for range_ in ranges_of(rows)})
+        """The request for rows above bounds. A time without zone counts as one of the second pass, so both passes of an hour are asked for."""
+        return self._caller.request(
+            bounds={
+                each.column: replace(each, lower=self._first_pass(each.lower)) for each in ranges_of(rows)
+            }
+        )
+
+    def _first_pass(self, bound: Any) -> Any:
+        """A lower bound; of an instant in an hour that a clock repeats the start of its first pass."""
+        if not isinstance(bound, datetime) or bound.tzinfo is None:
+            return bound
+        stretch = repeated(bound.astimezone(self._zone))
+        return bound if stretch is None else stretch.start
 
     def _told(self, column: str) -> Any:
         """The highest value of a column, by the function ``highest``."""

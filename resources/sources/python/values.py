@@ -11,10 +11,11 @@ from decimal import Decimal
 from itertools import accumulate
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from partitions.ddl import Column
 from partitions.errors import SchemaError
+from partitions.instants import zone_of
+from partitions.local_time import latest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,10 +213,9 @@ def _moments(values: Sequence[Any], zone: str | None, zoned: bool) -> Sequence[A
     if zoned or any(value is not None and value.tzinfo is not None for value in times):
         if zone is None and not all(value is None or value.tzinfo for value in times):
             raise TypeError("they are times with and without a zone")
-        local = ZoneInfo(zone or "UTC")
+        local = zone_of(zone or "UTC")
         return [
-            value and (value if value.tzinfo else value.replace(tzinfo=local)).astimezone(UTC)
-            for value in times
+            value and (value.astimezone(UTC) if value.tzinfo else latest(value, local)) for value in times
         ]
     return times
 
@@ -398,12 +398,12 @@ def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
 
 
 def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
-    """Local times as instants: the first of two, and as far behind the gap as it says if clocks skip it."""
+    """Local times as instants: the second of two, as everywhere (docs/guide-windows.md, Local times), and as far behind the gap as it says if clocks skip it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="raise").cast(target)
+        return pc.assume_timezone(local, zone, ambiguous="latest", nonexistent="raise").cast(target)
     except pa.ArrowInvalid:
         return pa.array(_moments(local.to_pylist(), zone, zoned=True), target)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.instants import as_datetime
-from partitions.placeholders import Template, expressible
+from partitions.placeholders import Template, tell_apart, wording
 
 FORMS = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y%j", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 ZONES = st.sampled_from(
@@ -25,11 +26,14 @@ def test_what_is_said_holds_what_is_meant_and_is_the_same_when_said_again(
 ) -> None:
     moment = as_datetime(ms, zone)
     forms = Template.parse(f"{{start:{form}}} {{end:{form}}}").placeholders
-    start, end = (expressible(forms, name, moment) for name in ("start", "end"))
+    start, end = wording(forms, "start", zone).below(moment), wording(forms, "end", zone).above(moment)
     assert start.astimezone(UTC) <= moment.astimezone(UTC) <= end.astimezone(UTC)
-    for name, bound in (("start", start), ("end", end)):
+    for bound, said in (
+        (start, wording(forms, "start", zone).below),
+        (end, wording(forms, "end", zone).above),
+    ):
         assert datetime.strptime(bound.strftime(form), form) == bound.replace(tzinfo=None)  # noqa: DTZ007 - local times
-        assert expressible(forms, name, bound) == bound
+        assert said(bound) == bound
 
 
 @pytest.mark.parametrize(
@@ -42,11 +46,32 @@ def test_what_is_said_holds_what_is_meant_and_is_the_same_when_said_again(
         ("{end:%d.%m.%Y %H}", "2026-12-24T19:00:00"),
         ("{end:%Y-%m-%d} {end}", "2026-12-24T18:30:10"),
         ("{end}", "2026-12-24T18:30:10"),
-        ("{start:%Y}", "2026-12-24T18:30:10"),
     ],
 )
 def test_the_forms_of_a_name_add_up(text: str, end: str) -> None:
     moment = datetime(2026, 12, 24, 18, 30, 10, tzinfo=UTC)
-    said = expressible(Template.parse(text).placeholders, "end", moment)
+    said = wording(Template.parse(text).placeholders, "end", UTC).above(moment)
     assert said.replace(tzinfo=None).isoformat() == end
     assert said - moment < timedelta(days=366)
+
+
+@pytest.mark.parametrize(
+    ("text", "finest", "apart"),
+    [
+        ("{start:%d}", "day", False),
+        ("{start:%m-%d}", "day", False),
+        ("{start:%Y-%m}", "day", False),
+        ("{start:%Y-%d}", "day", False),
+        ("{start:%Y}/{start:%m}/{start:%d}", "day", True),
+        ("{start:%y%j}", "day", True),
+        ("{start:%Y-%m-%d}", "hour", False),
+        ("{start:%Y%j%H}", "hour", True),
+        ("{start:%H}-{end:%Y%m%d%H}", "hour", True),
+        ("{start}", "hour", True),
+        ("{unit.a}", "year", False),
+    ],
+)
+def test_forms_tell_windows_apart_if_they_say_each_field_down_to_the_length_of_a_window(
+    text: str, finest: Any, apart: bool
+) -> None:
+    assert tell_apart(Template.parse(text).placeholders, finest) is apart

@@ -73,7 +73,7 @@ def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told() -> Non
     api = source(**BY_TIME, watermark_param_format="date")
     low, high = of_range(api, Range("at", lower, upper, True, False)).halves(api, UTC, None, None)
     assert low.request.params == {"since": "2026-01-01", "until": "2026-01-02"}
-    assert high.request.params == {"since": "2026-01-02", "until": "2026-01-04"}
+    assert high.request.params == {"since": "2026-01-02", "until": "2026-01-05"}
     middle = datetime(2026, 1, 2, tzinfo=UTC)
     for value, is_low in ((middle, False), (middle - timedelta(microseconds=1), True), (None, True)):
         assert (low.has(value, UTC), high.has(value, UTC)) == (is_low, not is_low)

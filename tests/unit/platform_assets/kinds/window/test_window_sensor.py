@@ -27,7 +27,12 @@ HOURLY = {
 def ticker(tmp_path: Path) -> Iterator[Ticker]:
     """Hourly windows of folders; ten minutes past three o'clock."""
     flow = flow_of(
-        source={"type": "files", "path": "landing/{start:%H}", "format": "ndjson", "schema": "id long"},
+        source={
+            "type": "files",
+            "path": "landing/{start:%Y-%m-%dT%H}",
+            "format": "ndjson",
+            "schema": "id long",
+        },
         watermark=HOURLY,
         target={"load": "merge_overwrite", "replace_by_watermark": True},
     )

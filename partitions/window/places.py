@@ -1,0 +1,157 @@
+"""Places that are named by a window's start or end: two windows never read the same one (docs/guide-windows.md, Local times)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+
+from partitions.bound_text import Field, Wording
+from partitions.errors import ConfigurationError
+from partitions.instants import HOUR, as_datetime, milliseconds
+from partitions.local_time import HORIZON, offset_changes, repeats
+from partitions.placeholders import TIMES, Placeholder, Template, tell_apart, written
+from partitions.window.definition import WindowWatermark
+from partitions.window.grid import Grain, steps
+from partitions.window.windows import Stretch
+
+_FINEST: dict[Grain, Field] = {
+    "yearly": "year",
+    "monthly": "month",
+    "weekly": "day",
+    "daily": "day",
+    "hourly": "hour",
+}
+"""The finest field that tells windows apart."""
+
+_LONGEST_REPEAT = 3
+"""Hours by which the clocks of a zone are put back at most."""
+
+_MOST_COMPARED = 10_000
+_FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
+
+
+def place(
+    template: Template, start: int, end: int, zone: tzinfo, of_unit: Callable[[Placeholder], str]
+) -> str:
+    """Return the name of a window's place, such as a folder.
+
+    Args:
+        template: with its placeholders.
+        start: of the window, epoch milliseconds.
+        end: of the window, epoch milliseconds.
+        zone: in which times are written.
+        of_unit: gives the text of a unit's value.
+    """
+
+    def filled(placeholder: Placeholder) -> str:
+        if placeholder.unit is not None:
+            return of_unit(placeholder)
+        return written(placeholder, as_datetime(start if placeholder.name == "start" else end, zone))
+
+    return template.filled(filled)
+
+
+def is_of_later_window(template: Template, start: int, end: int, watermark: WindowWatermark) -> bool:
+    """Return whether a later window has the same place: it holds the rows of both passes of a repeated hour, and belongs to the second one.
+
+    Args:
+        template: of places.
+        start: of the window, epoch milliseconds.
+        end: of the window as it is planned, epoch milliseconds.
+        watermark: that cuts windows.
+    """
+    if "hourly" not in grains(watermark):
+        return False
+    zone, names = watermark.zone, template.names & set(TIMES)
+
+    def text(first: int, after: int) -> str:
+        return place(template, first, after, zone, lambda each: each.name)
+
+    def offset(ms: int) -> object:
+        return as_datetime(ms, zone).utcoffset()
+
+    own = text(start, start + HOUR if "end" in names else end)
+    return any(
+        offset(start) != offset(start + hours * HOUR)
+        and own == text(start + hours * HOUR, start + (hours + 1) * HOUR)
+        for hours in range(1, _LONGEST_REPEAT + 1)
+    )
+
+
+def grains(watermark: WindowWatermark) -> tuple[Grain, ...]:
+    """Return the grains of a watermark's windows."""
+    return (watermark.window,) if isinstance(watermark.window, str) else tuple(watermark.window)
+
+
+def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
+    """Return whether two windows have the same texts, but for the two passes of a repeated hour.
+
+    Of a range that never grows the windows themselves tell it.
+    """
+    fields = [_FINEST[grain] for grain in grains(watermark) if grain in _FINEST]
+    if all(tell_apart(placeholders, field) for field in fields):
+        return False
+    return not _are_few_and_apart(placeholders, watermark)
+
+
+def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
+    if watermark.time_range.to_floor is not None:
+        return False
+    try:
+        windows = watermark.windows(None, clipped=False)
+    except ConfigurationError:  # a text counts from now
+        return False
+    if len(windows) > _MOST_COMPARED:
+        return False
+    template = Template(tuple(placeholders))
+    texts = {place(template, start, end, watermark.zone, lambda each: each.name) for start, end in windows}
+    return len(texts) == len(windows)
+
+
+def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | None:
+    """Return the start of a window that a text has no fields for, such as half past one after a change of half an hour; None if there is none."""
+    for stretch in _stretches(watermark):
+        changes = [milliseconds(change.at) for change in offset_changes(watermark.zone)]
+        # The first two windows, and the first one behind each change: all others begin at the fields of one of them.
+        after = [stretch.start + 1, *(at for at in changes if stretch.start < at < stretch.end)]
+        bounds = {stretch.start, *(_first_bound(stretch, at) for at in after)}
+        starts = (as_datetime(bound, watermark.zone) for bound in sorted(bounds) if bound <= stretch.end)
+        if (unsaid := next((start for start in starts if not wording.says(start)), None)) is not None:
+            return unsaid
+    return None
+
+
+def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -> datetime | None:
+    """Return an end of what is read that falls into a repeated hour, so that its text names two instants; None if there is none.
+
+    Args:
+        watermark: that cuts windows.
+        wording: of its ends.
+        whole: whether only whole windows are read; else one that goes on ends with any minute.
+    """
+    zone, found = wording.zone, list[datetime]()
+    if wording.says_offset:
+        return None
+    floor = watermark.time_range.to_floor
+    grows = (
+        watermark.partial and not whole and floor in ("hour", "minute") and not wording.is_coarser_than(floor)
+    )
+    for stretch in _stretches(watermark):
+        for repeat in repeats(zone):
+            first, after = milliseconds(repeat.start), milliseconds(repeat.end)
+            bound = first if grows else _first_bound(stretch, first)
+            if stretch.start <= bound <= stretch.end and first <= bound < after:
+                found.append(as_datetime(bound, watermark.zone))
+                break
+    return next((bound for bound in found if not wording.names(bound)), None)
+
+
+def _stretches(watermark: WindowWatermark) -> Sequence[Stretch]:
+    return watermark.up_to(_FAR).time_range.stretches(_FAR)
+
+
+def _first_bound(stretch: Stretch, at: int) -> int:
+    """The first end of a window that is not before an instant."""
+    if at <= stretch.start:
+        return stretch.start
+    return steps(stretch.grid, stretch.start).next(at - 1)
