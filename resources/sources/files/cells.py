@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
+
+from partitions.records.forms import Reading
+from partitions.records.judge import number_fault, time_fault
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,19 +122,23 @@ def _whole(cell: Cell, most: int) -> int:
 
 
 def _number(cell: Cell) -> float:
-    return float(_exact(cell)) if isinstance(cell, str) else float(_plain_number(cell))
+    if not isinstance(cell, str):
+        return float(_plain_number(cell))
+    if number_fault(cell.strip(), "double", Reading()) is not None:
+        raise MisfitError
+    return float(cell.strip())
 
 
 def _decimal(cell: Cell, kind: Any) -> Decimal:
-    """Round to the scale, half up; a number that has more digits before the point than the type does not fit."""
+    """Take a number that has no more digits than the type, before and behind the point."""
     number = _exact(cell) if isinstance(cell, str) else _DIGITS.create_decimal(repr(_plain_number(cell)))
     try:
-        rounded = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _LONG)
+        fitted = number.quantize(Decimal(1).scaleb(-kind.scale), context=_LONG)
     except InvalidOperation:
         raise MisfitError from None
-    if len(rounded.as_tuple().digits) > kind.precision and rounded:
+    if fitted != number or (len(fitted.as_tuple().digits) > kind.precision and fitted):
         raise MisfitError
-    return rounded
+    return fitted
 
 
 def _exact(cell: Cell) -> Decimal:
@@ -174,13 +181,8 @@ def _local(cell: Cell) -> datetime:
         return cell
     if isinstance(cell, date):
         return datetime.combine(cell, time())
-    if isinstance(cell, str):
-        try:
-            moment = datetime.fromisoformat(cell.strip())
-        except ValueError:
-            raise MisfitError from None
-        if moment.tzinfo is None:
-            return moment
+    if isinstance(cell, str) and time_fault(cell.strip(), zoned=False) is None:
+        return datetime.fromisoformat(cell.strip())
     raise MisfitError
 
 
