@@ -470,9 +470,14 @@ def _json(value: Any, *, upwards: bool) -> str | None:
 
 def _text(value: str, *, upwards: bool) -> str | None:
     if len(value) <= _PREFIX or not upwards:
-        return json.dumps(value[:_PREFIX])
+        return _quoted(value[:_PREFIX])
     # Nothing is above the last character: if it is cut off, no bound of this length is known.
-    return None if value[_PREFIX] == _LAST else json.dumps(value[:_PREFIX] + _LAST)
+    return None if value[_PREFIX] == _LAST else _quoted(value[:_PREFIX] + _LAST)
+
+
+def _quoted(text: str) -> str:
+    """JSON of a text, in its own letters: deltalake reads the two escapes of an emoji as another letter, and rows are not found by it."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _utc(value: datetime) -> str:
@@ -490,7 +495,7 @@ def _put(nested: dict[str, Any], path: tuple[str, ...], value: str) -> None:
 def _object(values: Mapping[str, Any]) -> str:
     """JSON of texts that are JSON themselves: a decimal keeps all of its digits."""
     parts = (
-        f"{json.dumps(name)}:{value if isinstance(value, str) else _object(value)}"
+        f"{_quoted(name)}:{value if isinstance(value, str) else _object(value)}"
         for name, value in values.items()
     )
     return f"{{{','.join(parts)}}}"

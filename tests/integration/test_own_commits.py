@@ -778,3 +778,23 @@ def test_a_commit_whose_answer_is_lost_and_that_cannot_be_looked_up_keeps_its_fi
     with pytest.raises(TargetError, match="the log cannot be read"):
         interrupted.write(2, _rows(2))
     assert _ids(interrupted) == [1, 2]
+
+
+def test_texts_beyond_the_basic_letters_are_found_by_their_bounds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    texts = ["\U0001f600", "a" * 40, "\U0010ffff" * 20, "\U0001d400"]
+    table = Table(tmp_path / "t")
+    for number, text in enumerate(texts, 1):
+        table.write(number, spark.createDataFrame([(number, text)], "id long, s string"))
+    assert set(table.writers) == {"own"}
+    there = DeltaLakeTable(Place(str(tmp_path / "t")))
+    for text in texts:
+        assert there.holds_any(len(texts) - 1, Among("s", (text,))), text
+        assert there.read(spark, len(texts) - 1, Among("s", (text,))).where(f"s = '{text}'").count() == 1
+    table.write(
+        9,
+        spark.createDataFrame([(9, "\U0001f600")], "id long, s string"),
+        Replace(Among("s", ("\U0001f600",))),
+    )
+    assert sorted(row["id"] for row in table.query("id")) == [2, 3, 4, 9]

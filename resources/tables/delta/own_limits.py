@@ -41,6 +41,9 @@ _PROPERTIES = frozenset(
 _FIELD_METADATA = frozenset({"comment"})
 _WRITTEN_ALIKE = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*")
 """A path of the log as both Delta's writer and deltalake write it, or as deltalake alone does."""
+_MISREAD = "\ud100"
+"""The lowest letter that deltalake reads for two escapes of a letter in use."""
+_LAST = "\U0010ffff"
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
 """Delta cuts an instant's bounds to milliseconds."""
 
@@ -151,8 +154,19 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
 
 
 def is_exact_bound(bound: Any) -> bool:
-    """Return whether a bound is the value itself: no decimal of so many digits that a writer which keeps it as a double, as delta-rs does, has changed it."""
-    return not isinstance(bound, Decimal) or len(bound.as_tuple().digits) <= sys.float_info.dig
+    """Return whether a bound is the value itself, or a text around it.
+
+    It may not be for a decimal of so many digits that a writer which keeps it as a double, as delta-rs does, has changed it; and for a text of which deltalake
+    has read escapes in the log, as older versions have written them, as other letters: those of emoji become these.
+    """
+    match bound:
+        case Decimal():
+            return len(bound.as_tuple().digits) <= sys.float_info.dig
+        case str():
+            # A text that was cut ends with the last letter, which stands for all that follow.
+            text = bound.removesuffix(_LAST)
+            return text.isascii() or max(text) < _MISREAD
+    return True
 
 
 def partition_text(value: Any) -> str | None:

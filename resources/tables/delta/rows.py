@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.decimal_bounds import digits_of, within
 from partitions.errors import SourceError, TargetError
-from partitions.predicate import EVERYTHING, Predicate
+from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.dialects.datafusion import DATAFUSION, DataFusion
 from resources.dialects.predicates import sql
 from resources.places import Place
@@ -21,7 +21,7 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.statistics import is_long_decimal
+from resources.tables.delta.statistics import is_long_decimal, misread_columns
 from resources.tables.known_values import known_value
 from resources.tables.table import FileSpan
 
@@ -180,12 +180,12 @@ def missing(place: Place) -> SourceError:
 def _condition(table: DeltaTable, rows: Predicate) -> str:
     """The condition in SQL, with bounds that its decimal columns can hold: DataFusion compares with no others.
 
-    Files are not passed over by the bounds of long decimals in the log, which may be doubles.
+    Files are not passed over by the bounds of long decimals in the log, which may be doubles, and by texts that deltalake may have misread.
     """
     types = {field.name: getattr(field.type, "type", "") for field in table.schema().fields}
     digits = {name: found for name, kind in types.items() if (found := digits_of(kind)) is not None}
     long = frozenset(name for name, kind in types.items() if is_long_decimal(kind))
-    return sql(within(rows, digits), DataFusion(long))
+    return sql(within(rows, digits), DataFusion(long | misread_columns(table, columns_of(rows))))
 
 
 def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:

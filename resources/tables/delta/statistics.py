@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -60,6 +60,21 @@ def doubtful_files(table: DeltaTable) -> list[str]:
     """Return the paths of the files of which a bound of a long decimal may be a double, and not the value."""
     leaves = [path for path, kind in _typed_leaves(_fields(table)) if is_long_decimal(kind)]
     return _files_with(table, leaves, _may_be_double)
+
+
+def misread_columns(table: DeltaTable, columns: Collection[str]) -> frozenset[str]:
+    """Return those of some columns of which a text in the log may be read as another one."""
+    texts = [
+        field["name"] for field in _fields(table) if field["type"] == "string" and field["name"] in columns
+    ]
+    if not texts:
+        return frozenset()
+    return frozenset(
+        name
+        for action in _actions(table)
+        for name in texts
+        if not all(is_exact_bound(action.get(f"{side}.{name}")) for side in ("min", "max"))
+    )
 
 
 def distrust(session: SparkSession, table: DeltaTable | None) -> None:
