@@ -226,13 +226,28 @@ def _is_untyped(kind: Type) -> bool:
 
 
 def with_first_types(known: Schema, incoming: Schema) -> Schema:
-    """Return a schema in which fields that had no type yet have that of records; no other field changes, and none comes."""
+    """Return a schema in which fields that had no type yet have that of records; no other field changes, and none comes.
+
+    Those that have one now stand at the end, where a table gets new columns.
+    """
     types = {each["name"]: each["type"] for each in incoming["fields"]}
     fields = [
         {**each, "type": _first_type(each["type"], types.get(each["name"], _NO_VALUE))}
         for each in known["fields"]
     ]
-    return {**known, "fields": fields}
+    return {**known, "fields": _in_table_order(known["fields"], fields)}
+
+
+def _in_table_order(before: Sequence[Any], fields: Sequence[Any]) -> list[Any]:
+    """The same fields, those at the end that had no type before."""
+    new = [
+        _typed(was["type"]) == _NO_VALUE != _typed(now["type"])
+        for was, now in zip(before, fields, strict=True)
+    ]
+    return [
+        *(field for field, is_new in zip(fields, new, strict=True) if not is_new),
+        *(field for field, is_new in zip(fields, new, strict=True) if is_new),
+    ]
 
 
 def _first_type(was: Type, found: Type) -> Type:
@@ -388,7 +403,7 @@ def _merged(known: Schema, incoming: Schema, *, only_new: bool = False) -> Schem
     added = [
         _nullable(each) for each in incoming["fields"] if key(each) not in names and each["type"] != _NO_VALUE
     ]
-    return {**known, "fields": [*kept, *added]}
+    return {**known, "fields": [*_in_table_order(known["fields"], kept), *added]}
 
 
 def _wider(was: Type, found: Type, *, only_new: bool) -> Type:

@@ -109,6 +109,36 @@ class TestFirstPin:
         assert (feed.rows("id"), _types(feed)) == ([("x",)], {"id": "string"})
 
 
+class TestFieldsWithoutAType:
+    @pytest.mark.parametrize(
+        "form",
+        [
+            "delta",
+            pytest.param("iceberg", marks=pytest.mark.full),
+        ],
+    )
+    def test_the_first_value_of_a_field_tells_its_type_in_each_format_of_tables(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(source={"schema": None}, target={"format": form})
+        feed.put_text(
+            "a.ndjson", '{"id": 1, "x": null, "s": {"a": null, "b": 1}}\n{"id": 2, "x": [], "s": null}\n'
+        )
+        assert feed.load().error is None
+        feed.put_text("b.ndjson", '{"id": 3, "x": null, "s": {"a": null, "b": 2}}\n')
+        assert feed.load().error is None
+        feed.put_text("c.ndjson", '{"id": 4, "x": {"y": [1]}, "s": {"a": "t", "b": 3}}\n')
+        assert feed.load().error is None
+        feed.put_text("d.ndjson", '{"id": 5, "x": {"y": [2]}, "s": {"a": null, "b": null}}\n')
+        assert feed.load().error is None
+        rows = {row[0]: (row[1] and row[1]["y"], row[2] and row[2]["a"]) for row in feed.rows("id", "x", "s")}
+        assert rows == {1: (None, None), 2: (None, None), 3: (None, None), 4: ([1], "t"), 5: ([2], None)}
+        feed.put_text("e.ndjson", '{"id": 6, "x": {"y": [1], "z": 1}}\n')
+        error = feed.run().error
+        assert error is not None
+        assert "found x.z beside them" in error.message
+
+
 class TestReset:
     @pytest.mark.full
     @pytest.mark.parametrize("dies", [None, Step.INTENT_PUT, Step.WRITTEN])

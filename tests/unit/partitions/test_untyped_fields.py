@@ -67,11 +67,11 @@ def test_the_first_values_tell_the_types_and_nothing_else_changes() -> None:
     )
     expected = struct(
         id="long",
-        x=struct(y="long"),
-        s=struct(a="double", b="long"),
+        s=struct(b="long", a="double"),
         l="void",
-        n=array(struct(c="date", d="long")),
+        n=array(struct(d="long", c="date")),
         e="void",
+        x=struct(y="long"),
     )
     assert with_first_types(UNTYPED, incoming) == expected
 

@@ -35,7 +35,13 @@ BOUNDS = "watermark_param_mapping: {updated_at: since}, watermark_to_param: unti
             + ", watermark_param_location: params, watermark_param_format: iso",
             COLUMN,
         ),
-        ("paging: {type: cursor, param: c, next: data.next}", COLUMN),
+        ("paging: {type: cursor, param: c, next: data.next, end: end_of_stream}", COLUMN),
+        (
+            "paging: {type: link, more: meta.more, end: meta.end}, total: meta.total, max_records: 10000",
+            COLUMN,
+        ),
+        ("total_header: X-Total, records: data, records_optional: true, errors: meta.problems", COLUMN),
+        ("errors: ignore, total: total", COLUMN),
         ("method: POST, body: {a: {b: 1}}, watermark_param_location: body, " + BOUNDS, COLUMN),
         (BOUNDS + ", watermark_param_range: {amount: 6, unit: hour}", COLUMN),
         ('params: {from: "{start:%Y-%m-%d}", to: "{end}", shop: "{unit.shop}"}', WINDOW),
@@ -64,6 +70,11 @@ REFUSED = [
     ("path: '/a/{start}'", COLUMN, [("source.path", "{start}", "without placeholders")]),
     ("params: {a: '{unit.x}'}, " + UNIT + ", window_column: at", WINDOW, [("source.path", "{unit.x}", "a name of the definition's units")]),
     ("records: 'a..b'", COLUMN, [("source.records", "a..b", "names with dots between them")]),
+    ("total: t, total_header: X-Total", COLUMN, [("source.total_header", "both", "it, or total")]),
+    ("total: 'a..b'", COLUMN, [("source.total", "a..b", "names with dots between them")]),
+    ("errors: 'a b'", COLUMN, [("source.errors", "a b", "names with dots between them")]),
+    ("records_optional: 1", COLUMN, [("source.records_optional", "1", "")]),
+    ("max_records: 0", COLUMN, [("source.max_records", "0", "")]),
     ("paging: {type: pages}", COLUMN, [("source.paging.type", "pages", "page, offset, cursor or link")]),
     ("paging: {type: offset, param: o, ends: short}", COLUMN, [("source.paging.ends", "nothing", "size beside it")]),
     ("params: {since: 1}, " + BOUNDS, COLUMN, [("source.params", "since twice", "each parameter once in params")]),
@@ -146,7 +157,7 @@ def test_other_page_sizes_formats_and_limits_keep_the_state_and_other_requests_d
         "type: api, connection: shop, path: /orders, paging: {type: offset, param: o, size_param: n, size: 5}"
     )
     flows = {
-        "same": f"{base}, max_pages: 7, ignore_http_codes: [404], watermark_param_format: date".replace(
+        "same": f"{base}, max_pages: 7, total: t, max_records: 9, errors: e, records_optional: true, ignore_http_codes: [404], watermark_param_format: date".replace(
             "size: 5", "size: 9"
         ),
         "base": base,
