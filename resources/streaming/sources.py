@@ -21,6 +21,16 @@ _LOCAL = {
     "maxFileAge": "36500d",
 }
 
+_USUAL: Mapping[str, Mapping[str, str]] = {"csv": {"header": "true", "escape": '"'}}
+"""What runs of other kinds tell the reader of a format, too, unless the user says otherwise."""
+
+_PROTECTING = {
+    # Else a record that does not parse becomes NULLs, in silence.
+    "mode": "FAILFAST",
+    # Else a header with the columns in another order is passed over.
+    "enforceSchema": "false",
+}
+
 
 def files_stream(
     session: SparkSession,
@@ -40,7 +50,8 @@ def files_stream(
         options: of Spark's reader.
         files_per_batch: at most so many in a batch; None: all that wait.
     """
-    reader = session.readStream.format(READERS[form]).schema(schema).options(**_LOCAL).options(**options)
+    told = {**_LOCAL, **_USUAL.get(form, {}), **options, **_PROTECTING}
+    reader = session.readStream.format(READERS[form]).schema(schema).options(**told)
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
     return reader.load(root.spark_url)

@@ -121,6 +121,28 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
+def test_a_header_of_csv_is_no_row_and_one_of_other_columns_stops_the_batch(
+    tmp_path: Path, spark_engine: SparkEngine
+) -> None:
+    source = {"schema": _SCHEMA, "format": "csv"}
+    stream = Stream.of(tmp_path, spark_engine, source=source, operators=[])
+    stream.put_text("1.csv", 'ts,device,id\n2026-01-01T00:00:10,"a ""b""",1\n')
+    stream.load()
+    assert stream.rows("device", "id") == [('a "b"', "1")]
+    stream.put_text("2.csv", "ts,id,device\n2026-01-01T00:00:11,2,a\n")
+    assert stream.run().error is not None
+    assert stream.rows("device", "id") == [('a "b"', "1")]
+
+
+def test_a_record_that_does_not_parse_stops_a_batch_of_spark_and_becomes_no_row_of_nulls(
+    stream: Stream,
+) -> None:
+    stream.define(operators=[])
+    stream.put_text("2.ndjson", '{"ts": "2026-01-01T00:00:26", "device": "a", "id": 1}\n{"ts": "soon"}\n')
+    assert stream.run().error is not None
+    assert stream.rows("id") == []
+
+
 @pytest.mark.full
 def test_a_file_that_comes_later_and_is_modified_weeks_before_the_newest_is_loaded(stream: Stream) -> None:
     stream.define(operators=[])
