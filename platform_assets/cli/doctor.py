@@ -169,7 +169,7 @@ def _statistics(project: Project, flow: Dataflow) -> Iterator[Finding]:
     yield Finding(
         f"table {flow.name}",
         False,
-        f"{flow.table}: the statistics of {counted(len(wrong.files), 'file')} leave rows out: a writer has kept bounds of decimals as doubles."
+        f"{flow.table}: the statistics of {counted(len(wrong.files), 'file')} leave rows out: a writer has kept bounds of decimals as doubles, or of texts as other letters."
         " Readers that skip files by them do not see these rows",
         todo,
     )

@@ -476,7 +476,7 @@ def _text(value: str, *, upwards: bool) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """JSON of a text, in its own letters: deltalake reads the two escapes of an emoji as another letter, and rows are not found by it."""
+    """JSON of a text, in its own letters: deltalake reads the two escapes of some, such as U+20BB7, as another one, and rows are not found by it."""
     return json.dumps(text, ensure_ascii=False)
 
 

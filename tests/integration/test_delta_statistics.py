@@ -248,3 +248,18 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     (feed.landing / "3.ndjson").write_text('{"id": 3, "v": 1.5}\n')
     feed.load()
     assert feed.ids == [1, 2, 3]
+
+
+def test_texts_that_are_misread_are_found_and_written_again(make_feed: MakeFeed) -> None:
+    feed = odd_feed(make_feed, {"v": "string"})
+    (feed.landing / "1.ndjson").write_text('{"id": 1, "v": "a"}\n{"id": 2, "v": "\U00020bb7"}\n')
+    feed.load()
+    (commit,) = (feed.table / "_delta_log").glob("*.json")
+    text = commit.read_text()
+    assert "\U00020bb7" in text
+    commit.write_text(text.replace("\U00020bb7", "\\\\ud842\\\\udfb7"))  # as older versions have written it
+    table = DeltaLakeTable(Place(str(feed.table)))
+    assert len(table.wrong_statistics().files) == 1
+    assert table.holds_any(0, Among("v", ("\U00020bb7",)))
+    assert table.vacuum(lambda: pytest.fail("no Spark is needed")).statistics == 1
+    assert table.wrong_statistics().files == []

@@ -41,8 +41,8 @@ _PROPERTIES = frozenset(
 _FIELD_METADATA = frozenset({"comment"})
 _WRITTEN_ALIKE = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*")
 """A path of the log as both Delta's writer and deltalake write it, or as deltalake alone does."""
-_MISREAD = "\ud100"
-"""The lowest letter that deltalake reads for two escapes of a letter in use."""
+_MISREAD = "\U00010000"
+"""The lowest letter that deltalake may have read for the two escapes of another one, such as U+10BB7 for U+20BB7."""
 _LAST = "\U0010ffff"
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
 """Delta cuts an instant's bounds to milliseconds."""
@@ -157,7 +157,7 @@ def is_exact_bound(bound: Any) -> bool:
     """Return whether a bound is the value itself, or a text around it.
 
     It may not be for a decimal of so many digits that a writer which keeps it as a double, as delta-rs does, has changed it; and for a text of which deltalake
-    has read escapes in the log, as older versions have written them, as other letters: those of emoji become these.
+    has read escapes in the log, as older versions have written them, as other letters.
     """
     match bound:
         case Decimal():

@@ -87,17 +87,21 @@ def distrust(session: SparkSession, table: DeltaTable | None) -> None:
 
 
 def wrong_files(log: DeltaLog, table: DeltaTable) -> list[str]:
-    """Return the paths of the files of which a bound of a long decimal leaves a row out, as their footers tell.
+    """Return the paths of the files of which a bound of a long decimal, or of a text that is misread, leaves a row out, as their footers tell.
 
     Raises:
         SourceError: a file cannot be read.
     """
-    doubtful = set(doubtful_files(table))
-    leaves = [path for path, kind in _typed_leaves(_fields(table)) if is_long_decimal(kind)]
+    kinds = list(_typed_leaves(_fields(table)))
+    decimals = [path for path, kind in kinds if is_long_decimal(kind)]
+    texts = [path for path, kind in kinds if kind == "string"]
+    doubtful = {*_files_with(table, decimals, _may_be_double), *_files_with(table, texts, _may_be_misread)}
+    if not doubtful:
+        return []
     return [
         action["path"]
         for action in _actions(table)
-        if action["path"] in doubtful and _is_wrong(log.place, action, leaves)
+        if action["path"] in doubtful and _is_wrong(log.place, action, decimals, texts)
     ]
 
 
@@ -211,17 +215,20 @@ def _exact_statistics(
     return statistics_of(footer, [field for field in schema.fields if field.name not in partitions])
 
 
-def _is_wrong(place: Place, action: Mapping[str, Any], leaves: Sequence[Path]) -> bool:
-    """Whether the log's bounds of a file are not those of its footer; False where the footer tells none."""
+def _is_wrong(
+    place: Place, action: Mapping[str, Any], decimals: Sequence[Path], texts: Sequence[Path]
+) -> bool:
+    """Whether the log's bounds of a file are within those of its footer; False where the footer tells none."""
     footer = footer_of(place, unquote(action["path"]), action["size_bytes"])
-    for path in leaves:
+    for path in (*decimals, *texts):
         bounds = known_bounds(footer, path)
-        if bounds is None:
-            continue
         name = ".".join(path)
+        if bounds is None or action.get(f"null_count.{name}") is None:
+            continue
         lower, upper = action.get(f"min.{name}"), action.get(f"max.{name}")
-        has_statistics = action.get(f"null_count.{name}") is not None
-        if has_statistics and (lower is None or upper is None or lower > bounds[0] or upper < bounds[1]):
+        if path in decimals and (lower is None or upper is None):
+            return True  # a double, in a form that deltalake does not take
+        if (lower is not None and lower > bounds[0]) or (upper is not None and upper < bounds[1]):
             return True
     return False
 
@@ -251,6 +258,10 @@ def _may_be_double(bound: Any) -> bool:
     if not isinstance(bound, Decimal):
         return True
     return not is_exact_bound(bound) and Decimal(repr(float(bound))) == bound
+
+
+def _may_be_misread(bound: Any) -> bool:
+    return not is_exact_bound(bound)
 
 
 def _may_hide_nan(bound: Any) -> bool:
