@@ -47,7 +47,8 @@ def _run(feed: Feed) -> StrandlineError | None:
 def _rows(feed: Feed) -> list[dict[str, Any]]:
     if not (feed.table / "_delta_log").exists():
         return []
-    return DeltaTable(str(feed.table)).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(str(feed.table)).to_pyarrow_table().to_pylist()
+    return rows
 
 
 def _check(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:

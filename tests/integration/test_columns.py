@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from partitions.column.slices import ColumnSlice
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
@@ -500,8 +501,9 @@ def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behi
     for _ in range(3):
         plan = flow.feed.platform.plan(flow.feed.dataflow, datetime(2026, 6, 1, tzinfo=UTC))
         outcome = flow.run()
-        assert [slice_.upper for slice_ in plan.slices] == [each.slice.upper for each in outcome.committed]
-        new.append(sum(not each.slice.repeats for each in outcome.committed))
+        slices = [done.slice for done in outcome.committed if isinstance(done.slice, ColumnSlice)]
+        assert [slice_.upper for slice_ in plan.slices] == [slice_.upper for slice_ in slices]
+        new.append(sum(not slice_.repeats for slice_ in slices))
     assert new == [4, 4, 1]
     assert flow.ids == list(range(100))
     assert flow.watermark == {"at": at(2, 99)}

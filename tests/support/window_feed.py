@@ -41,9 +41,7 @@ def event(number: int, at: str | datetime, unit: str | None = "a", value: int = 
     return {"id": number, "at": instant(at) if isinstance(at, str) else at, "unit": unit, "value": value}
 
 
-def watermark(
-    start: str = "2020-01-01", to: str = "-", units: str | None = "a,b", **more: Any
-) -> dict[str, Any]:
+def watermark(start: str = "2020-01-01", to: str = "-", units: object = "a,b", **more: Any) -> dict[str, Any]:
     """Daily windows from a day on, of some units; keys of the definition beside it."""
     given: list[dict[str, Any]] = [
         {"name": "system", "type": "datetime", "range": {"from": start, "to": to}},

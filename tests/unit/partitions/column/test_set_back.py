@@ -15,13 +15,14 @@ from partitions.column.state import ColumnState
 from partitions.errors import NeedsDecision
 
 STATE = ColumnState.of({"u": 9})
-SERVER = {"server": "71", "tables": {"public.rows": "5/16384"}}
+TABLES = {"public.rows": "5/16384"}
+SERVER: dict[str, Any] = {"server": "71", "tables": TABLES}
 
 
 def identity(before: Any, now: Any) -> str:
     """What is found; "" if it is the same."""
     try:
-        check_identity("flow", "rows of erp", *(each and json.dumps(each) for each in (before, now)), STATE)
+        check_identity("flow", "rows of erp", before and json.dumps(before), now and json.dumps(now), STATE)
     except NeedsDecision as error:
         return f"{error.code}: {error.message}"
     return ""
@@ -48,7 +49,7 @@ def test_another_server_or_table_is_told_from_the_one_that_was_read(now: Any, wo
         (SERVER, SERVER | {"server": None}),
         (
             SERVER,
-            SERVER | {"tables": SERVER["tables"] | {"public.more": "5/1"}},
+            SERVER | {"tables": TABLES | {"public.more": "5/1"}},
         ),  # a view reads another one, too
         ({"tables": {"t": "a"}, "version": 4}, {"tables": {"t": "a"}, "version": 4}),
     ],

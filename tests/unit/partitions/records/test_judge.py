@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.records.conversions import conversion, is_special_type
-from partitions.records.forms import Reading, text_form
+from partitions.records.forms import Reading, Type, text_form
 from partitions.records.judge import fault_of_text
 
 _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)", "decimal(2,2)", "decimal(38,0)", "boolean", "date", "timestamp", "timestamp_ntz")  # fmt: skip
@@ -74,18 +74,17 @@ def test_a_text_that_an_option_would_read_names_the_option(data_type: str, text:
 def test_values_of_another_type_are_always_taken_checked_or_refused() -> None:
     array = {"type": "array", "elementType": "double", "containsNull": True}
     whole = {"type": "array", "elementType": "long", "containsNull": True}
-    assert [
-        conversion(own, column)
-        for own, column in [
-            ("void", "string"),
-            ("integer", "long"),
-            ("double", "long"),
-            ("time(micros)", "string"),
-            ("time(micros)", "long"),
-            ("string", "long"),
-            (array, whole),
-            (array, "string"),
-            ("timestamp(nanos)", "timestamp"),
-        ]
-    ] == ["always", "always", "checked", "always", None, None, "checked", None, "always"]
+    pairs: list[tuple[Type, Type]] = [
+        ("void", "string"),
+        ("integer", "long"),
+        ("double", "long"),
+        ("time(micros)", "string"),
+        ("time(micros)", "long"),
+        ("string", "long"),
+        (array, whole),
+        (array, "string"),
+        ("timestamp(nanos)", "timestamp"),
+    ]
+    ways = ["always", "always", "checked", "always", None, None, "checked", None, "always"]
+    assert [conversion(own, column) for own, column in pairs] == ways
     assert is_special_type({"type": "struct", "fields": [{"name": "t", "type": "time(millis)"}]})

@@ -87,6 +87,8 @@ def test_the_files_of_epochs_move_the_watermark_of_each_folder() -> None:
     first, second = files_in_epochs(
         Checkpoint(interval_files=2), {"paths": {"d=b": "0"}, "closed_before": None}, files, ["d"]
     )
+    assert isinstance(first, Files)
+    assert isinstance(second, Files)
     assert first.position == {"path": {"paths": {"d=a": "1", "d=b": "1"}, "closed_before": None}}
     assert second.position == {"path": {"paths": {"d=a": "2", "d=b": "1"}, "closed_before": None}}
     assert second.was_read(second.position)
