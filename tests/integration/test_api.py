@@ -377,10 +377,9 @@ def test_records_with_known_fields_are_not_looked_through_by_spark(
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": f"{SCHEMA}, tag struct<a:long>"}).flow()
     flow.feed.define(target={"load": "append", "schema_mode": mode})
     server.rows = [row(1, tag={"a": 1}), row(2), row(3, tag=None)]
-    for name in ("unknown_fields", "other_columns"):
-        monkeypatch.setattr(
-            NdjsonFiles, name, lambda *_: pytest.fail("the records were looked through again")
-        )
+    monkeypatch.setattr(
+        NdjsonFiles, "other_columns", lambda *_: pytest.fail("the records were looked through again")
+    )
     flow.run("2026-01-05")
     assert flow.ids == [1, 2, 3]
     monkeypatch.undo()

@@ -69,7 +69,6 @@ class _Fetched:
         files: relative to the staging's folder.
         values: the highest value of each column that is watched.
         names: of the fields of its records.
-        looked_through: whether its fields were compared with the pinned ones.
     """
 
     shown: str
@@ -77,7 +76,6 @@ class _Fetched:
     files: Sequence[SourceFile] = ()
     values: dict[str, Any] = field(default_factory=dict)
     names: FieldNames = field(default_factory=FieldNames)
-    looked_through: bool = False
 
 
 class _Part:
@@ -539,7 +537,6 @@ class ApiRows:
         # To look closer is a read of its own, by Spark; most records were seen to have no other fields when they were fetched.
         strange = [each for each in used if not each.names.are_known(schema)]
         try:
-            self._check_fields(spark, numbered, strange)
             rows = self._files(follows=bool(strange)).read(
                 spark, [file for each in used for file in each.files], numbered
             )
@@ -571,16 +568,6 @@ class ApiRows:
             given.model_copy(update={"source": files, "target": target}),
             self._staging,
         )
-
-    def _check_fields(self, spark: SparkSession, pinned: str, used: Sequence[_Fetched]) -> None:
-        """Raise SourceError if records have fields that the pinned schema lacks, unless such fields are left out."""
-        new = [each for each in used if not each.looked_through]
-        files = [file for each in new for file in each.files]
-        bad = next(iter(self._files().bad_files(spark, files, pinned)), None) if files else None
-        if bad is not None:
-            raise self._blamed(bad, new)
-        for each in new:
-            each.looked_through = True
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:  # noqa: ARG002 - the records were seen as they were fetched
         """Return the pinned columns that no record of the rows that were read last has."""
