@@ -161,7 +161,7 @@ class TestDefinition:
                 windowed("2020-01-01", dagster_units=shown)
 
 
-def _of_spelling(request: Forced | Due) -> Forced | Due:
+def _of_spelling(request: Any) -> Any:
     """A request with its units as they were asked for, without the list that tells their spellings."""
     assert isinstance(request.of.units, SomeListed)
     return replace(request, of=replace(request.of, units=request.of.units.asked))
