@@ -76,15 +76,23 @@ class TestFolders:
         assert "'tier'" in outcome.error.message
 
 
+def _put_damaged(feed: Feed, path: str) -> None:
+    """Put a Parquet file whose footer reads, and whose rows do not: only the write meets that."""
+    feed.put_parquet(path, *[{"id": number, "day": "1"} for number in range(1000)])
+    data = bytearray((feed.landing / path).read_bytes())
+    data[4:200] = bytes(196)
+    feed.put_bytes(path, bytes(data))
+
+
 class TestFirstPin:
     def test_a_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, day string"})
-        feed.put_text("a.ndjson", '{"id": "x", "day": "1"}\n')
+        feed = make_feed(source={"format": "parquet", "schema": "id long, day string"})
+        _put_damaged(feed, "a.parquet")
         assert feed.run().status == "failed"
         assert [(entry.why, entry.pinned) for entry in feed.entries] == [("abandon", None)]
         assert feed.cli("schema", "show", NAME).json["pinned"] is None
         feed.define(source={"schema": "id string, day long, more string"})
-        feed.put_text("a.ndjson", '{"id": "x", "day": 1}\n')
+        feed.put_parquet("a.parquet", {"id": "x", "day": 1})
         assert feed.load().rows == 1
         assert feed.rows("id", "day", "more") == [("x", 1, None)]
         assert _types(feed) == {"id": "string", "day": "long", "more": "string"}
@@ -100,13 +108,14 @@ class TestFirstPin:
 
     @pytest.mark.full
     def test_a_recovered_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long"})
-        feed.put_text("a.ndjson", '{"id": "x"}\n')
+        feed = make_feed(source={"format": "parquet", "schema": "id long, day string"})
+        _put_damaged(feed, "a.parquet")
         crash(feed, Step.FENCED)
         feed.run()
-        feed.define(source={"schema": "id string"})
+        feed.define(source={"schema": "id string, day string"})
+        feed.put_parquet("a.parquet", {"id": "x", "day": "1"})
         assert feed.load().rows == 1
-        assert (feed.rows("id"), _types(feed)) == ([("x",)], {"id": "string"})
+        assert (feed.rows("id"), _types(feed)) == ([("x",)], {"id": "string", "day": "string"})
 
 
 class TestFieldsWithoutAType:
