@@ -78,14 +78,14 @@ def test_a_write_that_still_runs_on_the_server_when_the_next_run_recovers_it_lan
 def test_a_client_killed_while_it_gives_a_number_up_leaves_the_files_before_the_bad_one_once(
     make_feed: MakeFeed, step: Step
 ) -> None:
-    feed = make_feed()
-    feed.put("1.ndjson", 1)
-    (feed.landing / "2.ndjson").write_text('{"id": "bad"}\n')
+    feed = make_feed(source={"format": "parquet"})
+    feed.put_parquet("1.parquet", 1)
+    feed.put_damaged("2.parquet")
     crash(feed, step)
     outcome = feed.run()
-    assert (outcome.error and outcome.error.code) == "bad_record"
-    assert (feed.ids, feed.path) == ([1], "1.ndjson")
-    feed.put("2.ndjson", 2)
+    assert (outcome.error and outcome.error.code) == "bad_file"
+    assert (feed.ids, feed.path) == ([1], "1.parquet")
+    feed.put_parquet("2.parquet", 2)
     feed.load()
     assert feed.ids == [1, 2]
 

@@ -28,7 +28,7 @@ def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> N
     outcome = feed.load()
     assert (outcome.status, outcome.rows, outcome.files, outcome.quarantined) == ("committed", 3, 3, 2)
     assert (feed.ids, feed.path) == ([1, 3, 5], "5.ndjson")
-    assert [(entry.why, entry.quarantined) for entry in feed.entries] == [("abandon", 0), ("run", 2)]
+    assert [(entry.why, entry.quarantined) for entry in feed.entries] == [("run", 2)]
     given_up = str(feed.entries[0].reason).partition(":")[0]
     assert given_up == "4.ndjson", "what cannot be read at all is found before a number is taken"
     assert feed.load().status == "nothing"
@@ -103,13 +103,13 @@ def test_with_a_schema_to_infer_a_bad_file_does_not_stand_in_the_way(make_feed: 
 
 
 @pytest.mark.needs_spark
-def test_all_files_with_bad_records_of_a_slice_cost_one_number(feed: Feed) -> None:
+def test_files_with_bad_records_cost_no_number(feed: Feed) -> None:
     for number in range(6):
         text = '{"id": "no number"}\n' if number % 2 else f'{{"id": {number}}}\n'
         feed.put_text(f"d=x y%/{number}.ndjson", text)
     assert feed.load().quarantined == 3
     assert feed.ids == [0, 2, 4]
-    assert [entry.why for entry in feed.entries] == ["abandon", "run"]
+    assert [entry.why for entry in feed.entries] == ["run"]
     reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
     assert all(reason == "line 1: field id: expected bigint, found text" for reason in reasons)
 

@@ -76,18 +76,10 @@ class TestFolders:
         assert "'tier'" in outcome.error.message
 
 
-def _put_damaged(feed: Feed, path: str) -> None:
-    """Put a Parquet file whose footer reads, and whose rows do not: only the write meets that."""
-    feed.put_parquet(path, *[{"id": number, "day": "1"} for number in range(1000)])
-    data = bytearray((feed.landing / path).read_bytes())
-    data[4:200] = bytes(196)
-    feed.put_bytes(path, bytes(data))
-
-
 class TestFirstPin:
     def test_a_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, day string"})
-        _put_damaged(feed, "a.parquet")
+        feed.put_damaged("a.parquet", day="1")
         assert feed.run().status == "failed"
         assert [(entry.why, entry.pinned) for entry in feed.entries] == [("abandon", None)]
         assert feed.cli("schema", "show", NAME).json["pinned"] is None
@@ -109,7 +101,7 @@ class TestFirstPin:
     @pytest.mark.full
     def test_a_recovered_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, day string"})
-        _put_damaged(feed, "a.parquet")
+        feed.put_damaged("a.parquet", day="1")
         crash(feed, Step.FENCED)
         feed.run()
         feed.define(source={"schema": "id string, day string"})

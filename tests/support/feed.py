@@ -171,6 +171,13 @@ class Feed:
         pq.write_table(table, buffer)
         return self.put_bytes(path, buffer.getvalue())
 
+    def put_damaged(self, path: str, **columns: Any) -> str:
+        """Put a Parquet file whose footer reads, and whose rows do not: only the write meets that."""
+        self.put_parquet(path, *[{"id": number, **columns} for number in range(1000)])
+        data = bytearray((self.landing / path).read_bytes())
+        data[4:200] = bytes(196)
+        return self.put_bytes(path, bytes(data))
+
     @property
     def dataflow(self) -> Dataflow:
         """The dataflow, through the project's own loader."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.api.values import kind_of_values
 from partitions.errors import BadFile
@@ -60,7 +60,7 @@ class _Json(FormatReader):
         unknown: dict[str, Unknown] = {}
         for group, schema in read_alike(self, files, pinned):
             rule = JsonRule(
-                None if self.rescues else pinned.with_untyped(schema),
+                None if self.rescues else _beside_folders(pinned.with_untyped(schema), pinned),
                 self._dataflow.unknown_fields == "ignore",
                 Reading.of(self.source.options),
             )
@@ -243,6 +243,13 @@ class _Json(FormatReader):
     def _undecodable(self, file: SourceFile) -> BadFile | None:
         line = undecodable_line(self.place, file.path)
         return bad_encoding(file.path, line, 'encoding: windows-1252, lineSep: "\\n"') if line else None
+
+
+def _beside_folders(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
+    """The columns of records, and as any value those that folders name: a field of the name is left out."""
+    names = {column["name"] for column in schema["fields"]}
+    fields = [{"name": name, "type": "string"} for name in pinned.struct.names if name not in names]
+    return {**schema, "fields": [*schema["fields"], *fields]}
 
 
 class NdjsonFiles(_Json):
