@@ -29,8 +29,6 @@ def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> N
     assert (outcome.status, outcome.rows, outcome.files, outcome.quarantined) == ("committed", 3, 3, 2)
     assert (feed.ids, feed.path) == ([1, 3, 5], "5.ndjson")
     assert [(entry.why, entry.quarantined) for entry in feed.entries] == [("run", 2)]
-    given_up = str(feed.entries[0].reason).partition(":")[0]
-    assert given_up == "4.ndjson", "what cannot be read at all is found before a number is taken"
     assert feed.load().status == "nothing"
     (listed,) = feed.cli("list").json
     assert [held["path"] for held in listed["quarantined"]["files"]] == ["2.ndjson.gz", "4.ndjson"]
@@ -111,7 +109,7 @@ def test_files_with_bad_records_cost_no_number(feed: Feed) -> None:
     assert feed.ids == [0, 2, 4]
     assert [entry.why for entry in feed.entries] == ["run"]
     reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
-    assert all(reason == "line 1: field id: expected bigint, found text" for reason in reasons)
+    assert set(reasons) == {"line 1: field id: expected bigint, found text, 'no number'"}
 
 
 def decide(feed: Feed, *words: str) -> Answer:
