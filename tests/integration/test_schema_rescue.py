@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -144,3 +145,28 @@ def test_forms_without_texts_of_their_own_are_refused_with_the_reason(make_feed:
     feed = make_feed(source={"format": "excel", "schema": None}, target=RESCUE)
     with pytest.raises(InvalidProject, match="found rescue beside excel, expected strict or merge"):
         _ = feed.dataflow
+
+
+def test_a_value_that_its_column_does_not_hold_exactly_is_rescued_and_not_cut(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, day date, at timestamp, price decimal(10,2), v double"},
+        target={"schema_mode": "rescue"},
+    )
+    feed.put_text(
+        "a.ndjson",
+        '{"id": 1, "day": "2026-05-07 garbage", "at": "09:15", "price": 1.005, "v": 9007199254740993}\n'
+        '{"id": 2, "day": "2026-05-07", "at": 1767614340, "price": "1.50", "v": 0.1}\n',
+    )
+    feed.load()
+    rows = feed.rows("id", "day", "price", "v", "_rescued_data")
+    assert [(row[0], row[1], row[2], row[3]) for row in rows] == [
+        (1, None, None, None),
+        (2, date(2026, 5, 7), Decimal("1.50"), 0.1),
+    ]
+    assert json.loads(rows[0][4]) == {
+        "day": "2026-05-07 garbage",
+        "at": "09:15",
+        "price": 1.005,
+        "v": 9007199254740993,
+    }
+    assert rows[1][4] is None

@@ -7,6 +7,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.evolution import RESCUED_DATA, widens
+from partitions.records.forms import Reading
+from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.fields import RECORD
 from resources.sql import quoted
 from resources.tables.row_columns import as_type
@@ -14,6 +16,9 @@ from resources.tables.row_columns import as_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
+
+_SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
+"""Since 1970, as a number of JSON may say a time."""
 
 Parse = Callable[["StructField", "StructField"], "Column | None"]
 """Makes a value of the second column of one of the first; None if nothing can."""
@@ -68,6 +73,7 @@ def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, 
     )
     members = F.try_variant_get(F.col("item"), "$", "map<string,variant>")
     known = {field.name: field.dataType for field in data.fields}
+    reading = Reading.of(options)
     misfits = F.map_filter(
         members,
         lambda name, value: (
@@ -78,7 +84,12 @@ def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, 
                     lambda left, right: left | right,
                     [
                         (name == field)
-                        & ~_fits(F.try_element_at(members, F.lit(field)), _part(F.col("parsed"), field), kind)
+                        & ~_fits(
+                            F.try_element_at(members, F.lit(field)),
+                            _part(F.col("parsed"), field),
+                            kind,
+                            reading,
+                        )
                         for field, kind in known.items()
                     ],
                 )
@@ -87,7 +98,10 @@ def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, 
     )
     no_object = F.when(members.isNull(), F.to_json("item"))
     rescued = F.coalesce(no_object, F.when(F.size(misfits) > 0, F.to_json(misfits)))
-    columns = [_part(F.col("parsed"), name).alias(name) for name in data.fieldNames()]
+    columns = [
+        _exact_part(members, _part(F.col("parsed"), name), name, kind, reading).alias(name)
+        for name, kind in known.items()
+    ]
     return parsed.select(*columns, rescued.alias(RESCUED_DATA))
 
 
@@ -119,7 +133,17 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
     return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values])))
 
 
-def _fits(value: Column, parsed: Column, kind: DataType) -> Column:
+def _exact_part(members: Column, parsed: Column, name: str, kind: DataType, reading: Reading) -> Column:
+    """The value of a pinned column, which Spark may have cut or rounded: NULL then. Of a struct or an array the parts that fit may stand there."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType | MapType | StructType):
+        return parsed
+    return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, kind, reading), parsed)
+
+
+def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Column:
     """Whether all of a variant is in what was parsed of it."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
@@ -131,21 +155,40 @@ def _fits(value: Column, parsed: Column, kind: DataType) -> Column:
             F.size(F.map_filter(members, lambda name, each: ~name.isin(*names) & ~_is_null(each))) == 0
         )
         inner = [
-            _fits(F.try_element_at(members, F.lit(field.name)), _part(parsed, field.name), field.dataType)
+            _fits(
+                F.try_element_at(members, F.lit(field.name)),
+                _part(parsed, field.name),
+                field.dataType,
+                reading,
+            )
             for field in kind.fields
         ]
         all_fit = reduce(lambda left, right: left & right, inner, F.coalesce(no_others, F.lit(False)))
         return _is_null(value) | (parsed.isNotNull() & all_fit)
     if isinstance(kind, ArrayType):
         given = F.try_variant_get(value, "$", "array<variant>")
-        each = F.zip_with(given, parsed, lambda own, read: _fits(own, read, kind.elementType))
+        each = F.zip_with(given, parsed, lambda own, read: _fits(own, read, kind.elementType, reading))
         each_fits = F.forall(each, lambda fits: fits)
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
     if isinstance(kind, MapType):
         return _is_null(value) | (
             F.size(parsed) == F.size(F.try_variant_get(value, "$", "map<string,variant>"))
         )
-    return _is_null(value) | parsed.isNotNull()
+    return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, kind, reading))
+
+
+def _is_exact_value(value: Column, kind: DataType, reading: Reading) -> Column:
+    """Whether the text of a value is what its column's type holds exactly; Spark has judged whether it is a number or a text."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import DateType, FractionalType, TimestampNTZType, TimestampType
+
+    if not isinstance(kind, DateType | FractionalType | TimestampNTZType | TimestampType):
+        return F.lit(True)
+    text = F.try_variant_get(value, "$", "string")
+    exact = is_exact(text, kind.jsonValue(), reading)
+    if isinstance(kind, TimestampType):
+        exact = exact | text.rlike(_SECONDS)
+    return F.coalesce(exact, F.lit(False))
 
 
 def _part(struct: Column, name: str) -> Column:
