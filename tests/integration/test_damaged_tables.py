@@ -215,11 +215,11 @@ def _restored(feed: Feed) -> None:
 def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_the_next(
     make_feed: MakeFeed, damage: Callable[[Feed], None]
 ) -> None:
-    feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+    feed = make_feed(source={"format": "parquet"}, watermark={"checkpoint": {"interval_files": 1}})
     for number in (1, 2):
-        feed.put(f"{number}.ndjson", number)
+        feed.put_parquet(f"{number}.parquet", number)
     feed.load()
-    feed.put_text("3.ndjson", '{"id": "bad"}\n')
+    feed.put_damaged("3.parquet")
 
     def damages(step: Step, line: str) -> None:
         if step is Step.INTENT_PUT:
@@ -229,7 +229,7 @@ def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_th
         error = feed.run(heard).error
         assert (error and error.code) == "table_behind"
     assert decide(feed, "adopt").code == 0
-    feed.put("3.ndjson", 3)
+    feed.put_parquet("3.parquet", 3)
     feed.load()
     late_step(feed.platform, feed.dataflow, NOW)
     assert feed.ids == [1, 2, 3]
