@@ -346,6 +346,8 @@ class Platform:
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
         """Raise what the first run would fail with, if the source tells its columns without Spark. Above a column each plan looks at them itself."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return  # Spark's engine reads files and tables alone, several of them as one
         if dataflow.kind != "column" and (entry is None or not entry.pinned):
             source = self.source(dataflow)
             if isinstance(source, TellsColumns):
