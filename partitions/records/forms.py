@@ -21,7 +21,7 @@ DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 INTEGER_BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
-_SURE_DIGITS: Mapping[str, int] = {"byte": 2, "short": 4, "integer": 9, "long": 18}
+SURE_DIGITS: Mapping[str, int] = {"byte": 2, "short": 4, "integer": 9, "long": 18}
 """As many digits always fit."""
 
 WHOLE_BITS: Mapping[str, int] = {"float": 24, "double": 53}
@@ -39,6 +39,17 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6}+0*+)?+)?
 _ZONE = r"(?:Z| ?+(?:UTC|GMT)| ?+[+-](?:0[0-9]|1[0-7])(?::?+[0-5][0-9])?+)"
 LOCAL_TIME = rf"{DATE}(?:[T ]{_CLOCK})?+"
 INSTANT = rf"{DATE}(?:[T ]{_CLOCK}{_ZONE}?+)?+"
+
+_DIGITS_OF_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}+0*+)?+)?+"
+_DIGITS_OF_ZONE = r"(?:Z| ?+(?:UTC|GMT)| ?+[+-][0-9]{2}(?::?+[0-9]{2})?+)"
+DATE_SHAPE = f"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
+LOCAL_TIME_SHAPE = rf"{DATE_SHAPE}(?:[T ]{_DIGITS_OF_CLOCK})?+"
+INSTANT_SHAPE = rf"{DATE_SHAPE}(?:[T ]{_DIGITS_OF_CLOCK}{_DIGITS_OF_ZONE}?+)?+"
+"""Shapes alone: nothing is missing or stands behind, but whether there is such a day or hour a cast must tell."""
+WHOLE_SHAPE = "-?+(?:0|[1-9][0-9]*+)"
+SIGNED_WHOLE_SHAPE = "[-+]?+[0-9]++"
+NUMBER_SHAPE = r"[-+]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
+"""Numbers of any size: whether a type holds them a cast must tell."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ def text_form(data_type: Type, reading: Reading) -> str | None:
         return None
     whole = "(?:0|[1-9][0-9]{{0,{0}}}+)" if reading.inferred else "[0-9]{{1,{0}}}+"
     if data_type in INTEGER_BITS:
-        places = _SURE_DIGITS[data_type]
+        places = SURE_DIGITS[data_type]
         return f"-?+{whole.format(places - 1)}" if reading.inferred else f"[-+]?+[0-9]{{1,{places}}}+"
     if data_type in WHOLE_BITS:
         near = "(?:0|[1-9][0-9]{{0,{0}}}+)" if reading.inferred else "[0-9]{{1,{0}}}+"

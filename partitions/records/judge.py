@@ -77,7 +77,7 @@ def _integer_fault(text: str, data_type: str, reading: Reading) -> str | None:
         return "other text"
     if reading.inferred and (leading := _leading(text)):
         return leading
-    return whole_fault(int(text), data_type)
+    return whole_fault(text, data_type)
 
 
 def _leading(text: str) -> str | None:
@@ -90,10 +90,24 @@ def _leading(text: str) -> str | None:
     return None
 
 
-def whole_fault(number: int, data_type: str) -> str | None:
-    """Return why a whole number does not fit a type of whole numbers; None if it does."""
+def whole_fault(text: str, data_type: str) -> str | None:
+    """Return why a whole number, as it is written, does not fit a type of whole numbers; None if it does."""
     half = 2 ** (INTEGER_BITS[data_type] - 1)
-    return None if -half <= number < half else "a number beyond its range"
+    return None if is_between(text, -half, half - 1) else "a number beyond its range"
+
+
+def is_between(text: str, lowest: int, highest: int) -> bool:
+    """Return whether a whole number, as it is written, lies between two others, both inclusive.
+
+    Args:
+        text: digits, as many as they are, perhaps behind a sign.
+        lowest: the lower bound.
+        highest: the upper bound.
+    """
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    if len(digits) > max(len(str(abs(lowest))), len(str(abs(highest)))):
+        return False  # Python makes no number of thousands of digits
+    return lowest <= (-int(digits) if text.startswith("-") else int(digits)) <= highest
 
 
 def number_fault(text: str, data_type: str, reading: Reading) -> str | None:
@@ -119,7 +133,7 @@ def number_fault(text: str, data_type: str, reading: Reading) -> str | None:
     if near in (float("inf"), float("-inf")):
         return "a number beyond its range"
     is_whole = match[1] is not None and not (match[2] or "").strip(".") and match[3] is None
-    if is_whole and int(match[0].rstrip(".")) != int(near):
+    if is_whole and Decimal(match[0]) != Decimal(near):
         return f"a whole number of more digits than a {data_type} holds exactly"
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from partitions.errors import BadFile, SchemaError
 from partitions.evolution import Change, Schema, check_names, differences, with_first_types
 from partitions.path.source import SourceFile
 from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
+from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.checker import FileChecker
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 class SchemaFollower:
     """Follows the schema of files under a root."""
 
-    def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
-        """Use what reads the files; nothing was looked at yet."""
-        self._format, self._dataflow = form, dataflow
+    def __init__(self, form: FormatReader, checker: FileChecker, dataflow: Dataflow) -> None:
+        """Use what reads the files, and what looks through them; nothing was looked at yet."""
+        self._format, self._checker, self._dataflow = form, checker, dataflow
         self._mode = (dataflow.target.schema_mode, dataflow.name)
         self._looked_at: tuple[PinnedSchema | None, set[SourceFile]] = (None, set())
 
@@ -43,7 +45,9 @@ class SchemaFollower:
         new = [file for file in files if file.size > 0 and file not in known]
         grown, changes = pinned, list[Change]()
         where = ""
-        for path, schema in self._incoming(spark, new, pinned):
+        for path, schema in self._incoming(
+            spark, new, pinned, lambda: self._checker.check(spark, files, pinned)
+        ):
             evolution = self._evolution(grown, schema, path)
             if evolution:
                 where = where or f"file {path}"
@@ -56,9 +60,9 @@ class SchemaFollower:
         self._looked_at = (pinned, known | set(new))
 
     def check_first_types(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, checked: CheckedFiles
     ) -> None:
-        """Look at files with fields that the pinned schema lacks: some of these may have had no type yet.
+        """Look at files with fields that the pinned schema lacks, as ``checked`` tells them: some of these may have had no type yet.
 
         Raises:
             SchemaEvolved: they have now, whatever the mode is.
@@ -67,7 +71,7 @@ class SchemaFollower:
             return
         known = json.loads(pinned.columns)
         grown = known
-        for _, schema in self._incoming(spark, files, pinned):
+        for _, schema in self._incoming(spark, files, pinned, lambda: checked):
             grown = with_first_types(grown, as_schema(schema))
         if changes := tuple(differences(known, grown)):
             raise changed(pinned, grown, changes, f"file {files[0].path}")
@@ -90,12 +94,16 @@ class SchemaFollower:
             raise changed(pinned, evolution.schema, evolution.changes, f"file {files[0].path}")
 
     def _incoming(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> list[tuple[str, StructType]]:
         if not files:
             return []
         try:
-            return list(self._format.other_columns(spark, files, pinned).items())
+            return list(self._format.other_columns(spark, files, pinned, check).items())
         except SchemaError as error:
             raise self._refused(error, files[0].path) from error
 

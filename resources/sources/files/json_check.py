@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.json_lines import JsonRule, Judgement, Names
+from partitions.records.json_decoding import Names
+from partitions.records.json_lines import JsonRule, Judgement
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
@@ -26,7 +27,7 @@ class _Line(NamedTuple):
     text: str
 
 
-def is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
+def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
     """Return whether a text is what the rule accepts.
 
     Args:
@@ -40,7 +41,7 @@ def is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | 
     # Spark's parser of variants refuses a name that stands twice.
     once = F.try_parse_json(text).isNotNull() | (F.trim(text) == "")
     in_any_order = text.rlike(pattern(None)) & once
-    if rule.has_repeated_names or names is None:
+    if rule.pattern.may_repeat_names or names is None:
         return in_any_order
     return text.rlike(pattern(names)) | in_any_order
 
@@ -118,7 +119,7 @@ def check_documents(
         files: in their order.
         content: reads the text of a file.
     """
-    rejected = rows.where(~is_accepted(rule, names, rule.document_pattern)).select(path.alias("path"))
+    rejected = rows.where(~_is_accepted(rule, names, rule.pattern.document)).select(path.alias("path"))
     paths = {row["path"] for row in rejected.collect()}
     bad_files: dict[str, BadFile] = {}
     bad_records: list[tuple[str, BadRecord]] = []
@@ -143,7 +144,9 @@ def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None
     """The lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
-    rejected = rows.where(~is_accepted(rule, names, rule.pattern)).select(path.alias("path"), F.col(TEXT))
+    rejected = rows.where(~_is_accepted(rule, names, rule.pattern.line)).select(
+        path.alias("path"), F.col(TEXT)
+    )
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
     return (_Line(row["path"], row[TEXT]) for row in some)

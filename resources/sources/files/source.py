@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
@@ -14,25 +13,21 @@ from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
-from resources.sources.files.checked import BadRecord, CheckedFiles
+from resources.sources.files.checked import BadRecord
+from resources.sources.files.checker import FileChecker
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import (
     BAD_RECORD,
-    bad_document,
     bad_file,
     bad_record,
-    cause,
     unknown_field,
 )
-from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats import open_format
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
 from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
-from resources.spark_process import engine_lost
 from resources.staging import Staging
-from resources.stores import spark_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +44,8 @@ class FileSource:
         self._definition = dataflow.files
         self._format = open_format(root, dataflow, staging)
         self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
-        self._follower = SchemaFollower(self._format, dataflow)
-        self._checked: tuple[str, frozenset[SourceFile], CheckedFiles] | None = None
+        self._checker = FileChecker(self._format)
+        self._follower = SchemaFollower(self._format, self._checker, dataflow)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -130,7 +125,7 @@ class FileSource:
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         without: dict[str, set[str]] = {}
-        checked = self._check(spark, files, pinned)
+        checked = self._checker.check(spark, files, schema)
         for path in checked.line_by_line:
             without.setdefault(path, set())
         for path, record in checked.bad_records:
@@ -159,10 +154,10 @@ class FileSource:
         Raises:
             SchemaEvolved: the pinned schema gets a wider type for numbers that do not fit, or the first type of fields that had none.
         """
-        checked = self._check(spark, files, pinned)
+        checked = self._checker.check(spark, files, PinnedSchema.of(pinned))
         if self._refuses_unknown and checked.unknown:
             others = [file for file in files if file.path in checked.unknown]
-            self._follower.check_first_types(spark, others, PinnedSchema.of(pinned))
+            self._follower.check_first_types(spark, others, PinnedSchema.of(pinned), checked)
         if checked.bad_records:
             self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
         records: dict[str, list[BadRecord]] = {}
@@ -200,18 +195,6 @@ class FileSource:
             code=BAD_RECORD,
         )
 
-    def _check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> CheckedFiles:
-        """Look through files once, however often that is asked for."""
-        filled = frozenset(file for file in files if file.size > 0)
-        if self._checked is None or self._checked[:2] != (pinned, filled):
-            in_order, schema = [file for file in files if file.size > 0], PinnedSchema.of(pinned)
-            misplaced = in_wrong_folders(in_order, schema)
-            sound = [file for file in in_order if file.path not in misplaced]
-            checked = self._look_through(spark, sound, schema)
-            checked = replace(checked, bad_files={**misplaced, **checked.bad_files})
-            self._checked = (pinned, filled, checked)
-        return self._checked[2]
-
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
     ) -> BadFile | None:
@@ -248,47 +231,7 @@ class FileSource:
         """
         for bad in self.bad_files(spark, files, pinned):
             raise bad
-        return self._check(spark, files, pinned).bad_records
-
-    def _look_through(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> CheckedFiles:
-        """Check files; one that does not even read, such as a torn archive, is bad, and the others are checked without it."""
-        if not files:
-            return CheckedFiles()
-        try:
-            return self._format.check(spark, files, pinned)
-        except StrandlineError:
-            raise
-        except Exception as error:
-            bad = bad_file(error, (file.path for file in files)) or self._unreadable(
-                spark, files, pinned, error
-            )
-            if bad is None:
-                raise
-            rest = self._look_through(spark, [file for file in files if file.path != bad.path], pinned)
-            return replace(rest, bad_files={bad.path: bad, **rest.bad_files})
-
-    def _unreadable(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, error: Exception
-    ) -> BadFile | None:
-        """The first file that does not read alone, where Spark's error names none; None if it is no file's fault."""
-        from pyspark.errors import PySparkException
-
-        store = spark_failure(str(error))
-        is_of_a_store = store is not None and store[1].transient
-        if not isinstance(error, PySparkException) or engine_lost(error) or is_of_a_store:
-            return None
-        for file in files if len(files) > 1 else ():
-            try:
-                self._format.check(spark, [file], pinned)
-            except StrandlineError:
-                continue
-            except Exception as own:  # noqa: BLE001 - it is what was looked for
-                return bad_file(own, [file.path]) or bad_document(
-                    file.path, f"it does not read: {cause(own)}"
-                )
-        return bad_document(files[0].path, f"it does not read: {cause(error)}") if len(files) == 1 else None
+        return self._checker.check(spark, files, PinnedSchema.of(pinned)).bad_records
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -142,7 +142,11 @@ class AvroFiles(FormatReader):
         }
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
         groups = {

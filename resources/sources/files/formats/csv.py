@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.evolution import Schema, with_wider_integers
 from partitions.path.source import SourceFile
 from partitions.records.csv_lines import CsvForm, CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.sources.formats import Option
+from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_encoding, bad_header, bad_record, open_quote
@@ -25,6 +29,7 @@ from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of, without_texts
 from resources.sql import quoted
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,6 +39,9 @@ _OF_LINES = frozenset(
     {"quote", "escape", "comment", "linesep", "sep", "delimiter", "header", "encoding", "charset"}
 ) | {"multiline", "mode"}
 """Options, in lower case, that say nothing of a value."""
+
+_HEADERS_KEPT = 10_000
+_THREADS = 16
 
 _MADE_UP = re.compile(r"_c\d+")
 """The names that Spark gives to columns without one."""
@@ -55,6 +63,11 @@ class CsvFiles(FormatReader):
     """Values between separators, under a header."""
 
     READER: ClassVar[str] = "csv"
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Use a root; the headers that were read last are kept: schemas, checks and reads ask for them."""
+        super().__init__(place, dataflow, staging)
+        self._header = lru_cache(_HEADERS_KEPT)(self._read_header)
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
@@ -99,7 +112,11 @@ class CsvFiles(FormatReader):
         }
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; files with new names are read for the types of these."""
         pinned_names = set(_folded(pinned.struct.fieldNames()))
@@ -373,19 +390,22 @@ class CsvFiles(FormatReader):
         """The headers of files that have one."""
         if not self._has_header:
             return {}
-        headers = {file.path: self._header(file) for file in files}
-        return {path: header for path, header in headers.items() if header is not None}
+        return {file.path: header for file, header in self._first_records(files) if header is not None}
 
     def _without_header(self, files: Sequence[SourceFile]) -> dict[str, _Header]:
         """The names that Spark gives to the columns of files without a header."""
-        records = {file.path: self._header(file) for file in files}
         return {
-            path: _Header("", tuple(f"_c{place}" for place in range(len(record.names))))
-            for path, record in records.items()
+            file.path: _Header("", tuple(f"_c{place}" for place in range(len(record.names))))
+            for file, record in self._first_records(files)
             if record is not None
         }
 
-    def _header(self, file: SourceFile) -> _Header | None:
+    def _first_records(self, files: Sequence[SourceFile]) -> list[tuple[SourceFile, _Header | None]]:
+        """The first record of each file, read side by side."""
+        with ThreadPoolExecutor(min(_THREADS, max(1, len(files)))) as pool:
+            return list(zip(files, pool.map(self._header, files), strict=True))
+
+    def _read_header(self, file: SourceFile) -> _Header | None:
         """The first record of a file; None if there is none."""
         form = self._form(file.path)
         record = form.first_record(beginning(self.place, file.path, form.encoding or "utf-8"))

@@ -111,7 +111,11 @@ class ExcelFiles(FormatReader):
         }
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the headers; a new column has the type of its cells, and is text if it has no value."""
         known = {name.casefold() for name in pinned.struct.fieldNames()}

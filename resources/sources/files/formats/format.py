@@ -7,7 +7,7 @@ Belongs here: the contract, and what formats have in common unless one of them s
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -195,11 +195,21 @@ class FormatReader(ABC):
         return {}
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
 
         A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
+
+        Args:
+            spark: a session.
+            files: with content.
+            pinned: the schema.
+            check: returns what :meth:`check` tells of these files, and perhaps of others; it is asked for once.
         """
         return {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.api.values import kind_of_values
@@ -12,7 +12,8 @@ from partitions.errors import BadFile
 from partitions.evolution import new_fields, without_values
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
-from partitions.records.json_lines import LENIENT, JsonRule, Names, first_names, names_by_case
+from partitions.records.json_decoding import Names, first_names, names_by_case
+from partitions.records.json_lines import LENIENT, JsonRule
 from partitions.sources.formats import Option
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.failures import (
@@ -93,10 +94,14 @@ class _Json(FormatReader):
         return names_in_records(self, spark, files, names)
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Return the pinned columns with those that records have beside them; only files that have some are read for their types."""
-        unknown = self.check(spark, files, pinned).unknown
+        unknown = check().unknown
         columns: dict[str, StructType] = {}
         for group in self.scanner.together([file for file in files if file.path in unknown]):
             columns[group[0].path] = struct_of(

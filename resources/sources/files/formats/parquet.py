@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -159,7 +159,11 @@ class ParquetFiles(FormatReader):
         }
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
         groups = self._first_of_each([file for file in files if not self._is_unreadable(file)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -138,7 +138,11 @@ class XmlFiles(FormatReader):
         return names_in_records(self, spark, files, names)
 
     def other_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Look for fields that are not pinned; only files that have some are read for their types."""
         return columns_of_records(self, spark, files, pinned)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.records.json_lines import JsonRule, Names, first_names, names_by_case
+from partitions.records.json_decoding import Names, first_names, names_by_case
+from partitions.records.json_lines import JsonRule
 
 _WHO = {"type": "struct", "fields": [{"name": "age", "type": "long"}]}
 _ALL = {"type": "array", "elementType": "long", "containsNull": True}
@@ -59,7 +60,7 @@ def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(
     fault = _RULE.judge(text).fault
     assert fault is not None
     assert (fault.reason, fault.value) == (why, value)
-    assert re.search(_RULE.pattern(first_names('{"id": 1, "who": {"age": 1}}')), text) is None
+    assert re.search(_RULE.pattern.line(first_names('{"id": 1, "who": {"age": 1}}')), text) is None
 
 
 @pytest.mark.parametrize(
@@ -127,14 +128,14 @@ _ORDERS = st.sampled_from([first_names('{"id": 1, "amount": 1, "who": {"age": 1}
 
 @given(_LINES, _ORDERS)
 def test_the_pattern_accepts_no_record_that_the_judge_refuses(line: str, names: Names) -> None:
-    if re.search(_RULE.pattern(names), line):
+    if re.search(_RULE.pattern.line(names), line):
         judgement = _RULE.judge(line)
         assert (judgement.fault, judgement.unknown) == (None, ())
 
 
 @given(_LINES)
 def test_in_any_order_the_pattern_leaves_only_names_that_stand_twice_to_be_seen(line: str) -> None:
-    if re.search(_RULE.pattern(), line):
+    if re.search(_RULE.pattern.line(), line):
         fault = _RULE.judge(line).fault
         assert fault is None or "stands twice" in fault.reason
 
@@ -142,7 +143,7 @@ def test_in_any_order_the_pattern_leaves_only_names_that_stand_twice_to_be_seen(
 @given(st.lists(_LINES, max_size=3))
 def test_a_document_is_accepted_only_if_all_its_records_are(lines: list[str]) -> None:
     document = f"[{', '.join(lines)}]"
-    if re.search(_RULE.document_pattern(first_names('{"id": 1}')), document):
+    if re.search(_RULE.pattern.document(first_names('{"id": 1}')), document):
         assert _RULE.judge_document(document) == (None, [])
 
 

@@ -1,0 +1,137 @@
+"""JSON text decoded without a loss, and where its values begin and end: members of objects stay in order and doubled, numbers as they are written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from partitions.json_types import json_type
+
+BLANK = " \t\r\n"
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+class Names(NamedTuple):
+    """The members of an object in the order in which a writer puts them; ``inner`` holds those of objects inside, by name."""
+
+    order: tuple[str, ...]
+    inner: Mapping[str, Names]
+
+
+class Members(list[tuple[str, Any]]):
+    """The members of a JSON object, in their order, also if a name stands twice."""
+
+
+class Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+DECODER = json.JSONDecoder(
+    object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=Number
+)
+"""Decodes without a loss: objects as :class:`Members`, numbers as they are written."""
+
+
+def first_names(text: str) -> Names | None:
+    """Return the names of the first record in their order; None if it does not read, or has one of them twice.
+
+    Args:
+        text: the beginning of a file of lines, or of a document.
+    """
+    begin = begin_of(text)
+    if text.startswith("[", begin):
+        begin = skip_blanks(text, begin + 1)
+    try:
+        value, _ = DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return None
+    return _names(value) if isinstance(value, Members) else None
+
+
+def names_by_case(text: str) -> tuple[str, str, int | None]:
+    """Return two names of an object that differ in upper and lower case only, and the line of the first such object, from 1.
+
+    Raises:
+        ValueError: there are none.
+    """
+    position = begin_of(text)
+    across: dict[str, str] = {}
+    while position < len(text):
+        if text[position] in "[,]":
+            position = skip_blanks(text, position + 1)
+            continue
+        try:
+            value, end = DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        if names := _in_two_cases(value, across):
+            return *names, line_of(text, position)
+        position = skip_blanks(text, end)
+    raise ValueError("no two names differ in upper and lower case only")
+
+
+def _in_two_cases(value: Any, spellings: dict[str, str]) -> tuple[str, str] | None:
+    """Two names of an object, or of one inside, that differ in case only; ``spellings`` has the names seen so far, and gets those of this one."""
+    if isinstance(value, list) and not isinstance(value, Members):
+        return next((names for item in value if (names := _in_two_cases(item, {}))), None)
+    if not isinstance(value, Members):
+        return None
+    for name, item in value:
+        spelt = spellings.setdefault(name.casefold(), name)
+        if spelt != name:
+            return spelt, name
+        if names := _in_two_cases(item, {}):
+            return names
+    return None
+
+
+def type_of(value: Any) -> str:
+    """Return the type of a decoded value in JSON's words."""
+    if isinstance(value, Number):
+        return "a number"
+    return json_type({}) if isinstance(value, Members) else json_type(value)
+
+
+def _names(value: Members) -> Names | None:
+    inner: dict[str, Names] = {}
+    for name, item in value:
+        if isinstance(item, Members) and (below := _names(item)) is not None:
+            inner[name] = below
+    order = tuple(name for name, _ in value)
+    return Names(order, inner) if len(set(order)) == len(order) else None
+
+
+def begin_of(text: str) -> int:
+    """Where the first value begins: behind a byte order mark and space."""
+    return skip_blanks(text, 1 if text.startswith("\ufeff") else 0)
+
+
+def skip_blanks(text: str, position: int) -> int:
+    """The place of the first character from here on that is no space; the text's end if there is none."""
+    match = _BLANKS.match(text, position)
+    assert match is not None
+    return match.end()
+
+
+def behind_item(text: str, position: int) -> int:
+    """Return the place of the next item of an array, or of the bracket that closes it.
+
+    Raises:
+        JSONDecodeError: neither stands there.
+    """
+    if text.startswith(",", position):
+        position = skip_blanks(text, position + 1)
+        if text.startswith("]", position):
+            raise json.JSONDecodeError("Expecting value", text, position)
+    elif not text.startswith("]", position):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+    return position
+
+
+def line_of(text: str, position: int) -> int:
+    """Return the line of a character, from 1."""
+    return text.count("\n", 0, position) + 1
