@@ -176,3 +176,10 @@ def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
 
 def test_a_deep_record_is_a_fault_and_no_crash() -> None:
     assert _RULE.judge('{"text":' + "[" * 100_000).fault is not None
+
+
+@pytest.mark.parametrize("data_type", ["long", "integer", "timestamp", "double", "float", "decimal(38,10)"])
+def test_a_whole_number_of_thousands_of_digits_is_beyond_the_range_of_its_type(data_type: str) -> None:
+    fault = _rule(n=data_type).judge(f'{{"n": {"9" * 5000}}}').fault
+    assert fault is not None
+    assert re.search("beyond|more than", fault.reason)
