@@ -62,6 +62,7 @@ class Reading:
         own_numbers: whether an option names a locale, in which decimals are written.
         inferred: whether the types were inferred, so that a text that inference takes for no number is none either.
         null: the text that stands for NULL beside the empty one.
+        specials: the texts of fractions that are no number: not a number, and both infinities.
     """
 
     own_dates: bool = False
@@ -69,6 +70,7 @@ class Reading:
     own_numbers: bool = False
     inferred: bool = False
     null: str = ""
+    specials: tuple[str, str, str] = ("NaN", "Inf", "-Inf")
 
     @classmethod
     def of(cls, options: Mapping[str, Any], *, inferred: bool = False) -> Reading:
@@ -80,6 +82,11 @@ class Reading:
             own_numbers="locale" in names,
             inferred=inferred,
             null=names.get("nullvalue", ""),
+            specials=(
+                names.get("nanvalue", "NaN"),
+                names.get("positiveinf", "Inf"),
+                names.get("negativeinf", "-Inf"),
+            ),
         )
 
 
@@ -115,7 +122,7 @@ def text_form(data_type: Type, reading: Reading) -> str | None:
     if data_type in WHOLE_BITS:
         near = "(?:0|[1-9][0-9]{{0,{0}}}+)" if reading.inferred else "[0-9]{{1,{0}}}+"
         numbers = fraction_form(data_type, "-?+" if reading.inferred else "[-+]?+", near)
-        return f"(?:{numbers}|NaN|-?+Inf)"
+        return f"(?:{numbers}|{'|'.join(map(re.escape, reading.specials))})"
     if match := DECIMAL.fullmatch(data_type):
         if reading.own_numbers:
             return None

@@ -58,7 +58,7 @@ def fault_of_text(text: str, data_type: Type, reading: Reading) -> str | None:
     if data_type in INTEGER_BITS:
         return _integer_fault(text, data_type, reading)
     if data_type in WHOLE_BITS:
-        return None if text in ("NaN", "Inf", "-Inf") else number_fault(text, data_type, reading)
+        return None if text in reading.specials else number_fault(text, data_type, reading)
     if DECIMAL.fullmatch(data_type):
         return None if reading.own_numbers else number_fault(text, data_type, reading)
     if data_type == "boolean":

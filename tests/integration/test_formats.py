@@ -95,13 +95,16 @@ class TestFormats:
         feed = make_feed(
             source={
                 "format": "csv",
-                "schema": "id long, text string",
-                "options": {"sep": ";", "nullValue": "-"},
+                "schema": "id long, text string, v double",
+                "options": {"sep": ";", "nullValue": "-", "nanValue": "n/a", "positiveInf": "+oo"},
             }
         )
-        feed.put_text("a.csv", "id;text\n1;a,a\n2;-\n")
+        feed.put_text("a.csv", "id;text;v\n1;a,a;+oo\n2;-;n/a\n")
         feed.load()
-        assert feed.rows("id", "text") == [(1, "a,a"), (2, None)]
+        assert [(id_, text, str(v)) for id_, text, v in feed.rows("id", "text", "v")] == [
+            (1, "a,a", "inf"),
+            (2, None, "nan"),
+        ]
 
     def test_parquet_is_read_with_its_own_types(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None})

@@ -47,7 +47,7 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
         same = near.try_cast(wide) == text.try_cast(wide)
         is_finite = ~near.isin(float("inf"), float("-inf"))
         number = _is_whole(text, NUMBER_SHAPE) & is_finite & (~is_whole | F.coalesce(same, F.lit(False)))
-        return text.isin("NaN", "Inf", "-Inf") | number
+        return text.isin(*reading.specials) | number
     if data_type == "date" and not reading.own_dates:
         return _is_whole(text, DATE_SHAPE) & text.try_cast("date").isNotNull()
     if data_type in ("timestamp", "timestamp_ntz") and not reading.own_times:

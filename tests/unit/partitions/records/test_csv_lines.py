@@ -113,3 +113,12 @@ def test_a_header_is_found_behind_blank_lines_and_comments() -> None:
         ["id", "a b"],
     )
     assert CsvForm(",").first_record("\n \n") is None
+
+
+@pytest.mark.parametrize("text", ["n/a", "+oo", "-oo"])
+def test_numbers_that_are_none_have_the_texts_that_options_name(text: str) -> None:
+    options = {"nanValue": "n/a", "positiveInf": "+oo", "negativeInf": "-oo"}
+    rule = CsvRule(CsvForm(","), [("v", "double")], Reading.of(options))
+    assert re.search(rule.pattern(), text) is not None
+    assert rule.judge(text) is None
+    assert rule.judge(f"{text}1") is not None
