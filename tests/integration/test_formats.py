@@ -194,6 +194,34 @@ class TestSchema:
         ]
         assert len({entry.pinned for entry in feed.entries}) == 1
 
+    @pytest.mark.each_case
+    @pytest.mark.parametrize(
+        ("form", "first", "second"),
+        [
+            ("csv", "n,at,code\n1,2026-01-01,12\n", "n,at,code\n2.5,2026-01-02 10:00:00,0012\n"),
+            (
+                "xml",
+                "<r><row><n>1</n><at>2026-01-01</at><code>12</code></row></r>",
+                "<r><row><n>2.5</n><at>2026-01-02 10:00:00</at><code>0012</code></row></r>",
+            ),
+        ],
+        ids=["csv", "xml"],
+    )
+    def test_inferred_types_hold_the_values_of_all_files_but_texts_of_later_ones(
+        self, make_feed: MakeFeed, form: str, first: str, second: str
+    ) -> None:
+        options = {"rowTag": "row"} if form == "xml" else {}
+        feed = make_feed(source={"format": form, "schema": None, "options": options})
+        feed.put_text(f"a.{form}", first)
+        feed.put_text(f"b.{form}", second)
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert "0012" in outcome.error.message
+        assert _types(feed) == {"n": "double", "at": "timestamp", "code": "integer"}
+        feed.put_text(f"b.{form}", second.replace("0012", "13"))
+        feed.load()
+        assert feed.rows("n", "code") == [(1.0, 12), (2.5, 13)]
+
     @pytest.mark.parametrize(
         ("schema", "form", "good", "bad", "line"),
         [

@@ -72,6 +72,16 @@ def types_of_texts(
     return [_type_of(row[place].asDict(), types) for place in range(len(answers))]
 
 
+def type_of_sample(first: str, sample: str) -> str:
+    """Return the type of a column, so that it holds all values of a sample of files, but for texts that stand in later files only.
+
+    Args:
+        first: the type of its values in the first file.
+        sample: the type of its values in all files.
+    """
+    return first if "string" in (first, sample) else sample
+
+
 def _is(text: Column, data_type: str, options: Mapping[str, str], reading: Reading) -> Column:
     """Whether a text is of a type; in the form that the user names, if there is one."""
     from pyspark.sql import functions as F

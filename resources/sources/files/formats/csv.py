@@ -13,7 +13,7 @@ from partitions.errors import BadFile
 from partitions.evolution import Schema, with_wider_integers
 from partitions.path.source import SourceFile
 from partitions.records.csv_lines import CsvForm, CsvItem, CsvRule
-from partitions.records.forms import Reading
+from partitions.records.forms import INTEGER_BITS, Reading
 from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
@@ -22,7 +22,7 @@ from resources.sources.files.failures import bad_encoding, bad_header, bad_recor
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inferring import types_of_texts
+from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -139,10 +139,9 @@ class CsvFiles(FormatReader):
         return columns
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the first file whose header names each once, with the types that hold all its values.
+        """Return the columns of the first file whose header names each once, with the types that hold all values of files with this header.
 
-        Other files of the sample tell only how wide whole numbers are; all are held against these types: a code such as ``0012`` behind whole
-        numbers is refused, and changes no type.
+        What is text in a later file changes no type, and is refused when the file is checked: so is a code such as ``0012`` behind whole numbers.
 
         Raises:
             BadFile: no header does.
@@ -157,8 +156,24 @@ class CsvFiles(FormatReader):
         schema = self._inferred(spark, [file for file in files if file.path == path], header.names)
         alike = [file for file in files if file.path in sound and sound[file.path].names == header.names]
         if len(alike) > 1:
-            schema = self._with_wider_integers(spark, alike, header.names, schema)
+            schema = self._with_types_of_sample(spark, alike, header.names, schema)
         return struct_of(schema)
+
+    def _with_types_of_sample(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
+    ) -> Schema:
+        """Return the schema of the first of files with the types that hold the values of all of them; whole numbers beside a text are still as wide."""
+        sample = self._inferred(spark, files, names)
+        fields = [
+            {**field, "type": type_of_sample(field["type"], of_all["type"])}
+            for field, of_all in zip(first["fields"], sample["fields"], strict=True)
+        ]
+        schema = {**first, "fields": fields}
+        has_text = any(
+            field["type"] in INTEGER_BITS and of_all["type"] == "string"
+            for field, of_all in zip(fields, sample["fields"], strict=True)
+        )
+        return self._with_wider_integers(spark, files, names, schema) if has_text else schema
 
     def _with_wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema

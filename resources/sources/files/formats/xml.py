@@ -20,7 +20,7 @@ from resources.sources.files.formats.variants import (
     unknown_in_records,
     wider_numbers,
 )
-from resources.sources.files.inferring import types_of_texts
+from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.xml_check import XmlRule, texts_at
 from resources.sql import quoted
@@ -49,9 +49,10 @@ class XmlFiles(FormatReader):
         return tuple(self._remarks)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the records of the first file that has some, with the types that hold all their texts.
+        """Return the columns of the records of the first file that has some, with the types that hold their texts in all files.
 
-        Other files are held against these: an element that stands twice where the first file has one is refused, and changes no type.
+        What is text in a later file changes no type, and is refused when the file is checked: so is an element that stands twice where the first
+        file has one.
         """
         from pyspark.sql.types import StructType
 
@@ -61,14 +62,20 @@ class XmlFiles(FormatReader):
             schema = self.scan(spark, [file], None, **options).schema
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
-                return self._with_types(spark, file, texts)
+                types = self._types(spark, [file], texts)
+                if len(files) > 1:
+                    sample = self._types(spark, files, texts)
+                    types = {path: type_of_sample(types[path], sample[path]) for path in types}
+                return struct_of(_typed(texts.jsonValue(), (), types))
         return None
 
-    def _with_types(self, spark: SparkSession, file: SourceFile, texts: StructType) -> StructType:
-        """The columns of a file with the types of their texts."""
+    def _types(
+        self, spark: SparkSession, files: Sequence[SourceFile], texts: StructType
+    ) -> Mapping[tuple[str, ...], str]:
+        """The types of the texts of files, by the paths of elements and attributes."""
         from pyspark.sql import functions as F
 
-        rows = self.scan(spark, [file], texts, mode="PERMISSIVE")
+        rows = self.scan(spark, files, texts, mode="PERMISSIVE")
         leaves = [
             ((field.name, *path), column)
             for field in texts.fields
@@ -78,8 +85,7 @@ class XmlFiles(FormatReader):
         types = types_of_texts(
             rows, [column for _, column in leaves], self.source.options, reading, several=True
         )
-        by_path = dict(zip([path for path, _ in leaves], types, strict=True))
-        return struct_of(_typed(texts.jsonValue(), (), by_path))
+        return dict(zip([path for path, _ in leaves], types, strict=True))
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look whether there are records at all, and read all leaves as texts; files with one that is not exact are judged."""
