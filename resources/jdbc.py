@@ -57,8 +57,8 @@ _COMMON = {
 _OPTIONS: dict[System, dict[str, str]] = {
     "postgresql": {
         "driver": "org.postgresql.Driver",
-        # Else it is the zone of the machine that Spark happens to run on.
-        "sessionInitStatement": "SET TIME ZONE 'UTC'",
+        # Else the zone is that of the machine that Spark happens to run on, and the form of bytes and floats is the role's.
+        "sessionInitStatement": "SET TIME ZONE 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 3",
     },
     "mariadb": {
         "driver": "org.mariadb.jdbc.Driver",
@@ -158,7 +158,11 @@ class JdbcConnection:
         """The same address in libpq's words, as far as both know them."""
         hosts, _, database = self.shown.partition("://")[2].partition("/")
         servers = [_server(each) for each in hosts.split(",")]
-        parameters = dict(each.partition("=")[::2] for each in self.url.partition("?")[2].split("&"))
+        parameters = {
+            name: unquote_plus(value) for name, _, value in (each.partition("=") for each in self._said)
+        }
+        schema = re.sub(r"([\\\s])", r"\\\1", parameters.get("currentSchema", ""))
+        options = [parameters.get("options", ""), f"-c search_path={schema}" if schema else ""]
         settings = {
             "host": ",".join(host for host, _ in servers),
             "port": ",".join(port for _, port in servers),
@@ -167,11 +171,19 @@ class JdbcConnection:
             "password": dict(self.secrets).get("password"),
             "sslmode": parameters.get("sslmode") or ("require" if parameters.get("ssl") == "true" else None),
             "sslrootcert": parameters.get("sslrootcert"),
-            "options": f"-c search_path={parameters['currentSchema']}"
-            if "currentSchema" in parameters
-            else None,
+            "options": " ".join(filter(None, options)),
         }
         return {name: value for name, value in settings.items() if value}
+
+    @property
+    def session_variables(self) -> str | None:
+        """What MariaDB's driver sets when a session begins, behind SET; None if the URL says nothing of it."""
+        return _lowered(self._said).get("sessionvariables", "").replace(";", ",") or None
+
+    @property
+    def _said(self) -> Sequence[str]:
+        """The parameters of the URL. PostgreSQL's driver takes their values for escaped, MariaDB's as they are."""
+        return self.url.partition("?")[2].split("&")
 
     @property
     def mysql(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
@@ -187,7 +199,7 @@ class JdbcConnection:
     @property
     def mysql_tls(self) -> tuple[TlsMode | None, str | None]:
         """How MariaDB's driver speaks TLS, if it does, and the file of the authorities that it trusts."""
-        parameters = _lowered(self.url.partition("?")[2].split("&"))
+        parameters = _lowered(self._said)
         return _tls_mode(parameters), parameters.get("serversslcert")
 
     def hide(self, text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -162,6 +162,60 @@ def test_columns_that_a_query_makes_are_loaded_exactly(
     assert list(map(repr, flow.feed.rows("id", "total", "ids", "nested", "wide")[0])) == list(
         map(repr, (2, total, *made, Decimal("1.5000000000")))
     )
+
+
+@pytest.mark.parametrize("watermark", ["id", "exact", "name"])
+def test_settings_of_the_role_change_no_value_and_no_bound(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine, watermark: str
+) -> None:
+    rows, table = rows_of(postgres), f"größe_{uuid4().hex[:8]}"
+    user, password = rows.stranger()
+    for setting in (
+        "DateStyle = 'SQL, DMY'",
+        "client_encoding = 'LATIN1'",
+        "bytea_output = 'escape'",
+        "extra_float_digits = -15",
+    ):
+        rows.ask(f"ALTER ROLE {user} SET {setting}")
+    rows.ask(
+        f"CREATE TABLE {table} (id int, exact double precision, floats real[], bytes bytea[], day date, at timestamptz[], name text)"
+    )
+    rows.ask(f"GRANT SELECT ON {table} TO {user}")
+    rows.ask(
+        f"INSERT INTO {table} VALUES (1, 0.30000000000000004, '{{16777217}}', ARRAY['ab123'::bytea], '2026-03-04', '{{2026-03-04 05:06+00}}', 'ä')"
+    )
+    rows.user = (user, password)
+    flow = rows.flow(
+        tmp_path, engine, source={"table": table}, watermark={"type": "column", "columns": [watermark]}
+    )
+    flow.run()
+    flow.run()
+    ((*values, at),) = flow.feed.rows("id", "exact", "floats", "bytes", "day", "name", "at")
+    assert values == [1, 0.30000000000000004, [16777216.0], [b"ab123"], date(2026, 3, 4), "ä"]
+    assert at == [datetime(2026, 3, 4, 5, 6, tzinfo=UTC)]
+
+
+def test_what_the_url_sets_of_a_session_holds_for_its_plan_and_for_its_rows(
+    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
+) -> None:
+    table = f"set_{uuid4().hex[:8]}"
+    if rows.scheme == "postgresql":
+        schema = f"s_{uuid4().hex[:8]}"
+        rows.ask(f"CREATE SCHEMA {schema}")
+        rows.ask(f"CREATE TABLE public.{table} (id int PRIMARY KEY)")
+        rows.ask(f"CREATE TABLE {schema}.{table} (id int PRIMARY KEY, name text)")
+        rows.ask(f"INSERT INTO public.{table} VALUES (1)")
+        rows.ask(f"INSERT INTO {schema}.{table} VALUES (1, 'a'), (2, 'b')")
+        rows.parameters, source = f"?options=-c%20search_path={schema}", {"table": table}
+    else:
+        rows.ask(f"CREATE TABLE {table} (id int PRIMARY KEY, name text)")
+        rows.ask(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+        rows.parameters = "?sessionVariables=sql_mode='ANSI_QUOTES'"
+        source = {"query": f'SELECT "id", "name" FROM {table}'}
+    flow = flow_of(rows, tmp_path, engine, **source)
+    flow.run()
+    assert flow.feed.rows("id", "name") == [(1, "a"), (2, "b")]
+    assert flow.watermark == {"id": 2}
 
 
 def test_a_value_that_comes_later_stops_its_slice_alone_and_goes_on_once_it_is_corrected(

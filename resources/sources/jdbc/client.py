@@ -27,8 +27,11 @@ _ALIVE: dict[str, Any] = {
     "connect_timeout": _CONNECT_SECONDS,
     "keepalives_idle": 30,
     "tcp_user_timeout": 30_000,
+    "client_encoding": "UTF8",
 }
 """Of libpq: a server that is gone without a word is noticed, and one that is there can tell who asks."""
+_SESSION = ("-c TimeZone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=3")
+"""How values are written, whatever the role's settings and the database's are."""
 
 _POSTGRESQL_KINDS: Mapping[int, Kind] = {
     1184: "instant",
@@ -151,7 +154,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
 
     settings: dict[str, Any] = dict(connection.libpq)
     limits = [f"-c statement_timeout={int(timeout * 1000)}"] if timeout is not None else []
-    options = " ".join([settings.pop("options", ""), "-c TimeZone=UTC", *limits]).strip()
+    options = " ".join([settings.pop("options", ""), *_SESSION, *limits]).strip()
     try:
         with psycopg.connect(**_ALIVE, **settings, options=options) as opened:
             opened.read_only = True
@@ -185,6 +188,8 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
     opened = _first_server(connection, timeout)
     try:
         with opened, opened.cursor() as cursor:
+            if connection.session_variables is not None:
+                cursor.execute(f"SET {connection.session_variables}")
             cursor.execute("SET time_zone = '+00:00'")
             if timeout is not None:
                 is_mariadb = "MariaDB" in opened.get_server_info()

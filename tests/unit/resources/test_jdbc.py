@@ -108,6 +108,15 @@ def test_user_and_password_of_the_settings_go_before_those_of_the_address() -> N
             },
         ),
         (
+            "jdbc:postgresql://h/db?options=-c%20search_path=a&currentSchema=b+c%2C%22D%22",
+            {
+                "host": "h",
+                "port": "5432",
+                "dbname": "db",
+                "options": '-c search_path=a -c search_path=b\\ c,"D"',
+            },
+        ),
+        (
             "jdbc:postgresql://h/db?sslmode=verify-full",
             {"host": "h", "port": "5432", "dbname": "db", "sslmode": "verify-full"},
         ),
