@@ -73,9 +73,12 @@ class Wording:
         return FIELDS.index(self.finest) < FIELDS.index(field)
 
     def says(self, moment: datetime) -> bool:
-        """Return whether the fields of an aware moment in the zone are all written; its text may still name another one, too."""
+        """Return whether the fields of an aware moment in the zone are all written, or mean it since clocks skip what they say; they may name another one, too."""
         wall = _wall(moment, self.zone)
-        return floored(wall, self.finest) == wall
+        floor = floored(wall, self.finest)
+        return floor == wall or earliest(floor, self.zone) == latest(floor, self.zone) == moment.astimezone(
+            UTC
+        )
 
     def _readings(self, wall: datetime) -> list[Reading]:
         """What a local time can mean, ascending: each pass of a repeated hour if the offset is written, else nothing of such an hour."""
@@ -93,6 +96,17 @@ class Wording:
         if stretch is None:
             return wall, wall
         return _wall(stretch.start, self.zone), _wall(stretch.end, self.zone)
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment as ISO 8601; in UTC if its offset has seconds, as that of the sun's time before 1970 has: ISO 8601 knows none."""
+    return in_minutes(moment).isoformat()
+
+
+def in_minutes(moment: datetime) -> datetime:
+    """Return a moment, in UTC if its offset has seconds, which few readers know."""
+    offset = moment.utcoffset()
+    return moment.astimezone(UTC) if offset is not None and offset % timedelta(minutes=1) else moment
 
 
 def floored(wall: datetime, finest: Field) -> datetime:

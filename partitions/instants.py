@@ -33,6 +33,7 @@ _BEFORE_NOW = re.compile(
     rf"P(?P<days>\d{{1,6}})D(?:T(?P<hours>\d{{1,2}})H(?:(?P<minutes>\d{{1,2}})M)?)?(?:\.{_ZONE})?",
     re.ASCII,
 )
+_NO_ZONE = re.compile(r"localtime$|posixrules$|right/|posix/")
 _WANTED = (
     "a date such as 2020-01-31, a time such as 2020-01-31T10:00:00 (seconds are required) with or without a zone,"
     " or a duration before now such as P7D, P0DT6H or P0DT0H30M"
@@ -102,7 +103,7 @@ def zone_of(text: str) -> tzinfo:
     """A zone of the IANA database, ``Z``, or an offset such as +05:30 or -0800.
 
     Raises:
-        ConfigurationError: for an unknown one.
+        ConfigurationError: for an unknown one, and for files beside the zones: what they say is another thing on each machine, or counts leap seconds.
     """
     if text in ("Z", "UTC"):
         return UTC
@@ -111,12 +112,15 @@ def zone_of(text: str) -> tzinfo:
         if hours < 24 and minutes < 60:
             ahead = timedelta(hours=hours, minutes=minutes)
             return timezone(-ahead if text[0] == "-" else ahead)
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError) as error:
-        raise ConfigurationError(
-            f"expected a time zone such as UTC, Europe/Berlin or +05:30, found {text!r}"
-        ) from error
+    error: Exception | None = None
+    if not _NO_ZONE.match(text):
+        try:
+            return ZoneInfo(text)
+        except (KeyError, ValueError, OSError) as unknown:
+            error = unknown
+    raise ConfigurationError(
+        f"expected a time zone such as UTC, Europe/Berlin or +05:30, found {text!r}"
+    ) from error
 
 
 def milliseconds(instant: datetime) -> int:
@@ -141,21 +145,37 @@ def floor_minute(now: datetime) -> int:
     return milliseconds(now) // MINUTE * MINUTE
 
 
-def add_days(instant: int, days: int, zone: tzinfo) -> int:
-    """The same local time so many days on."""
+def add_days(instant: int, days: int, zone: tzinfo, wall: datetime | None = None) -> int:
+    """Return the instant of the same local time so many days on.
+
+    Args:
+        instant: epoch milliseconds.
+        days: how many.
+        zone: of the calendar.
+        wall: the local time that the instant stands for, where clocks skip it; None: the one that they show.
+    """
     if zone is UTC:
         return instant + days * DAY
     local = as_datetime(instant, zone)
-    return _instant(local.replace(tzinfo=None) + timedelta(days=days), zone, local.utcoffset())
+    start = local.replace(tzinfo=None) if wall is None else wall
+    return _instant(start + timedelta(days=days), zone, local.utcoffset())
 
 
-def add_months(instant: int, months: int, zone: tzinfo) -> int:
-    """The same local time so many months on; a day that the month lacks becomes its last."""
+def add_months(instant: int, months: int, zone: tzinfo, wall: datetime | None = None) -> int:
+    """Return the instant of the same local time so many months on; a day that the month lacks becomes its last. The arguments are those of days."""
     local = as_datetime(instant, zone)
-    year, month = divmod(local.year * 12 + local.month - 1 + months, 12)
-    day = min(local.day, calendar.monthrange(year, month + 1)[1])
-    naive = local.replace(tzinfo=None, year=year, month=month + 1, day=day)
-    return _instant(naive, zone, local.utcoffset())
+    start = local.replace(tzinfo=None) if wall is None else wall
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    day = min(start.day, calendar.monthrange(year, month + 1)[1])
+    return _instant(start.replace(year=year, month=month + 1, day=day), zone, local.utcoffset())
+
+
+def is_reading(wall: datetime, instant: int, zone: tzinfo) -> bool:
+    """Return whether a local time means an instant, epoch milliseconds: also one that clocks skip."""
+    try:
+        return _instant(wall, zone, as_datetime(instant, zone).utcoffset()) == instant
+    except OverflowError:
+        return False
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

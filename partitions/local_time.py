@@ -17,7 +17,12 @@ from partitions.unit_values import Kind
 HORIZON = 2050
 """Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
 
-FIRST_YEAR = 1970
+FIRST_YEAR = 1850
+"""From this year on: before it clocks showed the sun's time."""
+
+_A_WEEK = timedelta(days=7)
+"""Shorter than any time between two changes of a zone."""
+
 _SECOND = timedelta(seconds=1)
 
 
@@ -120,7 +125,7 @@ def repeated(moment: datetime) -> Stretch | None:
 
 
 def repeats(zone: tzinfo) -> tuple[Stretch, ...]:
-    """Return all stretches of a zone whose local times occur twice, from 1970 to the horizon."""
+    """Return all stretches of a zone whose local times occur twice, from the first year to the horizon."""
     return tuple(
         Stretch(change.at - (change.before - change.after), change.at + (change.before - change.after))
         for change in offset_changes(zone)
@@ -130,14 +135,14 @@ def repeats(zone: tzinfo) -> tuple[Stretch, ...]:
 
 @lru_cache(maxsize=600)
 def offset_changes(zone: tzinfo) -> tuple[OffsetChange, ...]:
-    """Return when the clocks of a zone are put forward or back, from 1970 to the horizon."""
+    """Return when the clocks of a zone are put forward or back, from the first year to the horizon."""
     if isinstance(zone, timezone):
         return ()
     changes: list[OffsetChange] = []
     at = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
     before = at.astimezone(zone).utcoffset() or timedelta()
     while at.year < HORIZON:
-        following = at + timedelta(days=1)
+        following = at + _A_WEEK
         after = following.astimezone(zone).utcoffset() or timedelta()
         if after != before:
             changes.append(OffsetChange(_change(zone, at, following, before), before, after))

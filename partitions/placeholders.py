@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from partitions.bound_text import FIELDS, Field, Wording
+from partitions.bound_text import FIELDS, Field, Wording, in_minutes, iso
 from partitions.errors import ConfigurationError
 
 TIMES = ("start", "end")
@@ -37,6 +37,8 @@ _FIELDS: Mapping[str, Field] = {
 _TOLD: Mapping[str, tuple[Field, ...]] = {letter: (field,) for letter, field in _FIELDS.items()} | {
     "j": ("month", "day")
 }
+_TIMES_OF_DAY: tuple[Field, ...] = ("second", "millisecond", "microsecond")
+"""The finest fields of forms that say a whole time of day."""
 _PLAIN: Field = "millisecond"
 """The finest field of a bound: all are whole milliseconds."""
 
@@ -127,16 +129,43 @@ def wording(
         plain_says_offset: whether who reads a placeholder without a form takes notice of its offset.
     """
     forms = [placeholder.form for placeholder in placeholders if placeholder.name == name]
+    if name == "end" and all(form is None or _is_complete(form) for form in forms):
+        # Each is a bound of its own: rows below the finer one that are beyond the coarser one would be left out.
+        single = [_wording([form], zone, plain_says_offset) for form in forms]
+        return min(single, key=lambda words: (FIELDS.index(words.finest), words.says_offset))
+    return _wording(forms, zone, plain_says_offset)
+
+
+def _wording(forms: Sequence[str | None], zone: tzinfo, plain_says_offset: bool) -> Wording:
     if None in forms:
         return Wording(zone, _PLAIN, plain_says_offset)
-    letters = _letters(forms)
-    fields = [_FIELDS[letter] for letter in letters if letter in _FIELDS]
-    return Wording(zone, max(fields, key=FIELDS.index, default=_PLAIN), "z" in letters)
+    return Wording(zone, _finest(forms), "z" in _letters(forms))
+
+
+def _finest(forms: Iterable[str | None]) -> Field:
+    fields = [_FIELDS[letter] for letter in _letters(forms) if letter in _FIELDS]
+    return max(fields, key=FIELDS.index, default=_PLAIN)
+
+
+def _is_complete(form: str) -> bool:
+    """Whether a form says each field from the year down to its finest one."""
+    return _says_all([form], _finest([form]))
 
 
 def written(placeholder: Placeholder, moment: datetime) -> str:
-    """Return the text of a moment, as the form says it; ISO 8601 with its offset without one."""
-    return moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
+    """Return the text of a moment, as the form says it; ISO 8601 with its offset without one. A year has four digits."""
+    if not placeholder.form:
+        return iso(moment)
+    if (
+        "z" in _letters([placeholder.form])
+        and _is_complete(placeholder.form)
+        and _finest([placeholder.form]) in _TIMES_OF_DAY
+    ):
+        moment = in_minutes(moment)
+    form = _DIRECTIVE.sub(
+        lambda match: f"{moment.year:04}" if match[1] == "Y" else match[0], placeholder.form
+    )
+    return moment.strftime(form)
 
 
 def inexpressible(name: str, moment: datetime) -> str:
@@ -152,6 +181,20 @@ def tell_apart(placeholders: Iterable[Placeholder], finest: Field) -> bool:
     """Return whether the forms of ``{start}``, or those of ``{end}``, say each field from the year down to the finest, so that no two windows have one text."""
     given = list(placeholders)
     return any(_says_all([each.form for each in given if each.name == name], finest) for name in TIMES)
+
+
+def two_digit_year(placeholders: Iterable[Placeholder]) -> Placeholder | None:
+    """Return a placeholder that writes a year with two digits alone; None if there is none."""
+    given = list(placeholders)
+    said = {name: _letters(each.form for each in given if each.name == name) for name in TIMES}
+    return next(
+        (
+            each
+            for each in given
+            if "y" in _letters([each.form]) and "Y" not in said[each.name] and each.name in TIMES
+        ),
+        None,
+    )
 
 
 def _says_all(forms: Sequence[str | None], finest: Field) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Literal, TypeGuard
 
-from partitions.bound_text import Field, Wording, floored, raised
+from partitions.bound_text import Field, Wording, floored, iso, raised
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
 from partitions.local_time import earliest, latest
@@ -21,6 +22,9 @@ Format = Literal["iso", "date", "datetime", "datetime_ms", "timestamp", "timesta
 Exclusive = Literal["1ms", "1s", "1day"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+"""The moments beyond which a calendar says none; some zones have none of them."""
+
 _MILLISECOND, _SECOND, _DAY = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(days=1)
 _STEPS: dict[Format, timedelta] = {
     "iso": timedelta(microseconds=1),
@@ -64,18 +68,25 @@ def formatted(value: Any, form: Format) -> str:
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
     match form:
         case "iso":
-            return moment.isoformat()
+            return iso(moment)
         case "date":
             return moment.date().isoformat()
         case "datetime" | "datetime_ms":
             precision = "seconds" if form == "datetime" else "milliseconds"
             return moment.replace(tzinfo=None).isoformat(timespec=precision)
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if form == "timestamp":
-        return str(aware.timestamp())
     elapsed = aware - _EPOCH
+    if form == "timestamp":
+        return _in_seconds(elapsed)
     milliseconds = abs(elapsed) // _MILLISECOND
     return str(milliseconds if elapsed >= timedelta(0) else -milliseconds)
+
+
+def _in_seconds(elapsed: timedelta) -> str:
+    """Seconds with all their microseconds, which a double does not have in all years."""
+    seconds, parts = divmod(abs(elapsed) // timedelta(microseconds=1), 1_000_000)
+    sign = "-" if elapsed < timedelta(0) else ""
+    return f"{sign}{seconds}." + (f"{parts:06}".rstrip("0") or "0")
 
 
 def inclusive_end(upper: datetime, mode: Exclusive | None) -> datetime:
@@ -141,10 +152,12 @@ class Bounds:
             return value
         if value.tzinfo is None:
             return floored(value, self.wording.finest)
-        bound = self.wording.below(value)
-        while not self._ends_at(bound):
-            bound = self.wording.below(self._end(bound))
-        return bound.astimezone(value.tzinfo)
+        with suppress(OverflowError):
+            bound = self.wording.below(value)
+            while not self._ends_at(bound):
+                bound = self.wording.below(self._end(bound))
+            return bound.astimezone(value.tzinfo)
+        return _FIRST
 
     def raised(self, value: Any) -> Any:
         """Return the lowest end that can be said exactly and is not below a value."""
@@ -152,10 +165,12 @@ class Bounds:
             return value
         if value.tzinfo is None:
             return raised(value, self.wording.finest)
-        bound = self.wording.above(value)
-        while not self._ends_at(bound):
-            bound = self.wording.above(_later(bound, self.step))
-        return bound.astimezone(value.tzinfo)
+        with suppress(OverflowError):
+            bound = self.wording.above(value)
+            while not self._ends_at(bound):
+                bound = self.wording.above(_later(bound, self.step))
+            return bound.astimezone(value.tzinfo)
+        return _LAST
 
     def begins_at(self, value: datetime) -> bool:
         """Return whether the parameter for a lower bound says exactly an aware time."""
@@ -171,9 +186,15 @@ class Bounds:
         return text.names(_with_wall(end, floored(end.replace(tzinfo=None), text.finest)))
 
     def lower(self, value: Any) -> str:
-        """Return the parameter for a lower bound: no row at or above it is left out."""
+        """Return the parameter for a lower bound: no row at or above it is left out. Below what a calendar can say it is the first moment of all."""
         if not isinstance(value, date):
             return formatted(value, self.form)
+        try:
+            return self._lower(value)
+        except OverflowError:
+            return formatted(_of_kind(value, _FIRST), self.form)
+
+    def _lower(self, value: date) -> str:
         if _is_local(value) and self._are_local:
             local = self._of_local_times
             begin = local._begin(earliest(value, local.zone))
@@ -181,9 +202,15 @@ class Bounds:
         return formatted(self._begin(self._instant(value, earliest)), self.form)
 
     def upper(self, value: Any) -> str:
-        """Return the parameter for an upper bound, which is exclusive: no row below it is left out."""
+        """Return the parameter for an upper bound, which is exclusive: no row below it is left out. Beyond what a calendar can say it is the last moment of all."""
         if not isinstance(value, date):
             return formatted(value, self.form)
+        try:
+            return self._upper(value)
+        except OverflowError:
+            return formatted(_of_kind(value, _LAST), self.form)
+
+    def _upper(self, value: date) -> str:
         if _is_local(value) and self._are_local:
             local = self._of_local_times
             end = local._end(local.raised(latest(value, local.zone)))
@@ -218,6 +245,11 @@ class Bounds:
         if not isinstance(value, datetime):
             return reading(datetime.combine(value, time.min), self.zone)
         return value if value.tzinfo else reading(value, self.local_zone)
+
+
+def _of_kind(value: date, moment: datetime) -> datetime:
+    """A moment in UTC, without an offset if a value has none."""
+    return moment.replace(tzinfo=None) if _is_local(value) else moment
 
 
 def _is_local(value: date) -> TypeGuard[datetime]:

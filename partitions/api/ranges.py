@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
@@ -11,8 +12,8 @@ from partitions.errors import ConfigurationError
 Unit = Literal["hour", "day", "month", "year"]
 
 
-def ranges(start: datetime, end: datetime, amount: int, unit: Unit) -> list[tuple[datetime, datetime]]:
-    """Return the ranges from a start to an end, the last one short; none if the end is not above the start.
+def ranges(start: datetime, end: datetime, amount: int, unit: Unit) -> Iterator[tuple[datetime, datetime]]:
+    """Return the ranges from a start to an end, the last one short; none if the end is not above the start. Each is made when it is asked for.
 
     Each step begins at the previous end, so that the ranges follow the start and no calendar: a month from the 31st ends on the
     28th, and so do all after it.
@@ -28,12 +29,19 @@ def ranges(start: datetime, end: datetime, amount: int, unit: Unit) -> list[tupl
         raise ConfigurationError(
             f"watermark_param_range.amount: expected a whole number of at least 1, found {amount!r}"
         )
-    found: list[tuple[datetime, datetime]] = []
-    while start < end:
-        following = min(_step(start, amount, unit), end)
-        found.append((start, following))
+    return _ranges(start, end, amount, unit)
+
+
+def _ranges(start: datetime, end: datetime, amount: int, unit: Unit) -> Iterator[tuple[datetime, datetime]]:
+    while _instant(start) < _instant(end):
+        following = min(_step(start, amount, unit), end, key=_instant)
+        yield start, following
         start = following
-    return found
+
+
+def _instant(moment: datetime) -> datetime:
+    """What a moment is compared by: two of one zone compare as clocks show them, also where an hour comes twice."""
+    return moment if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _step(start: datetime, amount: int, unit: Unit) -> datetime:

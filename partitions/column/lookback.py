@@ -8,7 +8,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, localcontext
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -102,17 +102,22 @@ class LookBack(Model):
         if isinstance(value, str):
             return self._text(value, now)
         if isinstance(value, datetime):
-            return self._moved(value, now)
+            return self._moved(value, now, now.tzinfo if value.tzinfo is None else None)
         if isinstance(value, date):
             return self._moved(datetime.combine(value, time.min), now).date()
         if isinstance(value, int | float | Decimal) and self.by:
             return _less(value, self.by)
         return value
 
-    def _moved(self, value: datetime, now: datetime) -> datetime:
+    def _moved(self, value: datetime, now: datetime, zone: tzinfo | None = None) -> datetime:
+        """Move a time; a local time of a zone by at least as much as passes, also where clocks are put forward."""
         if self.closing_day is None:
             try:
-                earlier = value - timedelta(days=self.days or 0, hours=self.hours or 0)
+                span = timedelta(days=self.days or 0, hours=self.hours or 0)
+                earlier = value - span
+                if zone is not None:
+                    passed = (value.replace(tzinfo=zone).astimezone(UTC) - span).astimezone(zone)
+                    earlier = min(earlier, passed.replace(tzinfo=None))
             except OverflowError:
                 earlier = value.replace(year=1, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
             return self._months_before(earlier)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from partitions.bound_text import Wording
+from partitions.bound_text import FIELDS, Wording
 from partitions.model import Model
 from partitions.placeholders import TIMES, Placeholder, wording
 from partitions.refusal import Refusal
@@ -103,9 +103,11 @@ class SourceDefinition(Model):
             zone: of the windows.
         """
         for name in TIMES:
-            forms = [each.text for each in self.asked if each.name == name]
+            forms = [each for each in self.asked if each.name == name]
             if forms:
-                yield BoundText(name, ("source", self.asks_in[0]), forms[0], wording(self.asked, name, zone))
+                coarsest = min(forms, key=lambda each: FIELDS.index(wording([each], name, zone).finest))
+                words = wording(self.asked, name, zone)
+                yield BoundText(name, ("source", self.asks_in[0]), coarsest.text, words)
 
     @property
     def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:

@@ -13,9 +13,12 @@ from typing import Literal
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, as_datetime, milliseconds, zone_of
-from partitions.local_time import FIRST_YEAR, offset_changes
+from partitions.local_time import offset_changes
 from partitions.window.definition import NOW, WindowWatermark
 from partitions.window.grid import Grain
+
+_FIRST_YEAR = 1970
+"""Dagster counts ticks from the epoch on."""
 
 _PROBE = datetime(
     2026, 1, 15, 12, tzinfo=UTC
@@ -97,7 +100,7 @@ def _zone(watermark: WindowWatermark) -> str | None:
 
 def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
     """Whether all windows start at one wall time that cron knows."""
-    if start.second or start.microsecond or start.year < FIRST_YEAR:
+    if start.second or start.microsecond or start.year < _FIRST_YEAR:
         return False
     if grain in ("monthly", "yearly") and start.day > 28:
         return False

@@ -299,7 +299,7 @@ class WindowWatermark(Model):
     def default_grid(self) -> Grid:
         """The grid of most windows: of a composite the last one's."""
         grain = self.window if isinstance(self.window, str) else (list(self.window) or ["none"])[-1]
-        return Grid(grain, self.timezone)
+        return Grid(grain, self.timezone) if self.time_entry is None else self.time_range.grid(grain)
 
     @property
     def grace_ms(self) -> int:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from partitions.bound_text import Field, Wording
 from partitions.errors import ConfigurationError
 from partitions.instants import HOUR, as_datetime, milliseconds
-from partitions.local_time import HORIZON, offset_changes, repeats
+from partitions.local_time import HORIZON, offset_changes, repeated, repeats
 from partitions.placeholders import TIMES, Placeholder, Template, tell_apart, written
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grain, steps
@@ -23,8 +23,13 @@ _FINEST: dict[Grain, Field] = {
 }
 """The finest field that tells windows apart."""
 
-_LONGEST_REPEAT = 3
-"""Hours by which the clocks of a zone are put back at most."""
+_LONGEST_REPEAT = 24
+"""Hours by which the clocks of a zone are put back at most: where the date line was moved."""
+
+_FIRST_OF_TWO_DIGITS, _AFTER_TWO_DIGITS = (
+    milliseconds(datetime(year, 1, 1, tzinfo=UTC)) for year in (1970, 2069)
+)
+"""A year of two digits is one of 1970 to 2068 to all who read it, in any zone."""
 
 _MOST_COMPARED = 10_000
 _FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
@@ -70,6 +75,8 @@ def is_of_later_window(template: Template, start: int, end: int, watermark: Wind
     def offset(ms: int) -> object:
         return as_datetime(ms, zone).utcoffset()
 
+    if repeated(as_datetime(start, zone)) is None and repeated(as_datetime(start + HOUR - 1, zone)) is None:
+        return False
     own = text(start, start + HOUR if "end" in names else end)
     return any(
         offset(start) != offset(start + hours * HOUR)
@@ -92,6 +99,16 @@ def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermar
     if all(tell_apart(placeholders, field) for field in fields):
         return False
     return not _are_few_and_apart(placeholders, watermark)
+
+
+def has_years_of_two_centuries(watermark: WindowWatermark) -> bool:
+    """Return whether windows may lie in years that two digits do not tell."""
+    range_ = watermark.time_range
+    begins = None if range_.starts_before_now else range_.start(None)
+    ends = None if range_.to_floor is not None else range_.end(None)
+    return (begins is not None and begins < _FIRST_OF_TWO_DIGITS) or (
+        ends is not None and ends > _AFTER_TWO_DIGITS
+    )
 
 
 def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
@@ -119,6 +136,14 @@ def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | Non
         if (unsaid := next((start for start in starts if not wording.says(start)), None)) is not None:
             return unsaid
     return None
+
+
+def unsaid_end(watermark: WindowWatermark, wording: Wording) -> datetime | None:
+    """Return the constant end of a last window that it cuts short, if a text has no fields for it; None if it has, or there is none."""
+    if not watermark.partial or watermark.time_range.to_floor is not None:
+        return None
+    ends = (stretch.end for stretch in _stretches(watermark))
+    return next((end for ms in ends if not wording.says(end := as_datetime(ms, watermark.zone))), None)
 
 
 def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -> datetime | None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
 from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
-from partitions.window.places import grains, share_a_place, unsaid_bound, unsaid_start
+from partitions.window.places import (
+    grains,
+    has_years_of_two_centuries,
+    share_a_place,
+    unsaid_bound,
+    unsaid_end,
+    unsaid_start,
+)
 
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
@@ -19,6 +27,7 @@ def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Targe
     yield from _unit_names(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)
     yield from _ends(source, watermark)
+    yield from _centuries(source, watermark)
     shared = list(_places(source, watermark))
     yield from shared or _unsaid_bounds(source, watermark)
     if not source.by_range and target.load == "append" and watermark.partial and timed:
@@ -73,6 +82,17 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
         )
 
 
+def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """A year of two digits is one of a hundred: of several centuries two windows have one text."""
+    short = two_digit_year((*source.places, *source.asked)) if watermark.time_entry is not None else None
+    if short is not None and has_years_of_two_centuries(watermark):
+        yield Refusal(
+            ("source", source.asks_in[0]),
+            f"{short.text} beside windows before 1970 or after 2068, which two digits of a year do not tell",
+            "%Y in the place of %y",
+        )
+
+
 def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """An end that a text cannot say, or a local time of an hour that a clock repeats, which names two instants: only rows that tell their time can be filtered."""
     if watermark.time_entry is None:
@@ -86,6 +106,12 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
         if not filters and (start := unsaid_start(watermark, text.wording)) is not None:
             found = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
             yield Refusal(text.key, found, f"a finer form, windows that start where it can say, or {column}")
+            return
+        if not filters and text.name == "end" and (end := unsaid_end(watermark, text.wording)) is not None:
+            found = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
+            yield Refusal(
+                text.key, found, f"a finer form, a `to` that it can say, partial: false, or {column}"
+            )
             return
         if names_place and text.wording.is_coarser_than("hour"):
             continue

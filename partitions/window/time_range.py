@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
+from partitions.local_time import offset_changes
 from partitions.window.grid import Grain, Grid
 from partitions.window.windows import Stretch, Windows
 
@@ -16,6 +17,9 @@ Composite = dict[Grain, tuple[str, str]]
 
 MOST_WINDOWS = 1_000_000
 """More windows than any dataflow has; a definition that has more is a mistake (hours since the year 1)."""
+
+_RECENT = 2020
+"""Windows that count from now lie after this year."""
 
 _SHORTEST = {"hourly": DAY / 24, "daily": DAY * 0.9}
 
@@ -59,6 +63,18 @@ class TimeRange:
     def to_floor(self) -> Floor | None:
         """What ``to`` is floored to; None if it is constant."""
         return Instant.parse(self.to, self.zone).floor
+
+    def grid(self, grain: Grain) -> Grid:
+        """Return how windows of a grain are cut: by the local time at which the first one starts, if that is constant."""
+        texts = [self.from_, *(self._composite[grain][:1] if grain in self._composite else ())]
+        if any(map(self._floats, texts)):
+            return Grid(grain, self.timezone)
+        return Grid.beginning(grain, self.timezone, max(self._at(text, None) for text in texts))
+
+    @property
+    def starts_before_now(self) -> bool:
+        """Whether ``from`` counts from now."""
+        return self._floats(self.from_)
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """All windows at an instant.
@@ -107,12 +123,12 @@ class TimeRange:
         if floor is None:
             return True
         if grain == "hourly":
-            return floor != "minute"
+            return floor != "minute" and not _shifts_hours(zone_of(zone) if zone else self.zone)
         return grain == "daily" and floor == "day" and zone in ("", self.timezone)
 
     def _stretches(self, start: int, end: int, now: datetime | None) -> list[Stretch]:
         if isinstance(self.window, str):
-            return [Stretch(Grid(self.window, self.timezone), start, end)]
+            return [Stretch(self.grid(self.window), start, end)]
         made: list[Stretch] = []
         reached = start
         ranges = [
@@ -121,7 +137,7 @@ class TimeRange:
         ]
         for lower, upper, fixed, grain in sorted(ranges):
             first, reached = max(lower, reached), max(reached, upper)
-            made.append(Stretch(Grid(grain, self.timezone), first, min(upper, end), fixed and upper < end))
+            made.append(Stretch(self.grid(grain), first, min(upper, end), fixed and upper < end))
         return [stretch for stretch in made if stretch.start < stretch.end]
 
     def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -141,6 +157,14 @@ class TimeRange:
 
     def _at(self, text: str, now: datetime | None) -> int:
         return Instant.parse(text, self.zone).at(now)
+
+
+def _shifts_hours(zone: tzinfo) -> bool:
+    """Whether the clocks of a zone are still changed by a part of an hour, so that full hours begin elsewhere."""
+    return any(
+        (change.after - change.before) % timedelta(hours=1) and change.at.year > _RECENT
+        for change in offset_changes(zone)
+    )
 
 
 def _count(stretch: Stretch) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.api.document import Record
@@ -331,7 +332,9 @@ class ApiRows:
             return ()
         is_day = not isinstance(range_.lower, datetime)
         lower, upper = (_as_time(bound) for bound in (range_.lower, range_.upper))
-        ends = [end for _, end in ranges(lower, upper, split.amount, split.unit)][:-1][:most]
+        ends = [
+            end for _, end in islice(ranges(lower, upper, split.amount, split.unit), most) if end != upper
+        ]
         floored = self._source.bounds(self._zone).floored
         said = dict.fromkeys(end.date() if is_day else floored(end) for end in ends)
         # In an hour that a clock repeats, several ends may be said by one text.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from partitions.bound_text import Wording
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
 from partitions.local_time import covering
@@ -155,7 +156,7 @@ class JdbcQuery:
         """The rows of one extent, of a query that is told its ends: these hold all rows that the column says are in it."""
         kind = kinds(schema).get(self._source.window_column or "")
         lower, upper = covering(extent.lower, extent.upper, kind, self._zone)
-        relation = self._relation(Extent(lower, upper, extent.units))
+        relation = self._relation(Extent(lower, upper, extent.units), kind)
         return self._select(relation, [extent], schema, types, more)
 
     def _select(
@@ -176,19 +177,23 @@ class JdbcQuery:
         keys = [key for key in self._keys if key in types]
         return ", ".join(self._dialect.sent(name, type_, keys) for name, type_ in types.items())
 
-    def _relation(self, extent: Extent | None = None, *, sample: bool = False) -> str:
+    def _relation(
+        self, extent: Extent | None = None, kind: Kind | None = None, *, sample: bool = False
+    ) -> str:
         """The table, or the user's query on lines of its own: a comment at its end ends there."""
         if self._source.query is None:
             return self._dialect.relation(self._source.table_parts)
-        text = self._source.template.filled(lambda each: self._literal(each, extent, sample))
+        text = self._source.template.filled(lambda each: self._literal(each, extent, kind, sample))
         return f"(\n{without_end(text, self._dialect.reading)}\n) AS source"
 
-    def _literal(self, placeholder: Placeholder, extent: Extent | None, sample: bool) -> str:
+    def _literal(
+        self, placeholder: Placeholder, extent: Extent | None, kind: Kind | None, sample: bool
+    ) -> str:
         if extent is None:  # a query without placeholders has none to fill
             raise AssertionError(placeholder)
         name = placeholder.unit
         if name is None:
-            return self._moment(placeholder, extent)
+            return self._moment(placeholder, extent, kind)
         (unit,) = extent.units
         if name not in unit and not sample:
             raise ConfigurationError(
@@ -196,7 +201,7 @@ class JdbcQuery:
             )
         return self._dialect.literal(unit.get(name))
 
-    def _moment(self, placeholder: Placeholder, extent: Extent) -> str:
+    def _moment(self, placeholder: Placeholder, extent: Extent, kind: Kind | None) -> str:
         ms = extent.lower if placeholder.name == "start" else extent.upper
         if ms is None:
             raise ConfigurationError(
@@ -212,7 +217,22 @@ class JdbcQuery:
             raise PlanError(inexpressible(placeholder.name, exact))
         moment = exact
         if filters:
-            moment = words.below(exact) if placeholder.name == "start" else words.above(exact)
+            moment = self._outwards(placeholder, words, exact)
+            if kind == "instant" and self._is_local_time(placeholder, words):
+                # Beside an instant the database takes it for a time in its session's zone, which is UTC.
+                in_utc = self._outwards(placeholder, replace(words, zone=UTC), exact)
+                outer = min if placeholder.name == "start" else max
+                moment = outer(moment, in_utc, key=lambda each: each.replace(tzinfo=None))
         if placeholder.form is None:
             return self._dialect.moment(moment)
         return self._dialect.text(written(placeholder, moment))
+
+    @staticmethod
+    def _outwards(placeholder: Placeholder, words: Wording, exact: datetime) -> datetime:
+        return words.below(exact) if placeholder.name == "start" else words.above(exact)
+
+    def _is_local_time(self, placeholder: Placeholder, words: Wording) -> bool:
+        """Whether a literal says a time of day without an offset; one that says a day alone is of a column of days."""
+        if placeholder.form is None:
+            return not self._dialect.moment_says_offset
+        return "%z" not in placeholder.form and not words.is_coarser_than("hour")

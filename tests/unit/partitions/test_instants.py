@@ -108,7 +108,20 @@ def test_a_duration_needs_a_clock_and_a_constant_does_not_look_at_it() -> None:
     assert _at("2020-01-01", "2030-01-01T00:00:00+00:00") == _at("2020-01-01")
 
 
-@pytest.mark.parametrize("text", ["", "Nowhere", "+24:00", "+1:00", "../UTC", "America", "utc+1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Nowhere",
+        "+24:00",
+        "+1:00",
+        "../UTC",
+        "America",
+        "utc+1",
+        "localtime",
+        "right/Europe/Berlin",
+    ],
+)
 def test_an_unknown_zone_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="time zone"):
         zone_of(text)

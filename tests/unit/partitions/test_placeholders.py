@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.instants import as_datetime
-from partitions.placeholders import Template, tell_apart, wording
+from partitions.placeholders import Template, tell_apart, wording, written
 
 FORMS = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y%j", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 ZONES = st.sampled_from(
@@ -44,7 +44,9 @@ def test_what_is_said_holds_what_is_meant_and_is_the_same_when_said_again(
         ("{end:%Y-%m-%d}", "2026-12-25T00:00:00"),
         ("{end:%Y}/{end:%m}/{end:%d}", "2026-12-25T00:00:00"),
         ("{end:%d.%m.%Y %H}", "2026-12-24T19:00:00"),
-        ("{end:%Y-%m-%d} {end}", "2026-12-24T18:30:10"),
+        # Each says a bound by itself: a row must be below both.
+        ("{end:%Y-%m-%d} {end}", "2026-12-25T00:00:00"),
+        ("{end:%Y-%m-%d} {end:%H} {end}", "2026-12-24T18:30:10"),
         ("{end}", "2026-12-24T18:30:10"),
     ],
 )
@@ -75,3 +77,22 @@ def test_forms_tell_windows_apart_if_they_say_each_field_down_to_the_length_of_a
     text: str, finest: Any, apart: bool
 ) -> None:
     assert tell_apart(Template.parse(text).placeholders, finest) is apart
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "wanted"),
+    [
+        ("{start:%Y-%m-%d %%Y}", datetime(999, 1, 2, tzinfo=UTC), "0999-01-02 %Y"),
+        # The sun's time of Moscow was 2:30:17 hours ahead: few readers know offsets with seconds.
+        ("{start}", datetime(1910, 1, 1, tzinfo=ZoneInfo("Europe/Moscow")), "1909-12-31T21:29:43+00:00"),
+        (
+            "{start:%Y-%m-%dT%H:%M:%S%z}",
+            datetime(1910, 1, 1, tzinfo=ZoneInfo("Europe/Moscow")),
+            "1909-12-31T21:29:43+0000",
+        ),
+        ("{start:%Y-%m-%d%z}", datetime(1910, 1, 1, tzinfo=ZoneInfo("Europe/Moscow")), "1910-01-01+023017"),
+    ],
+)
+def test_a_year_has_four_digits_and_an_offset_no_seconds(text: str, moment: datetime, wanted: str) -> None:
+    (placeholder,) = Template.parse(text).placeholders
+    assert written(placeholder, moment) == wanted

@@ -118,7 +118,7 @@ def test_unknown_words_are_refused() -> None:
 def test_ranges_join_and_cover_everything_once(
     start: datetime, length: timedelta, amount: int, unit: Any
 ) -> None:
-    found = ranges(start, start + length, amount, unit)
+    found = list(ranges(start, start + length, amount, unit))
     assert all(lower < upper for lower, upper in found)
     assert [upper for _, upper in found[:-1]] == [lower for lower, _ in found[1:]]
     assert not length or (found[0][0], found[-1][1]) == (start, start + length)
@@ -127,7 +127,7 @@ def test_ranges_join_and_cover_everything_once(
 def test_hours_pass_also_where_the_clock_is_put_back() -> None:
     zone = zone_of("Europe/Berlin")
     start = datetime(2026, 10, 25, 1, tzinfo=zone)
-    found = ranges(start, datetime(2026, 10, 25, 5, tzinfo=zone), 1, "hour")
+    found = list(ranges(start, datetime(2026, 10, 25, 5, tzinfo=zone), 1, "hour"))
     assert [upper.astimezone(UTC) - lower.astimezone(UTC) for lower, upper in found] == [
         timedelta(hours=1)
     ] * 5
@@ -140,3 +140,45 @@ def test_a_moment_before_a_bound_is_that_moment_also_where_clocks_are_put_forwar
     assert datetime.fromisoformat(end) == moment - timedelta(seconds=1)
     start = Bounds(zone=berlin, exclusive="1ms", excludes_lower=True).lower(moment)
     assert datetime.fromisoformat(start) == moment - timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("form", get_args(Format))
+def test_the_ends_of_the_calendar_are_said_in_each_zone(zone: str, form: Any) -> None:
+    bounds = Bounds(form, zone_of(zone), zone_of(zone), excludes_lower=True)
+    first, last = datetime.min, datetime.max  # noqa: DTZ901 - local times
+    for value in (first, first.replace(tzinfo=UTC), first.date()):
+        said = bounds.lower(value)
+        assert said.startswith(("0001-01-01", "-62135"))
+    for value in (last, last.replace(tzinfo=UTC), last.date()):
+        said = bounds.upper(value)
+        assert said.startswith(("9999-12-31", "2534"))
+    first, last = first.replace(tzinfo=UTC), last.replace(tzinfo=UTC)
+    assert bounds.floored(first) <= first
+    assert bounds.raised(last) >= last
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC), "0.000001"),
+        (datetime(9998, 1, 1, 0, 0, 0, 1, tzinfo=UTC), "253339228800.000001"),
+        (datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC), "-0.5"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "1767225600.0"),
+    ],
+)
+def test_seconds_are_said_with_all_their_digits(moment: datetime, text: str) -> None:
+    assert formatted(moment, "timestamp") == text
+
+
+def test_an_offset_with_seconds_is_said_in_utc() -> None:
+    monrovia = zone_of("Africa/Monrovia")
+    assert Bounds("iso", monrovia).lower(datetime(1960, 1, 1, tzinfo=UTC)) == "1960-01-01T00:00:00+00:00"
+
+
+def test_ranges_go_on_through_an_hour_that_comes_twice() -> None:
+    zone = zone_of("America/New_York")
+    start, end = datetime(2026, 11, 1, 1, 30, tzinfo=zone), datetime(2026, 11, 1, 1, 10, tzinfo=zone, fold=1)
+    assert list(ranges(start, end, 1, "hour")) == [(start, end)]
+    first = next(iter(ranges(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC), 1, "hour")))
+    assert first[1] == datetime(1, 1, 1, 1, tzinfo=UTC)

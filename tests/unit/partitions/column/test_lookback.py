@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,13 @@ def test_days_and_hours_move_each_value_in_its_own_form(value: Any, expected: An
 )
 def test_a_closing_day_goes_to_the_first_of_the_month_in_the_value_s_form(value: Any, expected: Any) -> None:
     assert lower(value, closing_day=10) == expected
+
+
+def test_hours_of_local_times_are_as_long_as_they_pass_where_clocks_are_put_forward() -> None:
+    now = datetime(2026, 3, 8, 14, tzinfo=ZoneInfo("America/New_York"))
+    given = {"spring": datetime(2026, 3, 8, 3, 30), "autumn": datetime(2026, 11, 1, 1, 30)}  # noqa: DTZ001 - local times
+    bounds = lower_bounds(look_back({"backward": {"hours": 2}}), given, now)
+    assert bounds == {"spring": datetime(2026, 3, 8, 0, 30), "autumn": datetime(2026, 10, 31, 23, 30)}  # noqa: DTZ001
 
 
 def test_a_look_back_beyond_the_year_1_ends_there() -> None:

@@ -206,6 +206,9 @@ def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> 
         ("hourly", "P0DT6H", []),
         ("hourly", "P30D.America/Los_Angeles", []),
         ("hourly", "P0DT6H30M", ["P0DT6H30M"]),
+        # Half an hour is put forward and back there: a full hour of summer is none of winter.
+        ("hourly", "P0DT6H.Australia/Lord_Howe", ["P0DT6H.Australia/Lord_Howe"]),
+        ("hourly", "P0DT6H.Asia/Kathmandu", []),
         ({"daily": ["P30D", "-"]}, "2020-01-01", []),
         ({"weekly": ["P30D", "-"]}, "2020-01-01", ["P30D"]),
         ({"monthly": ["2010-01-01", "2020-01-01"], "daily": ["2020-01-01", "-"]}, "2010-01-01", []),
@@ -220,6 +223,17 @@ def test_what_counts_from_now_cuts_windows_otherwise_unless_they_start_where_the
     entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
     definition = WindowWatermark.of({"definition": [entry], "window": window})
     assert [text for _, text in definition.time_range.moving()] == moves
+
+
+@pytest.mark.parametrize("zone", ["America/Santiago", "Africa/Cairo", "America/Havana", "Atlantic/Azores"])
+def test_days_that_count_from_now_start_where_they_started_also_where_midnight_is_skipped(zone: str) -> None:
+    entry = {"name": "t", "type": "datetime", "range": {"from": "P10D", "to": "P0D"}}
+    definition = WindowWatermark.of({"definition": [entry], "window": "daily", "timezone": zone})
+    known: set[int] = set()
+    for day in range(365):
+        starts = definition.windows(NOW + timedelta(days=day)).starts
+        assert not known or len(set(starts) - known) == 1
+        known.update(starts)
 
 
 def test_windows_that_follow_a_watermark_are_whole_and_end_where_it_stands() -> None:

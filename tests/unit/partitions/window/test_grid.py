@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from zoneinfo import available_timezones
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.instants import DAY, HOUR, MINUTE, milliseconds
+from partitions.instants import DAY, HOUR, MINUTE, Instant, as_datetime, milliseconds, zone_of
 from partitions.window.grid import GRAINS, Grain, Grid, steps
 from partitions.window.windows import Stretch, Windows
 
@@ -131,6 +131,80 @@ def test_a_day_that_a_zone_left_out_is_no_window() -> None:
         (window.end - window.start) // HOUR for window in _cut(Grid("daily", "Pacific/Apia"), start, end)
     ]
     assert found == [24, 24, 24]  # the 29th, the 31st, the 1st
+
+
+MIDNIGHT_IS_SKIPPED = (
+    ("America/Sao_Paulo", "2018-11-04"),
+    ("Africa/Cairo", "2026-04-24"),
+    ("Asia/Beirut", "2026-03-29"),
+    ("America/Havana", "2026-03-08"),
+    ("America/Santiago", "2026-09-06"),
+    ("Atlantic/Azores", "2026-03-29"),
+)
+
+
+def _local(grid: Grid, start: int, count: int) -> list[str]:
+    found = [start]
+    for _ in range(count):
+        found.append(grid.end(found[-1]))
+    return [f"{as_datetime(at, zone_of(grid.zone)):%Y-%m-%d %H:%M}" for at in found]
+
+
+@pytest.mark.parametrize(("zone", "day"), MIDNIGHT_IS_SKIPPED)
+def test_a_day_without_midnight_begins_at_its_first_moment_and_the_days_after_it_at_midnight(
+    zone: str, day: str
+) -> None:
+    midnight = datetime.fromisoformat(day)
+    before = Instant.parse(f"{midnight - timedelta(days=7):%F}", zone_of(zone)).at(None)
+    days, weeks = _local(Grid("daily", zone), before, 9), _local(Grid("weekly", zone), before, 2)
+    after = [f"{midnight + timedelta(days=number):%F} 00:00" for number in range(1, 3)]
+    assert days[-3:] == [f"{day} 01:00", *after]
+    assert weeks[1:] == [f"{day} 01:00", f"{midnight + timedelta(days=7):%F} 00:00"]
+
+
+def test_a_month_without_its_first_midnight_does_not_move_those_after_it() -> None:
+    start = Instant.parse("2017-09-01", zone_of("America/Asuncion")).at(None)
+    assert _local(Grid("monthly", "America/Asuncion"), start, 2) == [
+        "2017-09-01 00:00",
+        "2017-10-01 01:00",
+        "2017-11-01 00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "at", "wanted"),
+    [
+        (
+            "America/New_York",
+            "2026-03-07T02:30:00",
+            "02:30:00",
+            ["03-08 03:30", "03-09 02:30", "03-10 02:30"],
+        ),
+        (
+            "America/New_York",
+            "2026-03-07T03:00:00",
+            "03:00:00",
+            ["03-08 03:00", "03-09 03:00", "03-10 03:00"],
+        ),
+        ("America/New_York", "2026-03-07T10:00:00", None, ["03-08 10:00", "03-09 10:00", "03-10 10:00"]),
+        (
+            "America/Sao_Paulo",
+            "2018-11-03T01:00:00",
+            "01:00:00",
+            ["11-04 01:00", "11-05 01:00", "11-06 01:00"],
+        ),
+        ("America/Sao_Paulo", "2018-11-04", None, ["11-05 00:00", "11-06 00:00", "11-07 00:00"]),
+        # Half an hour around a midnight, so that the start of a day's window lies in the next day.
+        ("America/Toronto", "1919-03-29T23:45:00", "23:45:00", ["03-31 00:45", "03-31 23:45", "04-01 23:45"]),
+    ],
+)
+def test_windows_start_at_the_time_of_the_first_one_whatever_clocks_skip(
+    zone: str, start: str, at: str | None, wanted: list[str]
+) -> None:
+    first = Instant.parse(start, zone_of(zone)).at(None)
+    grid = Grid.beginning("daily", zone, first)
+    assert (grid.at and grid.at.isoformat(), Grid.parse(grid.text)) == (at, grid)
+    assert [text[5:] for text in _local(grid, first, 3)[1:]] == wanted
 
 
 def test_a_window_that_its_end_cuts_short_grows_unless_the_end_is_fixed() -> None:

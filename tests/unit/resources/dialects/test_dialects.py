@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
 
 from partitions.errors import PlanError
+from partitions.instants import milliseconds, zone_of
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
@@ -118,6 +119,64 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
     assert "where d < '1970-01-03'" in filtered.rows(
         [extent], schema, {"at": ColumnType("timestamp", "microseconds")}
     )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "form", "column", "zone", "wanted"),
+    [
+        # The session's zone is UTC: beside an instant the database takes a text without an offset for a time in UTC.
+        (
+            MARIADB,
+            "",
+            TimestampType(),
+            "America/New_York",
+            ("2026-01-01 00:00:00.000", "2026-01-02 05:00:00.000"),
+        ),
+        (MARIADB, "", TimestampType(), "Asia/Tokyo", ("2025-12-31 15:00:00.000", "2026-01-02 00:00:00.000")),
+        (
+            MARIADB,
+            "",
+            TimestampNTZType(),
+            "Asia/Tokyo",
+            ("2026-01-01 00:00:00.000", "2026-01-02 00:00:00.000"),
+        ),
+        (
+            POSTGRESQL,
+            ":%Y-%m-%d %H:%M",
+            TimestampType(),
+            "Asia/Tokyo",
+            ("2025-12-31 15:00", "2026-01-02 00:00"),
+        ),
+        (
+            POSTGRESQL,
+            ":%Y-%m-%d %H:%M%z",
+            TimestampType(),
+            "Asia/Tokyo",
+            ("2026-01-01 00:00+0900", "2026-01-02 00:00+0900"),
+        ),
+        (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "Asia/Tokyo", ("2026-01-01", "2026-01-02")),
+        (
+            POSTGRESQL,
+            "",
+            TimestampType(),
+            "Asia/Tokyo",
+            ("2026-01-01T00:00:00.000+09:00", "2026-01-02T00:00:00.000+09:00"),
+        ),
+    ],
+)
+def test_a_local_time_of_a_query_is_far_enough_out_for_instants_in_utc_too(
+    dialect: Any, form: str, column: DataType, zone: str, wanted: tuple[str, str]
+) -> None:
+    text = f"select * from t where at >= {{start{form}}} and at < {{end{form}}}"
+    source = JdbcSource(type="jdbc", connection="e", query=text, window_column="at")
+    start, end = (milliseconds(datetime(2026, 1, day, tzinfo=zone_of(zone))) for day in (1, 2))
+    rows = JdbcQuery(source, dialect, zone_of(zone)).rows(
+        [Extent(start, end, ({},))],
+        StructType([StructField("at", column)]),
+        {"at": ColumnType("timestamp", "text")},
+    )
+    asked = rows.splitlines()[1]
+    assert tuple(part.split("'")[0] for part in asked.split("'")[1::2]) == wanted
 
 
 def test_plain_literals_are_read_back_as_they_were() -> None:
