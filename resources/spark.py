@@ -77,6 +77,8 @@ _OF_A_SESSION = {
     # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them
+    # Else Spark puts settings for ${…} in every text that it parses: names of files and columns, and values in conditions.
+    "spark.sql.variable.substitute": "false",
 }
 
 _SHARED_CODE = {

@@ -39,6 +39,21 @@ ODD = [
     "<tag>.ndjson",
     "~tilde!@.ndjson",
     "tab\there.ndjson",
+    "line\nbreak.ndjson",
+    "return\r.ndjson",
+    "\x01control\x7f.ndjson",
+    "${spark.app.name}.ndjson",
+    "${x}[1].ndjson",
+    "nfc-\u00e9.ndjson",
+    "nfd-e\u0301.ndjson",
+    "\ufeffmark\u200b\u2028\u202e.ndjson",
+    "\U0010ffff.ndjson",
+    "%2F%2e%00.ndjson",
+    "\\n.ndjson",
+    "file:x.ndjson",
+    "=.ndjson",
+    " .ndjson",
+    f"{'long' * 61}.ndjson",
 ]
 
 
