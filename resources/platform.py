@@ -328,9 +328,11 @@ class Platform:
         """
         entry = self.checked(dataflow)
         self._check_columns(dataflow, entry)
-        plan = self.kind(dataflow, units=units).plan(entry, now)
+        kind = self.kind(dataflow, units=units)
+        plan = kind.plan(entry, now)
         changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
-        return replace(plan, warnings=(*plan.warnings, *filter(None, changes)))
+        warnings = dict.fromkeys([*plan.warnings, *kind.remarks, *filter(None, changes)])
+        return replace(plan, warnings=tuple(warnings))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """What the next run looks for since it is the first to find rows by these keys; None if it is not, or only Spark tells."""

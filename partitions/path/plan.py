@@ -13,6 +13,7 @@ from partitions.path.definition import PathWatermark
 from partitions.path.layout import layout_warnings, naming
 from partitions.path.listing_start import position
 from partitions.path.settle import of_the_future, settled, settled_each
+from partitions.path.skipped import skip_warnings
 from partitions.path.slices import PathSlice, cut, cut_pending, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
@@ -84,6 +85,7 @@ def plan(
             initial=state.status == "initial",
         ),
         *never_closing(definition, files),
+        *skip_warnings(listed.skipped),
     ]
     pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
     slices = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partitions.path.order import pair_order
+from partitions.path.skipped import Skipped
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,13 @@ class ListedFiles:
         files: in pair order, each once.
         root_files: whether files were seen at the root.
         calls: LIST calls, or folders opened on a local folder.
+        skipped: what else lies above the position and holds something, but is no file of the source.
     """
 
     files: tuple[SourceFile, ...]
     root_files: bool = False
     calls: int = 0
+    skipped: tuple[Skipped, ...] = ()
 
 
 def in_pair_order(files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:

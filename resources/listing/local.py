@@ -6,13 +6,13 @@ that they can hold a file above it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from partitions.errors import SourceError
 from partitions.path.hidden import is_hidden
 from partitions.path.listing_bounds import Position
 from partitions.path.source import SourceFile, in_pair_order
@@ -20,6 +20,8 @@ from resources.listing.budget import Budget
 from resources.listing.failures import folder_failure
 from resources.listing.step import Listing, ListingStep
 from resources.listing.unchanged import require_unchanged
+
+_NOT_TEXT = "a name that is not UTF-8"
 
 
 class _Folder(NamedTuple):
@@ -30,10 +32,18 @@ class _Folder(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """Folders and files in one folder, hidden ones and files with other endings left out; ``above`` is that of its folders."""
+    """What is in one folder.
+
+    Attributes:
+        folders: paths, those of hidden ones left out.
+        files: paths with a right ending that are not hidden.
+        others: paths of what holds something and is neither; hidden folders end in a slash.
+        above: that of its folders.
+    """
 
     folders: list[str]
     files: list[str]
+    others: list[str]
     above: frozenset[tuple[int, int]]
 
 
@@ -65,15 +75,40 @@ def list_local(
         content = _open(root, folder, endings)
         step.calls += 1
         inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, done)]
-        waiting += [_Folder(_text(root, path), content.above) for path in sorted(inner, reverse=True)]
+        waiting += [_Folder(path, content.above) for path in sorted(inner, reverse=True) if _is_text(path)]
         step.root_files |= not folder.path and bool(content.files)
         if done is not None and _on_the_way(folder.path, done):
             continue  # opened again only for the folders in it
         fresh += 1
-        step.files += [file for path in content.files if position.above(path) and (file := _stat(root, path))]
+        step.files += [
+            file for path in content.files if position.above(path) and (file := _take(root, path, step))
+        ]
+        _skip(step, [path for path in inner if not _is_text(path)], content.others)
         if waiting and step.used_up(fresh):
             return step.listing(resume=f"/{folder.path}")
     return step.listing()
+
+
+def _take(root: Path, path: str, step: ListingStep) -> SourceFile | None:
+    """The file as it is now; one that cannot be loaded, whatever it holds, is passed over by name."""
+    if not _is_text(path):
+        step.skipped.take_unreadable(path, _NOT_TEXT)
+    elif file := _stat(root, path):
+        return file
+    elif (root / path).is_symlink():
+        step.skipped.take_unreadable(path, "a link that leads to no file")
+    elif (root / path).exists():
+        step.skipped.take_unreadable(path, "a pipe, a socket or a device, which is no file")
+    return None
+
+
+def _skip(step: ListingStep, folders: Sequence[str], others: Sequence[str]) -> None:
+    """Note what else lies above the position: folders that cannot be opened by name, and what is no file of the source."""
+    for path in folders:
+        step.skipped.take_unreadable(f"{path}/", _NOT_TEXT)
+    for path in others:
+        if step.position.may_hold(path[:-1]) if path.endswith("/") else step.position.above(path):
+            step.skipped.take(path)
 
 
 def check_local(root: Path, files: Sequence[SourceFile]) -> None:
@@ -94,31 +129,41 @@ def stat_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
 def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
     folders: list[str] = []
     files: list[str] = []
+    others: list[str] = []
     where = root / folder.path
     try:
         identity = (status := where.stat()).st_dev, status.st_ino
         if identity in folder.above:
             # A link to a folder above itself: its files are listed there.
-            return _Content([], [], folder.above)
+            return _Content([], [], [], folder.above)
         above = folder.above | {identity}
         with os.scandir(where) as entries:
             for entry in entries:
-                if is_hidden(entry.name):
-                    continue
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
-                if _is_folder(entry):
+                if is_hidden(entry.name):
+                    others += [f"{path}/"] if _is_folder(entry) else [path] if _is_filled(entry) else []
+                elif _is_folder(entry):
                     folders.append(path)
                 elif entry.name.endswith(endings):
-                    files.append(_text(root, path))
+                    files.append(path)
+                elif _is_filled(entry):
+                    others.append(path)
     except OSError as error:
         raise folder_failure(folder.path, str(root), error) from error
-    return _Content(folders, files, above)
+    return _Content(folders, files, others, above)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:  # a link that leads nowhere: a file, if it has the right ending
+        return False
+
+
+def _is_filled(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file() and entry.stat().st_size > 0
+    except OSError:
         return False
 
 
@@ -129,6 +174,8 @@ def _stat(root: Path, path: str) -> SourceFile | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            return None
         raise folder_failure(path, str(root), error) from error
     if not stat.S_ISREG(status.st_mode):
         return None  # a pipe or a socket
@@ -144,13 +191,12 @@ def _on_the_way(folder: str, done: str) -> bool:
     return not folder or folder == done or done.startswith(f"{folder}/")
 
 
-def _text(root: Path, path: str) -> str:
-    """Refuse a name that is not UTF-8: it has no place in the order, and no JSON can hold it."""
-    if not path.isascii() and not path.isprintable():
-        try:
-            path.encode()
-        except UnicodeEncodeError as error:
-            raise SourceError(
-                f"{root}: a name is not UTF-8: {path!r}. Rename it", code="source_bad_name"
-            ) from error
-    return path
+def _is_text(path: str) -> bool:
+    """Whether a name is UTF-8: another has no place in the order, and no JSON can hold it."""
+    if path.isascii() or path.isprintable():
+        return True
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

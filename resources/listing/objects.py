@@ -15,25 +15,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from partitions.path.hidden import hidden, hidden_until
 from partitions.path.listing_bounds import Position
-from partitions.path.order import below, past
+from partitions.path.order import past
 from partitions.path.source import SourceFile
 from resources.listing.budget import Budget
 from resources.listing.failures import store_failures
+from resources.listing.pages import Listed, Page, beside, pages
 from resources.listing.step import Listing, ListingStep
 from resources.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from obstore import ListResult, ObjectMeta
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
-
-PAGE = 1000
-"""Keys of one LIST call; obstore asks for the next page only once this one was taken."""
 
 
 def list_objects(
@@ -77,12 +74,12 @@ class _Walk:
         self._place = place
         self._step = step
         self._position = step.position
-        self._beside: dict[str, ListResult[Sequence[ObjectMeta]]] = {}
+        self._beside: dict[str, Page] = {}
 
     def all(self) -> None:
         """Take every page, whatever its order."""
         for page in pages(self._store, self._place, ""):
-            self._step.calls += 1
+            self._step.calls += page.calls
             self._take(page)
 
     def page_by_page(self, resume: str | None) -> Iterator[str]:
@@ -91,12 +88,12 @@ class _Walk:
         offset: str | None = _begin(after, resume)
         while offset is not None:
             opened, offset = offset, None
-            for page in pages(self._store, self._place, opened):
-                self._step.calls += 1
+            for page in pages(self._store, self._place, opened, endings=self._step.endings):
+                self._step.calls += page.calls
                 self._take(page)
-                if len(page) < PAGE:
+                if not page.more:
                     return
-                key = self._reached(page)
+                key = page.reached
                 if until is not None and past(key, until):
                     return
                 target = hidden_until(key) or self._position.seek(key)
@@ -107,10 +104,15 @@ class _Walk:
                 if offset is not None:
                     break
 
-    def _take(self, page: Sequence[ObjectMeta]) -> None:
-        for meta in page:
+    def _take(self, page: Page) -> None:
+        for key, fault in page.faults.items():
+            if self._position.above(key):
+                self._step.skipped.take_unreadable(key, fault)
+        for meta in page.objects:
             path = meta["path"]
             if not path.endswith(self._step.endings) or hidden(path):
+                if meta["size"] and self._position.above(path):
+                    self._step.skipped.take(path)
                 continue
             above, root = self._position.above(path), "/" not in path
             if (above or root) and not self._is_marker(meta):
@@ -124,33 +126,25 @@ class _Walk:
         if folder is None:
             return
         if folder not in self._beside:
-            with store_failures(self._place):
-                self._beside[folder] = content = self._store.list_with_delimiter(folder or None)
-            self._step.calls += max(
-                1, -(-(len(content["objects"]) + len(content["common_prefixes"])) // PAGE)
-            )
+            self._beside[folder] = content = beside(self._store, self._place, folder)
+            self._step.calls += content.calls
         content = self._beside[folder]
-        self._take([meta for meta in content["objects"] if _between(meta["path"], key, target)])
-        for inner in content["common_prefixes"]:
+        passed = [meta for meta in content.objects if _between(meta["path"], key, target)]
+        faults = {name: fault for name, fault in content.faults.items() if _between(name, key, target)}
+        self._take(replace(content, objects=passed, faults=faults))
+        for inner in content.folders:
             if not (hidden(inner) or self._position.belongs(inner)) and _between(inner, key, target):
                 self._walk_through(inner)
 
     def _walk_through(self, folder: str) -> None:
         """Take all that a folder holds."""
         for page in pages(self._store, self._place, "", folder):
-            self._step.calls += 1
+            self._step.calls += page.calls
             self._take(page)
 
-    def _is_marker(self, meta: ObjectMeta) -> bool:
+    def _is_marker(self, meta: ObjectMeta | Listed) -> bool:
         """Whether this key stands for a folder: obstore drops the slash at its end."""
         return meta["size"] == 0 and head(self._store, self._place, meta["path"]) is None
-
-    def _reached(self, page: Sequence[ObjectMeta]) -> str:
-        """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds."""
-        last = page[-1]
-        return (
-            last["path"] if last["size"] or last["path"].endswith(self._step.endings) else below(last["path"])
-        )
 
 
 def _begin(after: str, resume: str | None) -> str:
@@ -172,19 +166,6 @@ def _between(path: str, key: str, target: str) -> bool:
     return after and (path <= target or path.split("/") <= target.split("/"))
 
 
-def pages(store: ObjectStore, place: Place, offset: str, folder: str = "") -> Iterator[Sequence[ObjectMeta]]:
-    """Keys after an offset, or of a folder, page by page; each page is one LIST call, and there is one at least, be it empty."""
-    with store_failures(place):
-        stream = iter(store.list(folder or None, offset=offset or None, chunk_size=PAGE))
-        page = next(stream, ())
-    yield page
-    while len(page) == PAGE:
-        with store_failures(place):
-            page = next(stream, ())
-        if page:
-            yield page
-
-
 def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
     """The object as it is now; None if there is none."""
     with store_failures(place):
@@ -194,7 +175,7 @@ def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
             return None
 
 
-def listed(meta: ObjectMeta) -> SourceFile:
+def listed(meta: ObjectMeta | Listed) -> SourceFile:
     """The file as one of ours.
 
     If a store has no etag, its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partitions.path.listing_bounds import Position
+from partitions.path.skipped import SkippedNames
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from resources.listing.budget import Budget
 
@@ -40,13 +41,14 @@ class ListingStep:
         self.position = position
         self.endings = endings
         self.files: list[SourceFile] = []
+        self.skipped = SkippedNames(endings)
         self.root_files = False
         self.calls = 0
         self.used_up = budget.start() if budget else _never
 
     def listing(self, resume: str | None = None) -> Listing:
         """Return what was found; complete unless there is a token to go on from."""
-        listed = ListedFiles(in_pair_order(self.files), self.root_files, self.calls)
+        listed = ListedFiles(in_pair_order(self.files), self.root_files, self.calls, self.skipped.skipped)
         return Listing(listed, complete=resume is None, resume=resume)
 
 

@@ -10,7 +10,8 @@ from partitions.errors import BadFile
 from partitions.path.order import below
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.failures import store_failures
-from resources.listing.objects import PAGE, head, listed, pages
+from resources.listing.objects import head, listed
+from resources.listing.pages import PAGE, pages
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[s
     while index < len(keys) and calls:
         page = next(pages(store, place, below(keys[index])))
         calls -= 1
-        seen |= {meta["path"]: listed(meta) for meta in page if meta["path"] in wanted}
-        if len(page) < PAGE:
+        seen |= {meta["path"]: listed(meta) for meta in page.objects if meta["path"] in wanted}
+        if not page.more:
             break
         index += 1
-        while index < len(keys) and keys[index] <= page[-1]["path"]:
+        while index < len(keys) and keys[index] <= page.reached:
             index += 1
     return seen
 

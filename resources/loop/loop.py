@@ -111,7 +111,7 @@ class _Run(Generic[SliceT]):
         self._bad_parts.report()
         if outcome.committed:
             self._tidy()
-        outcome.warnings.extend(run.kind.remarks)
+        outcome.warnings.extend(remark for remark in run.kind.remarks if remark not in outcome.warnings)
         outcome.warnings.extend(filter(None, [run.rescued.remark]))
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())

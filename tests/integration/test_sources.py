@@ -68,18 +68,26 @@ class TestFolders:
         assert (planned.code, planned.error) == (1, run.error)
 
 
-def test_nothing_is_committed_from_a_listing_of_a_folder_that_fails_part_way(feed: Feed) -> None:
+def test_a_name_that_cannot_be_loaded_is_told_and_holds_no_other_file_back(feed: Feed) -> None:
     feed.put("date=1/a.ndjson", 1)
     feed.put("date=2/b.ndjson", 2)
-    good = feed.landing / "date=2" / "b.ndjson"
+    feed.put("date=2/c.ndjson", 3)
+    good = feed.landing / "date=2" / "c.ndjson"
     bad = good.rename(good.with_name(os.fsdecode(b"\xff.ndjson")))
-    outcome = feed.run()
-    assert outcome.error is not None
-    assert (outcome.error.code, outcome.error.exit_code) == ("source_bad_name", 1)
-    assert _untouched(feed), "date=1/a.ndjson was seen before the listing failed"
-    bad.rename(good)
-    feed.load()
+    feed.put_text("date=2/orders.tmp", "half")
+    said = [
+        r'passed over "date=2/\udcff.ndjson": a name that is not UTF-8. Rename or remove it',
+        "passed over 'date=2/orders.tmp': names of this source's files end in .ndjson or .jsonl",
+    ]
+    planned = feed.cli("plan", NAME).json[0]["warnings"]
+    outcome = feed.load()
+    for warnings in (planned, outcome.warnings):
+        warnings = [warning for warning in warnings if warning.startswith("passed over")]
+        assert [warning[: len(text)] for warning, text in zip(warnings, said, strict=True)] == said
     assert feed.ids == [1, 2]
+    bad.rename(good)
+    assert any(warning.startswith(said[1]) for warning in feed.load().warnings)
+    assert feed.ids == [1, 2, 3]
 
 
 @pytest.mark.s3

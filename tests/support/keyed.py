@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import islice
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from resources.places import Place, S3Connection
@@ -57,16 +57,19 @@ class _Handler(QuietHandler):
             )
         ahead = (keys[index] for index in range(bisect_right(keys, after), len(keys)))
         matching = list(islice((key for key in ahead if key.startswith(prefix)), self.server.page + 1))
+        encoded = "encoding-type" in query
+        shown = quote if encoded else escape
         page, more = matching[: self.server.page], len(matching) > self.server.page
         items = "".join(
-            f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+            f"<CommonPrefixes><Prefix>{shown(key)}</Prefix></CommonPrefixes>"
             if delimiter and key.endswith(delimiter)
-            else f"<Contents><Key>{escape(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
+            else f"<Contents><Key>{shown(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
             f"<Size>{self.server.sizes[key]}</Size></Contents>"
             for key in page
         )
+        encoding = "<EncodingType>url</EncodingType>" if encoded else ""
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
-        head = f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+        head = f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{encoding}"
         text = (
             f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>{head}{token}{items}</ListBucketResult>'
         )

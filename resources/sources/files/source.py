@@ -9,6 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
 from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning, Position
+from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
@@ -46,11 +47,12 @@ class FileSource:
         self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
         self._checker = FileChecker(self._format)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
+        self._skipped: tuple[Skipped, ...] = ()
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a user should hear of the files that were read so far, each once."""
-        return self._format.remarks
+        """What a user should hear of the files that were read so far, and of names that were passed over, each once."""
+        return (*self._format.remarks, *skip_warnings(self._skipped))
 
     def list_above(
         self,
@@ -60,9 +62,14 @@ class FileSource:
         budget: Budget | None = None,
         resume: str | None = None,
     ) -> Listing:
-        """List the files above a position, relative to a folder of the root; see :func:`resources.listing.list_above`."""
+        """List the files above a position, relative to a folder of the root; see :func:`resources.listing.list_above`.
+
+        What was passed over by the listings before is told with each, so that a run says it once.
+        """
         root = self.root.child(folder) if folder else self.root
-        return listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
+        step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
+        self._skipped = joined(self._skipped, (each.below(folder) for each in step.listed.skipped))
+        return replace(step, listed=replace(step.listed, skipped=self._skipped))
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The records of all files, file by file in the order of their paths."""

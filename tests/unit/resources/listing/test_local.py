@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from partitions.errors import SourceError
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.order import FileKey
+from partitions.path.skipped import skip_warnings
 from partitions.path.time_template import TimeTemplate
 from resources.listing import Budget, Listing, list_above
 from resources.listing import local as local_module
@@ -27,6 +28,10 @@ def _list(place: Place, position: Position | None = None, **more: object) -> Lis
 
 def _found(listing: Listing) -> list[str]:
     return [file.path for file in listing.listed.files]
+
+
+def _warnings(listing: Listing) -> list[str]:
+    return list(skip_warnings(listing.listed.skipped))
 
 
 @given(scene=scenes)
@@ -190,18 +195,48 @@ def test_a_folder_that_vanishes_fails_the_listing(tmp_path: Path, monkeypatch: p
     assert (caught.value.code, caught.value.transient) == ("source_moved", True)
 
 
-def test_a_name_that_is_not_utf8_is_refused_and_named(tmp_path: Path) -> None:
-    (Path(os.fsdecode(bytes(tmp_path) + b"/a\xff.json"))).touch()
-    with pytest.raises(SourceError, match=r"a\\udcff\.json") as caught:
-        _list(Place(str(tmp_path)))
-    assert caught.value.code == "source_bad_name"
+def test_a_name_that_is_not_utf8_is_passed_over_by_name(tmp_path: Path) -> None:
+    for name in (b"a\xff.json", b"b.json"):
+        Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).touch()
+    Path(os.fsdecode(bytes(tmp_path) + b"/c\xff")).mkdir()
+    listing = _list(Place(str(tmp_path)))
+    assert _found(listing) == ["b.json"]
+    assert _warnings(listing) == [
+        r'passed over "a\udcff.json", "c\udcff/": a name that is not UTF-8. Rename or remove it'
+    ]
+    assert _warnings(_list(Place(str(tmp_path)), AbovePath(FileKey("d", "")))) == []
 
 
-def test_a_folder_whose_name_is_not_utf8_is_refused_unless_it_need_not_be_opened(tmp_path: Path) -> None:
-    Path(os.fsdecode(bytes(tmp_path) + b"/a\xff")).mkdir()
-    with pytest.raises(SourceError, match=r"a\\udcff"):
-        _list(Place(str(tmp_path)))
-    assert _found(_list(Place(str(tmp_path)), AbovePath(FileKey("b", "")))) == []
+def test_what_is_no_file_of_the_source_is_named_if_it_holds_anything(tmp_path: Path) -> None:
+    (tmp_path / "a.json").touch()
+    for name in ("_b.json", "c.JSON", "d.json.tmp", "e", "f.tmp"):
+        (tmp_path / name).write_text("x")
+    for name in ("_SUCCESS", "empty.tmp"):
+        (tmp_path / name).touch()
+    (tmp_path / ".g").mkdir()
+    listing = _list(Place(str(tmp_path)))
+    assert _found(listing) == ["a.json"]
+    expected = "names of this source's files end in .json, found"
+    remedy = "Rename what is to be loaded, or set source.extensions"
+    assert sorted(_warnings(listing)) == [
+        "passed over '.g/', '_b.json': names that start with _ or . belong to no source. Rename what is to be loaded",
+        f"passed over 'c.JSON': {expected} .JSON. {remedy}",
+        f"passed over 'd.json.tmp', 'f.tmp': {expected} .tmp. {remedy}",
+        f"passed over 'e': {expected} none. {remedy}",
+    ]
+
+
+def test_a_link_that_leads_nowhere_is_named_and_holds_nothing_back(tmp_path: Path) -> None:
+    (tmp_path / "a.json").touch()
+    (tmp_path / "b.json").symlink_to("b.json")
+    (tmp_path / "c.json").symlink_to("gone.json")
+    os.mkfifo(tmp_path / "d.json")
+    listing = _list(Place(str(tmp_path)))
+    assert _found(listing) == ["a.json"]
+    assert sorted(_warnings(listing)) == [
+        'passed over "b.json", "c.json": a link that leads to no file. Rename or remove it',
+        'passed over "d.json": a pipe, a socket or a device, which is no file. Rename or remove it',
+    ]
 
 
 def test_a_missing_folder_is_not_an_empty_one(tmp_path: Path) -> None:

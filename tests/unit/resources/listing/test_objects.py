@@ -12,16 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from partitions.errors import SourceError
+from partitions.path.hidden import hidden
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.order import FileKey
+from partitions.path.skipped import fault_of_key, skip_warnings
 from partitions.path.time_template import TimeTemplate
-from resources.listing import Budget, Listing, list_above, objects
+from resources.listing import Budget, Listing, list_above
+from resources.listing import pages as listing_pages
 from resources.places import Place
 from tests.support.keyed import KeyedS3
 from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING
 
+NO_PATHS = [
+    "a//b.json",
+    "/lead.json",
+    "a/\x01.json",
+    "a\nb.json",
+    "t\tb.json",
+    "a/../b.json",
+    "./b.json",
+    "d\x7f.json",
+    "nul\x00.json",
+]
 ODD = (
     "sp ace/a b",
     "uni é/日本😀",
@@ -49,6 +62,10 @@ def _found(listing: Listing) -> list[str]:
     return [file.path for file in listing.listed.files]
 
 
+def _warnings(listing: Listing) -> list[str]:
+    return list(skip_warnings(listing.listed.skipped))
+
+
 def _names(folder: str, numbers: range) -> list[str]:
     return [f"{folder}/{number:05}{ENDING}" for number in numbers]
 
@@ -57,7 +74,7 @@ def _names(folder: str, numbers: range) -> list[str]:
 def small_pages(keyed_s3: KeyedS3) -> Iterator[KeyedS3]:
     """Three keys a LIST call, so that small trees have many pages."""
     keyed_s3.page = 3
-    with patch.object(objects, "PAGE", 3):
+    with patch.object(listing_pages, "PAGE", 3):
         yield keyed_s3
     keyed_s3.page = 1000
 
@@ -186,17 +203,61 @@ class TestKeysOfEveryKind:
         assert _found(_list(place, FromBeginning())) == ["x.json", "y.json"]
         assert _found(_list(place, AbovePath(FileKey("", "x.json"), leaf=True))) == ["y.json"]
 
-    @pytest.mark.parametrize(
-        "key", ["a//b.json", "a/\x01.json", "a\nb.json", "a/../b.json", "./b.json", "d\x7f.json"]
-    )
-    def test_a_key_that_cannot_be_represented_is_named_and_never_skipped(
+    @pytest.mark.parametrize("key", NO_PATHS)
+    def test_a_key_that_is_no_path_is_passed_over_by_name_and_holds_nothing_back(
         self, keyed_s3: KeyedS3, key: str
     ) -> None:
-        place = keyed_s3.hold(["a.json", key])
-        with pytest.raises(SourceError, match="cannot be represented") as caught:
-            _list(place, FromBeginning())
-        assert caught.value.code == "source_bad_name"
-        assert repr(key) in caught.value.message
+        listing = _list(keyed_s3.hold(["a.json", key, "z.json"]), FromBeginning())
+        assert _found(listing) == ["a.json", "z.json"]
+        (skipped,) = listing.listed.skipped
+        assert (skipped.names, skipped.count) == ((key,), 1)
+
+    def test_the_warning_says_what_the_key_has(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold(["p/a.json", "p//b.json", "p/c\n.json", "p/../d.json"]).child("p")
+        assert _warnings(_list(place, FromBeginning())) == [
+            'passed over "../d.json": the key has a component . or .., which no path has. Rename or remove it',
+            'passed over "/b.json": the key has a slash at its beginning, which no path has. Rename or remove it',
+            'passed over "c\\n.json": the key has a control character, which no path has. Rename or remove it',
+        ]
+
+    @pytest.mark.parametrize("page", [2, 3, 1000])
+    def test_keys_that_are_no_paths_lose_none_of_the_others_on_any_page(
+        self, keyed_s3: KeyedS3, page: int
+    ) -> None:
+        sound = [f"{day}/{number}{ENDING}" for day in "abc" for number in range(4)]
+        bad = [f"{day}//{number}{ENDING}" for day in "abcd" for number in range(5)]
+        place = keyed_s3.hold([*sound, *bad])
+        keyed_s3.page = page
+        try:
+            with patch.object(listing_pages, "PAGE", page):
+                listing = _list(place, FromBeginning())
+                step = _list(place, FromBeginning(), Budget(pages=1))
+                steps = _found(step)
+                while not step.complete:
+                    step = _list(place, FromBeginning(), Budget(pages=1), step.resume)
+                    steps += _found(step)
+                above = _list(place, AbovePath(FileKey.of(sound[5])))
+        finally:
+            keyed_s3.page = 1000
+        assert (_found(listing), steps, _found(above)) == (sound, sound, sound[6:])
+        assert listing.listed.skipped[0].count == len(bad)
+
+    def test_folders_of_closed_partitions_may_hold_such_keys_beside_them(self, keyed_s3: KeyedS3) -> None:
+        days = [path for day in range(10, 28) for path in _names(f"2026-01-{day}", range(1000))]
+        place = keyed_s3.hold([*days, f"a{ENDING}", f"b\x01{ENDING}", f"2026-01-15//a{ENDING}"])
+        names = {"2026-01-27": f"00998{ENDING}"}
+        position = AbovePartitions(names, TimeTemplate("%Y-%m-%d"), datetime(2026, 1, 27, tzinfo=UTC))
+        assert _found(_list(place, position)) == [f"a{ENDING}", f"2026-01-27/00999{ENDING}"]
+
+    @given(
+        names=st.lists(st.text(st.sampled_from("ab/.%\\\x00\n\x7f é"), min_size=1, max_size=6), unique=True)
+    )
+    def test_every_key_is_a_file_or_has_a_warning(self, keyed_s3: KeyedS3, names: list[str]) -> None:
+        keys = [f"{name}{ENDING}" for name in names]
+        listing = _list(keyed_s3.hold(keys), FromBeginning())
+        skipped = {name for each in listing.listed.skipped for name in each.names}
+        assert {*_found(listing), *skipped} == set(keys)
+        assert set(_found(listing)) == {key for key in keys if not fault_of_key(key) and not hidden(key)}
 
     def test_a_key_that_ends_in_a_slash_is_a_folder_and_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["a/", "b.json/", "b.json/x.json", "empty.json"], size=0)

@@ -18,7 +18,8 @@ from partitions.errors import SourceError
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
-from resources.listing import Budget, Listing, list_above, objects
+from resources.listing import Budget, Listing, list_above
+from resources.listing import pages as listing_pages
 from resources.places import Place
 from tests.support.proxy import CountingProxy, Record
 from tests.support.scenes import Scene, scenes
@@ -46,7 +47,7 @@ def roots(seaweed: Seaweed) -> Iterator[Iterator[Place]]:
 def test_a_listing_is_what_is_above_of_all_files_in_pair_order(scene: Scene, roots: Iterator[Place]) -> None:
     assume(scene.shows_folder_by_folder)
     place = put_objects(next(roots), scene.tree)
-    with patch.object(objects, "PAGE", 3):  # so that a small tree is jumped in
+    with patch.object(listing_pages, "PAGE", 3):  # so that a small tree is jumped in
         assert _found(list_above(place, scene.position, (ENDING,))) == scene.expected
 
 
@@ -58,7 +59,7 @@ def test_the_steps_of_a_listing_are_the_whole_listing(
     assume(scene.shows_folder_by_folder)
     place, found = put_objects(next(roots), scene.tree), list[str]()
     resume: str | None = ""
-    with patch.object(objects, "PAGE", 3):
+    with patch.object(listing_pages, "PAGE", 3):
         while resume is not None:
             before = resume
             step = list_above(
@@ -109,7 +110,7 @@ def test_scope_partition_the_root_s_own_files_are_found_between_closed_days(buck
     place = put_objects(bucket, [*days, *root])
     names = {"": f"2026-01-14{ENDING}", "2026-01-27": f"3{ENDING}"}
     position = AbovePartitions(names, TimeTemplate("%Y-%m-%d"), datetime(2026, 1, 27, tzinfo=UTC))
-    with patch.object(objects, "PAGE", 3):
+    with patch.object(listing_pages, "PAGE", 3):
         assert _found(list_above(place, position, (ENDING,))) == [*root, f"2026-01-27/4{ENDING}"]
 
 

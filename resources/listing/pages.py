@@ -1,0 +1,228 @@
+"""LIST calls of an object store, page by page, with the keys that are no paths told apart.
+
+obstore lists fast, and fails on a page that holds a key which is no path (``a//b``, a control character). S3 is asked for such a page once more by
+boto3, which knows any key; of it the paths are kept, and obstore goes on behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from partitions.errors import SourceError, SourceUnreachable
+from partitions.path.order import below
+from partitions.path.skipped import fault_of_key
+from resources.listing.failures import store_failures
+from resources.places import Place, S3Connection
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+
+PAGE = 1000
+"""Keys of one LIST call; obstore asks for the next page only once this one was taken."""
+
+_REPLACED = "\ufffd"
+"""What a store writes for a character that XML cannot hold."""
+
+
+class Listed(TypedDict):
+    """An object as a LIST call shows it."""
+
+    path: str
+    size: int
+    last_modified: datetime
+    e_tag: str | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one LIST call shows.
+
+    Attributes:
+        objects: those whose keys are paths.
+        more: whether the store has more keys.
+        reached: the key to go on from; "" of an empty page.
+        faults: why other keys are no paths, by key. Those that end in a slash stand for folders, and are not among them, unless they hold something.
+        folders: of a listing of one folder alone: those in it.
+        calls: LIST calls that it took.
+    """
+
+    objects: Sequence[ObjectMeta | Listed]
+    more: bool
+    reached: str
+    faults: Mapping[str, str]
+    folders: Sequence[str] = ()
+    calls: int = 1
+
+
+def pages(
+    store: ObjectStore, place: Place, offset: str, folder: str = "", endings: tuple[str, ...] = ()
+) -> Iterator[Page]:
+    """Yield keys after an offset, or of a folder, page by page; each page is one LIST call, and there is one at least, be it empty.
+
+    Raises:
+        SourceError: as ``resources.listing.list_above`` says.
+    """
+    while True:
+        try:
+            for page in _plain_pages(store, place, offset, folder, endings):
+                yield page
+                offset = page.reached
+        except SourceError as error:
+            if error.code != "source_bad_name" or place.bucket is None:
+                raise
+        else:
+            return
+        page = _any_page(place, offset, folder)
+        yield page
+        if not page.more:
+            return
+        offset = page.reached
+
+
+def beside(store: ObjectStore, place: Place, folder: str) -> Page:
+    """List what lies in one folder, without what its folders hold."""
+    try:
+        with store_failures(place):
+            content = store.list_with_delimiter(folder or None)
+        objects, folders = content["objects"], content["common_prefixes"]
+        if not any(_REPLACED in path for path in [*folders, *(meta["path"] for meta in objects)]):
+            calls = max(1, -(-(len(objects) + len(folders)) // PAGE))
+            return Page(objects, False, "", {}, folders, calls)
+    except SourceError as error:
+        if error.code != "source_bad_name" or place.bucket is None:
+            raise
+    page, within = _any_page(place, "", folder, delimiter="/"), list[Page]()
+    while True:
+        within.append(page)
+        if not page.more:
+            break
+        page = _any_page(place, page.reached, folder, delimiter="/")
+    return Page(
+        [meta for each in within for meta in each.objects],
+        False,
+        "",
+        {key: fault for each in within for key, fault in each.faults.items()},
+        [path for each in within for path in each.folders],
+        sum(each.calls for each in within),
+    )
+
+
+def _plain_pages(
+    store: ObjectStore, place: Place, offset: str, folder: str, endings: tuple[str, ...]
+) -> Iterator[Page]:
+    """Yield pages of obstore's.
+
+    Raises:
+        SourceError: ``source_bad_name`` if the next page holds a key that is no path.
+    """
+    with store_failures(place):
+        stream = iter(store.list(folder or None, offset=offset or None, chunk_size=PAGE))
+    first = True
+    while True:
+        with store_failures(place):
+            metas: Sequence[ObjectMeta] = next(stream, ())
+        if not metas and not first:
+            return
+        if any(_REPLACED in meta["path"] for meta in metas) or (
+            first and not offset and _begins_with_a_slash(store, place, folder, metas)
+        ):
+            raise SourceError(f"{place}: a key cannot be represented", code="source_bad_name")
+        yield Page(metas, len(metas) == PAGE, _reached(metas[-1], endings) if metas else "", {})
+        if len(metas) < PAGE:
+            return
+        first = False
+
+
+def _begins_with_a_slash(store: ObjectStore, place: Place, folder: str, metas: Sequence[ObjectMeta]) -> bool:
+    """Whether the first keys of a bucket may begin with a slash, which obstore leaves out: then no such object is there."""
+    if folder or place.bucket is None or place.url != f"s3://{place.bucket}":
+        return False
+    index_of_slash = next((index for index, meta in enumerate(metas) if meta["path"] > "/"), len(metas))
+    # Keys that begin with a slash stand here; without it the last or the first of them does.
+    for meta in metas[max(0, index_of_slash - 1) : index_of_slash + 1]:
+        with store_failures(place):
+            try:
+                if meta["size"]:
+                    store.head(meta["path"])
+            except FileNotFoundError:
+                return True
+    return False
+
+
+def _reached(last: ObjectMeta, endings: tuple[str, ...]) -> str:
+    """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds; obstore drops the slash at its end."""
+    path = last["path"]
+    return path if last["size"] or (endings and path.endswith(endings)) else below(path)
+
+
+def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Page:
+    """Ask S3 for a page, whatever its keys are."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket, prefix = place.bucket or "", place.url.removeprefix(f"s3://{place.bucket}").strip("/")
+    root = f"{prefix}/" if prefix else ""
+    within = f"{root}{folder}/" if folder else root
+    try:
+        answer: Mapping[str, Any] = _client(place.connection).list_objects_v2(
+            Bucket=bucket,
+            Prefix=within,
+            Delimiter=delimiter,
+            StartAfter=f"{root}{offset}" if offset else "",
+            MaxKeys=PAGE,
+        )
+    except (BotoCoreError, ClientError) as error:
+        raise SourceUnreachable(
+            f"{place}: the store does not list keys that are no paths ({error}). Try again later"
+        ) from None
+    objects, faults, key = list[Listed](), dict[str, str](), ""
+    for item in answer.get("Contents", ()):
+        key = str(item["Key"])[len(root) :]
+        if key.endswith("/") and not item["Size"]:
+            continue  # a folder's own key
+        if fault := fault_of_key(key):
+            faults[key] = f"the key has {fault}, which no path has"
+            continue
+        objects.append(
+            Listed(
+                path=key,
+                size=int(item["Size"]),
+                last_modified=item["LastModified"],
+                e_tag=item.get("ETag"),
+            )
+        )
+    folders = [str(each["Prefix"])[len(root) : -1] for each in answer.get("CommonPrefixes", ())]
+    last = max([key, *(f"{each}/" for each in folders)], default="")
+    reached = below(last) if last.endswith("/") and not delimiter else last
+    if delimiter and last.endswith("/"):
+        reached = f"{last}\U0010ffff"
+    sound = [each for each in folders if fault_of_key(each) is None]
+    calls = 1 if fault_of_key(offset or "a") else 2  # obstore asked before, unless it cannot start there
+    return Page(objects, bool(answer.get("IsTruncated")), reached, faults, sound, calls)
+
+
+@cache
+def _client(connection: S3Connection | None) -> Any:
+    """A client of boto3, which takes what it is not told from the standard AWS_* variables."""
+    import boto3
+    from botocore.config import Config
+
+    told = connection or S3Connection()
+    return boto3.client(
+        "s3",
+        endpoint_url=told.endpoint,
+        region_name=told.region,
+        aws_access_key_id=told.access_key_id,
+        aws_secret_access_key=told.secret_access_key,
+        aws_session_token=told.session_token,
+        config=Config(
+            s3={"addressing_style": "path" if told.endpoint else "auto"},
+            connect_timeout=5,
+            read_timeout=20,
+            retries={"total_max_attempts": 4, "mode": "standard"},
+        ),
+    )
