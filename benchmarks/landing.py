@@ -50,7 +50,8 @@ def with_rows(path: Path, rows: int, start: int = 0) -> None:
         )
         for number in range(start, start + rows)
     )
-    path.write_text("\n".join(lines) + "\n")
+    with path.open("w") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "check") -> Path:
