@@ -20,8 +20,8 @@ HORIZON = 2050
 FIRST_YEAR = 1850
 """From this year on: before it clocks showed the sun's time."""
 
-_A_WEEK = timedelta(days=7)
-"""Shorter than any time between two changes of a zone."""
+_STEP = timedelta(days=3)
+"""Shorter than any time between two changes of a zone: Recife put its clocks forward for less than a week in October 2000."""
 
 _SECOND = timedelta(seconds=1)
 
@@ -142,7 +142,7 @@ def offset_changes(zone: tzinfo) -> tuple[OffsetChange, ...]:
     at = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
     before = at.astimezone(zone).utcoffset() or timedelta()
     while at.year < HORIZON:
-        following = at + _A_WEEK
+        following = at + _STEP
         after = following.astimezone(zone).utcoffset() or timedelta()
         if after != before:
             changes.append(OffsetChange(_change(zone, at, following, before), before, after))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.local_time import local, local_day
+from partitions.local_time import local, local_day, offset_changes
 
 ZONES = [
     "UTC",
@@ -63,3 +63,15 @@ def test_a_day_is_that_of_the_zone() -> None:
         "2024-01-01",
         "2024-01-02",
     ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "year", "changes"),
+    [
+        ("America/Recife", 2000, ["2000-02-27T02:00", "2000-10-08T03:00", "2000-10-15T02:00"]),
+        ("Africa/Freetown", 1939, ["1939-06-01T00:40", "1939-09-01T01:00", "1939-09-05T00:40"]),
+    ],
+)
+def test_changes_of_clocks_within_a_week_are_all_told(zone: str, year: int, changes: list[str]) -> None:
+    told = [change.at for change in offset_changes(ZoneInfo(zone)) if change.at.year == year]
+    assert told == [datetime.fromisoformat(change).replace(tzinfo=UTC) for change in changes]
