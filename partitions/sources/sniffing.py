@@ -50,7 +50,9 @@ def json_form(head: str) -> str:
     """Return ``ndjson`` if the first line is a whole value that more lines follow, or an object alone; else ``json``."""
     line = next((each for each in head.splitlines() if each.strip()), "")
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_int=str)
+    except RecursionError:  # a value that is nested deep: what follows it tells
+        return "json" if line.lstrip().startswith("[") else "ndjson"
     except ValueError:
         return "json"  # an object, or an array, that goes over several lines
     return "json" if isinstance(value, list) else "ndjson"
@@ -68,20 +70,23 @@ def row_tag(head: str) -> str | None:
     return elements[1] if len(elements) > 1 else None
 
 
-def apart(paths: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return the paths by the folder that they are a dataset of: the first one if all that a format can read have one with a plain name, else "" for all.
+def apart(paths: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Return the paths by the folder that they are a dataset of, and those that belong to none.
 
-    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets, also with a ``README.md`` beside the folders, which is of neither;
-    ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one.
+    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets, also with a ``README.md`` beside the folders, which is of neither, or with a
+    ``prices.csv``, which is told to be of none. ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one dataset, "", and so are many files
+    beside one folder.
     """
     firsts = [(path.partition("/"), format_of_ending(ending_of(path)) is not None) for path in paths]
-    if not all(slash and _PLAIN.fullmatch(first) for (first, slash, _), readable in firsts if readable):
-        return {"": paths}
-    found: dict[str, list[str]] = {}
+    loose = [first for (first, slash, _), readable in firsts if readable and not slash]
+    folders = {first for (first, slash, _), readable in firsts if readable and slash}
+    if not folders or not all(map(_PLAIN.fullmatch, folders)) or len(loose) > len(folders) == 1:
+        return {"": paths}, ()
+    datasets: dict[str, list[str]] = {}
     for (first, slash, rest), _ in firsts:
         if slash:
-            found.setdefault(first, []).append(rest)
-    return found
+            datasets.setdefault(first, []).append(rest)
+    return datasets, loose
 
 
 def looks_like_a_date(values: Iterable[Any]) -> bool:

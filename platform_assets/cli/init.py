@@ -76,7 +76,8 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
             " DIR --kind column` (or window) writes a dataflow to fill in; for an API see docs/source-api.md"
         )
     place = Place.parse(files, Path.cwd())
-    seen, today = survey(place), datetime.now(UTC).date()
+    look, today = survey(place), datetime.now(UTC).date()
+    seen = look.datasets
     if name is not None and len(seen) > 1:
         below = ", ".join(each.folder for each in seen)
         raise ConfigurationError(
@@ -85,7 +86,10 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
     fallback = dataflow_name(place.url.rstrip("/").rpartition("/")[2], "files")
     names = [name] if name else distinct(dataflow_name(each.folder or fallback, fallback) for each in seen)
     for flow, each in zip(names, seen, strict=True):
-        click.echo(found_in_words(each, flow), err=True)
+        for line in (found_in_words(each, flow), *(f"{flow}: not read: {line}" for line in each.unread)):
+            click.echo(line, err=True)
+    for line in look.passed_over:
+        click.echo(line, err=True)
     return {
         flow: draft(each, _path(place.child(each.folder) if each.folder else place, folder), today)
         for flow, each in zip(names, seen, strict=True)

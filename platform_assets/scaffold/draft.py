@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from partitions.ddl import column_name
@@ -12,6 +12,13 @@ from partitions.plan import counted
 from resources.survey import Surveyed
 
 _WIDTH = 110
+_UNREAD = {
+    "bad": "The first run does not load these files, and stops at the first (`on_bad_file: quarantine` passes over it):",
+    "empty": "Files without a record, of which nothing is loaded:",
+    "long": "Files whose beginning does not tell their columns, as the first run does:",
+}
+"""What a run does with files that were looked at in vain."""
+
 _NAMED = 8
 """Columns that the line for people names."""
 
@@ -24,7 +31,7 @@ def draft(seen: Surveyed, path: str, today: date) -> str:
         path: as the dataflow names it.
         today: for the comment that says when they were looked at.
     """
-    lines = [*_head(seen, today), "", "layer: bronze", "", "source:", "  type: files"]
+    lines = [*_head(seen, today), *_unread(seen), "", "layer: bronze", "", "source:", "  type: files"]
     lines += [f"  path: {_text(path)}", f"  format: {seen.form}"]
     if seen.endings:
         lines.append(f"  extensions: [{', '.join(map(_text, seen.endings))}]")
@@ -46,6 +53,17 @@ def _head(seen: Surveyed, today: date) -> list[str]:
     ]
 
 
+def _unread(seen: Surveyed) -> Iterator[str]:
+    """Say which of the files that were looked at tell no columns, and what a run does with them."""
+    for kind, title in _UNREAD.items():
+        lines = [f"  {each}" for each in seen.unread if each.kind == kind]
+        for text in [title, *lines] if lines else []:
+            for line in textwrap.wrap(
+                text, _WIDTH, break_on_hyphens=False, break_long_words=False, subsequent_indent="    "
+            ):
+                yield f"# {line}"
+
+
 def _schema(seen: Surveyed) -> list[str]:
     """The columns that were found, to be declared: what a first run infers from a larger sample is mostly better."""
     if not seen.columns:
@@ -53,15 +71,20 @@ def _schema(seen: Surveyed) -> list[str]:
     columns = [*((name, "string" if name not in seen.dated else "date") for name in seen.partitions)]
     folders = {name.lower() for name in seen.partitions}
     columns += [column for column in seen.columns if column[0].lower() not in folders]
+    if seen.codes:  # nothing widens a declared type later
+        columns = [(name, "long" if kind == "int" else kind) for name, kind in columns]
     wrapped = _wrapped([f"{column_name(name)} {kind}" for name, kind in columns])
+    untyped = (
+        f" Without a value so far, and without a type: {_some(seen.valueless)}." if seen.valueless else ""
+    )
     if seen.codes:
         return [
-            f"  # Declared, since {', '.join(seen.codes)} would lose digits as a number. The types are those of the first file's beginning.",
+            f"  # Declared, since {_some(seen.codes)} would lose digits as a number. The types are those of the first file's beginning.",
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]
     return [
-        "  # Without a schema the first run infers one from a sample, and pins it. As the first file begins it is:",
+        f"  # Without a schema the first run infers one from a sample, and pins it. As the first file begins it is:{untyped}",
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
     ]

@@ -72,6 +72,10 @@ def test_json_is_lines_if_the_first_one_is_an_object(head: str, form: str) -> No
     assert json_form(head) == form
 
 
+def test_the_form_of_json_is_told_however_deep_its_first_line_is() -> None:
+    assert [json_form("[" * 200_000), json_form('{"a":' * 200_000)] == ["json", "ndjson"]
+
+
 @pytest.mark.parametrize(
     ("header", "separator"),
     [("a,b", ","), ("a;b;c,d", ";"), ("a\tb", "\t"), ('"a;b;c",d', ","), ("a|b", "|"), ("alone", ",")],
@@ -86,18 +90,26 @@ def test_records_of_xml_are_the_first_element_inside_the_root() -> None:
 
 
 @pytest.mark.parametrize(
-    ("paths", "folders"),
+    ("paths", "folders", "loose"),
     [
-        (["orders/2024/a.csv", "customers/a.csv"], ["orders", "customers"]),
-        (["date=2024-01-01/a.csv"], [""]),
-        (["2024/a.csv", "2025/a.csv"], [""]),
-        (["orders/a.csv", "b.csv"], [""]),
+        (["orders/2024/a.csv", "customers/a.csv"], ["orders", "customers"], []),
+        (
+            ["orders/a.csv", "customers/a.csv", "b.csv", "c.json", "README.md"],
+            ["orders", "customers"],
+            ["b.csv", "c.json"],
+        ),
+        (["date=2024-01-01/a.csv"], [""], []),
+        (["2024/a.csv", "2025/a.csv"], [""], []),
+        (["orders/a.csv", "b.csv"], ["orders"], ["b.csv"]),
+        (["old/a.csv", "b.csv", "c.csv"], [""], []),
+        (["a.csv", "b.csv"], [""], []),
     ],
 )
-def test_folders_with_plain_names_are_datasets_of_their_own(
-    paths: Sequence[str], folders: Sequence[str]
+def test_folders_with_plain_names_are_datasets_of_their_own_and_loose_files_are_told_of(
+    paths: Sequence[str], folders: Sequence[str], loose: Sequence[str]
 ) -> None:
-    assert list(apart(paths)) == folders
+    datasets, others = apart(paths)
+    assert (list(datasets), list(others)) == (folders, loose)
 
 
 def test_only_iso_days_look_like_dates() -> None:

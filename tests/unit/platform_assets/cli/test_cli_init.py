@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partitions.dataflow import Dataflow
 from partitions.ddl import parse_ddl
@@ -41,6 +45,13 @@ def only(project: Path) -> Dataflow:
 def source(flow: Dataflow) -> FilesSource:
     assert isinstance(flow.source, FilesSource)
     return flow.source
+
+
+def proposed(project: Path, flow: str = "drop") -> str:
+    """The schema of the comment, in one line."""
+    text = (project / f"dataflows/{flow}.yaml").read_text()
+    lines = re.search(r"^  # schema: >-\n((?:  #   .*\n)+)", text, flags=re.MULTILINE)
+    return " ".join(line.removeprefix("  #   ") for line in lines[1].splitlines()) if lines else ""
 
 
 def put(folder: Path, name: str, text: str) -> None:
@@ -89,7 +100,7 @@ def test_csv_with_its_separator_and_its_columns(tmp_path: Path) -> None:
     flow = only(tmp_path / "shop")
     assert (flow.name, source(flow).format, source(flow).options) == ("drop", "csv", {"sep": ";"})
     assert source(flow).path == "../drop"
-    assert "id long, name string, at timestamp" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
+    assert proposed(tmp_path / "shop") == "id int, name string, at timestamp"
 
 
 def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
@@ -100,10 +111,10 @@ def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
     assert "since plz would lose digits as a number" in text
 
 
-def test_numbers_longer_than_a_number_has_digits_are_declared_as_text(tmp_path: Path) -> None:
+def test_numbers_longer_than_a_long_are_decimals(tmp_path: Path) -> None:
     put(tmp_path / "drop", "2024-01-01.csv", "id,order\n9223372036854775807,12345678901234567890\n")
     made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).declared_schema == "id long, order string"
+    assert proposed(tmp_path / "shop") == "id long, order decimal(20,0)"
 
 
 def test_only_what_spark_reads_as_a_number_is_declared_as_one(tmp_path: Path) -> None:
@@ -266,13 +277,13 @@ def test_numbers_and_dates_of_other_countries_are_text_with_a_hint_that_can_be_t
         text.split("\n  # ")
     )
     assert '{sep: ";", locale: de-DE, dateFormat: dd.MM.yyyy}' in text
-    assert "id long, price string, day string, note string, ref string" in text
+    assert "id int, price string, day string, note string, ref string" in text
 
 
-def test_a_phone_number_is_text_and_an_amount_with_its_sign_is_a_number(tmp_path: Path) -> None:
+def test_a_number_with_a_plus_is_text(tmp_path: Path) -> None:
     put(tmp_path / "drop", "2024-01-01.csv", "phone,code,change\n+493012345678,007,+5\n+4989123456,008,-3\n")
     made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).declared_schema == "phone string, code string, change double"
+    assert source(only(tmp_path / "shop")).declared_schema == "phone string, code string, change string"
 
 
 def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
@@ -307,3 +318,106 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_to_check(tmp_path: Path
     code, output = call("init", tmp_path / "file/shop")
     assert (code, output.startswith(f"strandline: {tmp_path}/file/shop")) == (1, True), output
     assert output.endswith("Not a directory. Check its path, owner and mode, and that its disk has room\n")
+
+
+ANY_BYTES: dict[str, tuple[str, bytes, str]] = {
+    "null": ("a.json", b"null", "its line 1 holds null, expected an object"),
+    "array of numbers": ("a.json", b"[1,2]", "element 1 of its array is a number, expected an object"),
+    "deep array": ("a.json", b"[" * 100_000 + b"]" * 100_000, "nested more than 100 levels deep"),
+    "deep lines": ("a.ndjson", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, "nested more than 100 levels deep"),
+    "long line": ("a.ndjson", b'{"a":' * 100_000, "its first line is longer than 256 KiB"),
+    "doubled names": ("a.ndjson", b'{"id":1,"id":2}', 'the name "id" stands twice in an object'),
+    "empty": ("a.csv", b"", "it is empty"),
+    "blank lines": ("a.csv", b"\n\n \n"[:2], "it holds blank lines alone"),
+    "no text": ("a.csv", bytes(range(256)), "its byte 129 is no UTF-8"),
+    "UTF-16 lines": ("a.ndjson", '{"id":1}'.encode("utf-16"), "it is UTF-16"),
+    "torn archive": ("a.csv.gz", gzip.compress(random.Random(1).randbytes(9999))[:5000], "its archive is damaged"),
+    "no archive": ("a.csv.gz", b"id\n1\n", "its archive is damaged"),
+    "torn zst": ("a.ndjson.zst", b"\x28\xb5\x2f\xfdxxxx", "it does not read"),
+    "no Parquet": ("a.parquet", b"id\n1\n", "its bytes are none of a file of parquet"),
+    "no workbook": ("a.xlsx", b"id\n1\n", "its bytes are none of a file of excel"),
+    "no element": ("a.xml", b"<r/>", "it has no element inside of its root"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "data", "why"), ANY_BYTES.values(), ids=ANY_BYTES)
+def test_a_file_of_any_bytes_is_named_with_the_reason_and_the_next_one_tells_the_columns(
+    tmp_path: Path, name: str, data: bytes, why: str
+) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / name).write_bytes(data)
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, f'drop: not read: "{name}": ' in output, why in output) == (0, True, True), output
+    written = (tmp_path / "shop/dataflows/drop.yaml").read_text().replace("\n#     ", " ")
+    assert (why in written, proposed(tmp_path / "shop")) == (True, "")
+    only(tmp_path / "shop")
+    put(
+        tmp_path / "drop",
+        "b.csv" if ".csv" in name else "b.ndjson",
+        "id\n1\n" if ".csv" in name else '{"id":1}\n',
+    )
+    put(
+        tmp_path / "drop",
+        "c.csv" if ".csv" in name else "c.ndjson",
+        "id\n1\n" if ".csv" in name else '{"id":1}\n',
+    )
+    made(tmp_path / "shop", "--from", tmp_path / "drop", "--name", "more")
+    assert proposed(tmp_path / "shop", "more") == ("id int" if ".csv" in name else "id long")
+
+
+@given(
+    data=st.binary(max_size=300),
+    name=st.sampled_from(["a.json", "a.ndjson", "a.csv.gz", "a.tsv", "a.xml", "a.ods", "a.avro"]),
+)
+def test_any_bytes_make_a_dataflow_that_is_valid(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "drop").mkdir()
+    (folder / "drop" / name).write_bytes(data)
+    made(folder / "shop", "--from", folder / "drop")
+    only(folder / "shop")
+
+
+def test_the_form_of_documents_is_kept_where_one_tells_no_columns(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.json", '[{"id": 1}, null]')
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).format == "json"
+
+
+def test_texts_that_look_like_numbers_or_times_are_proposed_as_text(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "tel,d,t,e,n\n+49,1D,09:15,3E5,1\n")
+    put(tmp_path / "json", "2024-01-01.json", '{"t": "09:15", "d": "2024-01-01", "e": 3.5, "x": null}')
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    made(tmp_path / "of_json", "--from", tmp_path / "json")
+    assert proposed(tmp_path / "shop") == "tel string, d string, t string, e string, n int"
+    assert proposed(tmp_path / "of_json", "json") == "t string, d string, e double"
+    assert (
+        "Without a value so far, and without a type: x."
+        in (tmp_path / "of_json/dataflows/json.yaml").read_text()
+    )
+
+
+def test_files_beside_the_folders_of_datasets_are_told_of_and_join_none(tmp_path: Path) -> None:
+    for folder in ("orders", "customers"):
+        put(tmp_path / "drop", f"{folder}/2024-01-01.csv", "a,b\n1,2\n")
+    put(tmp_path / "drop", "prices.csv", "sku\n1\n")
+    put(tmp_path / "drop", ".hidden.csv", "x\n")
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, sorted(load_project(tmp_path / "shop", environment={}).dataflows)) == (
+        0,
+        ["customers", "orders"],
+    )
+    assert "passed over 'prices.csv': files beside the folders of datasets belong to none of them" in output
+    assert "passed over '.hidden.csv': names that start with _ or . belong to no source" in output
+
+
+def test_links_and_names_that_lead_nowhere_hold_nothing_back(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-02.csv", "a\n1\n")
+    (tmp_path / "drop/loop").symlink_to(tmp_path / "drop")
+    (tmp_path / "drop/2024-01-01.csv").symlink_to("2024-01-01.csv")
+    Path(os.fsdecode(bytes(tmp_path) + b"/drop/\xff.csv")).touch()
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, proposed(tmp_path / "shop")) == (0, "a int"), output
+    assert 'passed over "2024-01-01.csv": a link that leads to no file' in output
+    assert r'passed over "\udcff.csv": a name that is not UTF-8' in output

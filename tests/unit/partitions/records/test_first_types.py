@@ -1,0 +1,128 @@
+"""What the beginning of a file tells of its columns: the types that a first run gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.ddl import column_name, parse_ddl
+from partitions.records.first_types import (
+    FirstTypes,
+    Unclear,
+    type_of_texts,
+    types_of_csv,
+    types_of_document,
+    types_of_lines,
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["007", "+49", "+5", "1D", "09:15", "3E5", "1_000", "0x1F", "2024-1-1", " 5", "x"]
+)
+def test_what_only_looks_like_a_number_or_a_time_is_text(text: str) -> None:
+    assert type_of_texts(["1", text]) == type_of_texts([text]) == "string"
+
+
+@pytest.mark.parametrize(
+    ("texts", "data_type"),
+    [
+        ([], "string"),
+        (["", ""], "string"),
+        (["1", "", "-20"], "integer"),
+        (["1", "3000000000"], "long"),
+        (["1", "9" * 25], "decimal(25,0)"),
+        (["1", "9" * 39], "string"),
+        (["1", "1.5", "3.5E5"], "double"),
+        (["true", "FALSE"], "boolean"),
+        (["2024-01-01"], "date"),
+        (["2024-01-01", "2024-01-01T10:00:00Z"], "timestamp"),
+    ],
+)
+def test_a_type_comes_from_all_values(texts: list[str], data_type: str) -> None:
+    assert type_of_texts(texts) == data_type
+
+
+def _ddl(types: FirstTypes) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in types.columns)
+
+
+def test_fields_without_a_value_have_no_type_yet() -> None:
+    types = types_of_lines(
+        '{"id": 1, "x": null, "l": [], "o": {}}\n\n{"id": 2.5, "l": [null, {"a": "07", "b": null}]}\n'
+    )
+    assert (_ddl(types), types.valueless) == ("id double, l array<struct<a: string>>", ["x", "o"])
+
+
+def test_numbers_keep_all_digits_and_different_values_are_text() -> None:
+    document = '[{"a": 9223372036854775807, "b": 9223372036854775808, "c": 1, "d": true}, {"a": 1, "b": 1, "c": "x", "d": 1}]'
+    assert _ddl(types_of_document(document)) == "a long, b decimal(20,0), c string, d string"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "why"),
+    [
+        (types_of_document, "null", "it is null, expected an object"),
+        (types_of_document, "[1,2]", "element 1 of its array is a number, expected an object"),
+        (types_of_document, '"x"', "it is text, expected an object"),
+        (types_of_document, " ", "it holds blank lines alone"),
+        (types_of_document, "[]", "it holds no record"),
+        (types_of_document, "[" * 200_000 + "]" * 200_000, "it is nested more than 100 levels deep"),
+        (types_of_document, '{"a":' * 500 + "1" + "}" * 500, "it is nested more than 100 levels deep"),
+        (types_of_document, '[{"a": NaN}]', "it is no whole JSON: NaN is no number of JSON"),
+        (types_of_document, '[{"id": 1, "id": 2}]', 'it is no whole JSON: the name "id" stands twice in an object'),
+        (types_of_document, '{"o": {"id": 1, "Id": 2}}', 'its field "o" names "id" and "Id", which are one column'),
+        (types_of_lines, '{"a": 1}\nnull\n', "its line 2 holds null, expected an object"),
+        (types_of_lines, '{"a":' * 50_000, "its line 1 is nested more than 100 levels deep"),
+        (types_of_lines, '{"": 1}', 'it has a name that is empty, or cannot be printed: ""'),
+        (lambda text: types_of_csv(text, ","), "\n\n", "it holds blank lines alone"),
+        (lambda text: types_of_csv(text, ","), "id,ID\n", 'its header names "id" and "ID", which are one column'),
+    ],
+)  # fmt: skip
+def test_what_tells_no_columns_is_named(read: Callable[[str], FirstTypes], text: str, why: str) -> None:
+    with pytest.raises(Unclear) as caught:
+        read(text)
+    assert str(caught.value) == why
+
+
+def test_a_header_alone_names_columns_of_text() -> None:
+    assert _ddl(types_of_csv("id,name", ",")) == "id string, name string"
+
+
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abA `,>", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(records=st.lists(_values, max_size=4))
+def test_any_values_have_types_that_ddl_reads_or_a_reason(records: list[Any]) -> None:
+    for read, text in (
+        (types_of_document, json.dumps(records)),
+        (types_of_lines, "\n".join(map(json.dumps, records))),
+    ):
+        with suppress(Unclear):
+            columns = read(text).columns
+            ddl = ", ".join(f"{column_name(name)} {kind}" for name, kind in columns)
+            assert [column.name for column in parse_ddl(ddl or "id int")] == [
+                name for name, _ in columns or [("id", "int")]
+            ]
+
+
+@given(text=st.text())
+def test_any_text_has_types_or_a_reason(text: str) -> None:
+    for read in (types_of_document, types_of_lines, lambda text: types_of_csv(text, ",")):
+        with suppress(Unclear):
+            assert read(text) is not None
