@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 _ISO = re.compile(r"P(?!$)(\d+W)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 
@@ -17,8 +17,17 @@ def _iso(value: object) -> object:
     raise ValueError("expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative")
 
 
-Duration = Annotated[timedelta, BeforeValidator(_iso)]
-"""An ISO 8601 duration such as PT2S or P30D, not negative."""
+def _within_the_calendar(value: timedelta) -> timedelta:
+    if value > LONGEST:
+        raise ValueError(f"expected a duration of at most {LONGEST.days:,} days, found {value.days:,} days")
+    return value
+
+
+LONGEST = timedelta(days=365_000)
+"""So long before any now a calendar has days."""
+
+Duration = Annotated[timedelta, BeforeValidator(_iso), AfterValidator(_within_the_calendar)]
+"""An ISO 8601 duration such as PT2S or P30D, not negative, of a thousand years at most."""
 
 
 class Model(BaseModel):

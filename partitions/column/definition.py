@@ -12,7 +12,7 @@ from partitions.column.lookback import LookBack, as_nested
 from partitions.column.state import EXCLUSIVE
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
-from partitions.model import Duration, Model
+from partitions.model import LONGEST, Duration, Model
 from partitions.sources.rows import ColumnName
 
 TRANSACTIONS = "transactions"
@@ -28,7 +28,7 @@ def _settle(given: object) -> object:
         return _DURATION.validate_python(given)
     except ValidationError:
         raise ValueError(
-            f"expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative, or {TRANSACTIONS}"
+            f"expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative and of at most {LONGEST.days:,} days, or {TRANSACTIONS}"
         ) from None
 
 

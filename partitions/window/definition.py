@@ -68,7 +68,7 @@ def _period(value: object) -> object:
         return value
     text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
     if text.isascii() and text.isdecimal():
-        return timedelta(days=int(text))
+        return f"P{int(text)}D"
     if isinstance(value, str) and value.startswith("P"):
         return value
     raise ConfigurationError(

@@ -46,6 +46,11 @@ def only(plan_: Plan[ColumnSlice]) -> ColumnSlice:
     return slice_
 
 
+def test_a_time_to_settle_is_no_longer_than_a_calendar() -> None:
+    with pytest.raises(ValueError, match="at most 365,000 days"):
+        watermark(settle="P999999D")
+
+
 def test_a_first_run_reads_up_to_now_less_settle_by_the_source_s_clock() -> None:
     slice_ = only(made(watermark(settle="PT5M"), {}, seen()))
     assert slice_.words == "(u <= 2026-03-08 14:25:00+00:00) or (u is NULL)"

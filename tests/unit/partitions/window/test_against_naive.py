@@ -17,7 +17,7 @@ from partitions.window.state import WindowState
 from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.support.naive_windows import Asked, Naive, Work, highs, keys
 
-# Each with a day near a change of its clocks; in Apia a whole day was left out.
+# Each with a day near a change of its clocks; in Apia a whole day was left out, in Santiago and Cairo midnight is.
 PLACES = {
     "UTC": "2020-02-20",
     "America/New_York": "2020-03-05",
@@ -25,6 +25,8 @@ PLACES = {
     "Australia/Lord_Howe": "2020-04-02",
     "Pacific/Apia": "2011-12-27",
     "Asia/Kathmandu": "2020-01-30",
+    "America/Santiago": "2026-09-02",
+    "Africa/Cairo": "2026-04-20",
 }
 UNITS = ('{"id":1}', '{"id":2}', '{"id":3}')
 GRAINS: tuple[str, ...] = ("daily", "daily", "hourly", "weekly", "monthly", "yearly", "none")

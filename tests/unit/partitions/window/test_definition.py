@@ -99,6 +99,9 @@ def test_units_of_a_secondary_input_are_not_known_yet() -> None:
         ([TIME], {"grace": -1}, "grace"),
         ([TIME], {"grace": "P1M"}, "grace"),
         ([TIME], {"grace": 1.5}, "grace"),
+        # Longer ago than a calendar has days, at which each run would end.
+        ([TIME], {"grace": "P999999D"}, "grace"),
+        ([TIME], {"grace": 10**12}, "grace"),
         ([TIME], {"abstinent": True}, "abstinent"),
         ([TIME], {"timezone": "Nowhere"}, "timezone"),
         ([TIME], {"parallelism": 0}, "parallelism"),
