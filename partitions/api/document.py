@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs; the same function that json itself uses
 from typing import Any, NamedTuple
 
+from partitions.api.values import SentNumber
 from partitions.errors import in_one_line
 from partitions.json_types import json_type
 
@@ -61,7 +62,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-_SCAN: Any = json.JSONDecoder(object_pairs_hook=_members).scan_once  # type: ignore[attr-defined]  # as above
+_SCAN: Any = json.JSONDecoder(object_pairs_hook=_members, parse_float=SentNumber).scan_once  # type: ignore[attr-defined]  # as above
 
 
 class Record(NamedTuple):

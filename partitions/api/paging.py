@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import Field, model_validator
 
+from partitions.api.values import as_text
 from partitions.model import Model
 
 Name = Annotated[str, Field(min_length=1)]
@@ -183,7 +184,7 @@ class Cursor(_Flagged):
 
     Attributes:
         param: of the value.
-        next: its dotted path in the answer; the last page has none, or null, or an empty text.
+        next: its dotted path in the answer; the last page has none, or null, false or an empty text.
         header: the header of the answer that it stands in instead.
         size_param: of the records that a page shall have.
         size: records of a page.
@@ -227,7 +228,7 @@ class Cursor(_Flagged):
         Raises:
             PagingError: the cursor is no text or number.
         """
-        if page.next in (None, ""):
+        if _is_nowhere(page.next):
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
             raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
@@ -279,7 +280,7 @@ class NextLink(_Flagged):
         Raises:
             PagingError: the address is no text.
         """
-        if page.next in (None, ""):
+        if _is_nowhere(page.next):
             return None
         if not isinstance(page.next, str):
             raise PagingError(f"an address as text at {self._place}", "another value")
@@ -320,7 +321,7 @@ class Position:
             own: parameters that each request has, such as a key, whether the address names them or not.
         """
         if self.link is None:
-            return (None, *sorted((name, str(value)) for name, value in self.parameters.items()))
+            return (None, *sorted((name, as_text(value)) for name, value in self.parameters.items()))
         parts = urlsplit(self.link)
         pairs = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in own]
         return (f"{parts.scheme}://{parts.netloc}".lower(), parts.path, urlencode(sorted(pairs)))
@@ -353,6 +354,11 @@ class PageSeen:
     end: Any = None
     total: Any = None
     address: str | None = None
+
+
+def _is_nowhere(value: Any) -> bool:
+    """Whether an answer says by what stands in the place of a cursor or an address that there is none; 0 is a cursor."""
+    return value is None or value is False or value == ""
 
 
 def _truth(path: str | None, value: Any) -> bool | None:

@@ -6,20 +6,44 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from partitions.unit_values import Kind, kind_of_value
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class SentNumber(float):
+    """A number with a fraction or an exponent.
+
+    Attributes:
+        text: as it was sent, with digits that a double does not hold.
+    """
+
+    __slots__ = ("text",)
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Read the text of a number of JSON."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # of a float it is the number
+        """Return what a copy is made of."""
+        return (self.text,)
+
+
 def as_text(value: Any) -> str:
-    """Return a value as it stands in a request."""
+    """Return a value as it stands in a request, and in a column of text."""
     match value:
         case None:
             return ""
         case bool():
             return str(value).lower()
+        case SentNumber():
+            return value.text
     return str(value)
 
 
@@ -43,22 +67,25 @@ def typed(value: Any, kind: Kind | None) -> Any:
             return datetime.fromisoformat(value).replace(tzinfo=None)
         case "day", str():
             return date.fromisoformat(value[:10])
-        case "text", str():
-            return value
+        case "text", str() | bool() | int() | float():
+            return as_text(value)
         case "whole", int() if not isinstance(value, bool):
             return value
-        case "number", int() | float() if not isinstance(value, bool):
-            return Decimal(repr(value))  # as the API wrote it, not as a binary fraction
+        case "whole" | "number", int() | float() if not isinstance(value, bool):
+            return Decimal(as_text(value))  # as the API wrote it, not as a binary fraction
     raise ValueError(f"expected a value of a column that holds {kind}, found {type(value).__name__}")
 
 
 def kind_of_values(values: Iterable[Any]) -> Kind | None:
-    """Return what a column holds, by values of JSON of some records; None if all are null, or they have nothing in common."""
+    """Return what a column holds, by values of JSON of some records; None if all are null, or some are objects or arrays.
+
+    Values of several kinds are texts, as in the schema that is inferred from them.
+    """
     kinds = {_kind(value) for value in values if value is not None}
     if kinds == {"whole", "number"}:
         return "number"
-    if kinds and kinds <= {"instant", "local", "day", "text"}:
-        return kinds.pop() if len(kinds) == 1 else "text"
+    if len(kinds) > 1 and None not in kinds:
+        return "text"
     return kinds.pop() if len(kinds) == 1 else None
 
 

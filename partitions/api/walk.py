@@ -143,7 +143,11 @@ class PageWalk:
         elif self._is_complete:
             self._end()
         else:
-            raise PagingError("a page that was not asked for yet", f"{following} again, a loop")
+            raise PagingError(
+                "a page that was not asked for yet",
+                f"{following} again, a loop",
+                "correct source.paging; or name what tells the last page: the number of all records (total), or a flag (paging.more, paging.end)",
+            )
 
     def _count_on(self, paging: PageNumbers | Offsets, before: PageSeen, page: PageSeen) -> None:
         """Ask for the page behind one by its number."""

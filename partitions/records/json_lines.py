@@ -48,6 +48,8 @@ LENIENT = frozenset(
 """Options of Spark's reader, in lower case, with which it takes text that is no JSON."""
 
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
+_HALF = re.compile("[\ud800-\udfff]")
+"""Python makes one letter of both halves, and keeps one that stands alone."""
 _SECONDS = (-62_135_596_800, 253_402_300_799)
 """Of the years 1 to 9999, since 1970 in UTC."""
 
@@ -253,6 +255,8 @@ def _leaf_fault(value: Any, data_type: str, where: str, reading: Reading) -> Fau
     why = _reason(value, data_type, reading)
     if why is None:
         return _repeated(value, f"{where}.") if data_type == "variant" else None
+    if isinstance(value, str):
+        value = type(value)(_HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", value))
     return _misfit(where, data_type, why, value)
 
 
@@ -289,6 +293,8 @@ def _reason(value: Any, data_type: str, reading: Reading) -> str | None:
         return None if reading.own_times else time_fault(value, zoned=data_type == "timestamp")
     if data_type == "binary":
         return None if is_text else other
+    if data_type == "string" and is_text and _HALF.search(value):
+        return "half of a letter that has two escapes, which is no text"
     return None
 
 

@@ -25,7 +25,9 @@ from partitions.records.forms import (
 from partitions.records.json_decoding import Names
 
 _SPACE = r"[ \t\r\n]*+"
-_STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+_LETTER = r"u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+"""An escape of one letter, with both halves if it has two."""
+_STRING = rf'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|{_LETTER})[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+"
 _WHOLE = "(?:0|[1-9][0-9]{{0,{0}}}+)"
 _SCALAR = f"(?:{_STRING}|{_NUMBER}|true|false|null)"

@@ -775,6 +775,41 @@ def test_a_fraction_with_more_digits_than_its_declared_column_is_loaded_once_as_
     assert flow.ids == [1, 2, 3]
 
 
+@pytest.mark.parametrize("ids", [(1, "2", "3"), ("1", 2, 3)])
+def test_a_watermark_of_texts_and_numbers_is_one_of_texts_and_leaves_no_row_out(
+    tmp_path: Path, engine: SparkEngine, server: Api, ids: tuple[Any, ...]
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, OFFSETS, ID).flow()
+    server.rows = [{"id": number} for number in ids[:2]]
+    flow.run()
+    server.rows.append({"id": ids[2]})
+    flow.run()
+    assert (flow.ids, flow.watermark) == (["1", "2", "3"], {"id": "3"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "records", "said"),
+    [
+        ("id long", '[{"id": "1"}]', "record 1: field id: expected a whole number, found text"),
+        (
+            "id long",
+            '[{"id": 1e3}]',
+            "record 1: field id: expected bigint, found a number with a fraction or",
+        ),
+        (None, '[{"id": 1, "ID": 2}]', "found id and ID, which differ in upper and lower case only"),
+        (None, r'[{"id": 1, "v": "\ud83d"}]', "record 1: field v: expected string, found half of a letter"),
+    ],
+)
+def test_records_of_which_no_run_can_read_one_are_told_by_name(
+    tmp_path: Path, engine: SparkEngine, server: Api, schema: str | None, records: str, said: str
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, {"records": None, "schema": schema}, ID).flow()
+    server.faults.extend([content(records)] * 9)
+    error = flow.fail()
+    assert said in error.message
+    assert (flow.feed.open_intent, flow.ids) == (None, [])
+
+
 INEXACT = {
     "value int": ("2147483648", "value"),
     "value tinyint": ("128", "value"),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from partitions.api.document import DocumentError
+from partitions.api.links import next_link
 from partitions.api.paging import Position
 from partitions.api.pauses import pause_named
 from partitions.api.requests import Request
@@ -27,6 +28,7 @@ from resources.api import ApiConnection
 from resources.background import in_background
 from resources.retries import attempts_while
 from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
+from resources.sources.api.unpacking import Unpacking
 
 if TYPE_CHECKING:
     import requests
@@ -54,6 +56,7 @@ class Answer(NamedTuple):
         next_link: of its header ``Link``.
         headers: all of them, whatever their case.
         is_empty: whether it says by its status that there is nothing.
+        proves_end: whether it was sent so that a connection that is cut would show.
     """
 
     url: str
@@ -62,6 +65,7 @@ class Answer(NamedTuple):
     next_link: str | None
     headers: Mapping[str, str]
     is_empty: bool = False
+    proves_end: bool = True
 
 
 class Asked(NamedTuple):
@@ -136,6 +140,7 @@ class ApiClient:
         self._attempts = 1 if once else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
         self._session = requests.Session()
+        self._session.headers["Accept-Encoding"] = "gzip, deflate"  # whose ends can be proved
         self._session.headers.update(connection.sent_headers)
         # Else a .netrc of the machine would replace what the connection says.
         self._session.auth = lambda request: request
@@ -245,7 +250,7 @@ class ApiClient:
         """Whether a page is asked for again, and in how many seconds if the API says so. What is longer than the patience is not waited for."""
         if not isinstance(error, _Passing):
             return False
-        if error.pause is None:
+        if not error.pause:  # at once would be hundreds of times a second
             return True
         return error.pause if error.pause <= self._retry_for.total_seconds() else False
 
@@ -372,15 +377,22 @@ class ApiClient:
                 f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says",
                 code="source_answer",
             ) from None
-        link = response.links.get("next", {}).get("url")
         is_lines = "ndjson" in kind or "jsonl" in kind
-        return Answer(response.url, text.removeprefix("\ufeff"), is_lines, link, response.headers)
+        return Answer(
+            response.url,
+            text.removeprefix("\ufeff"),
+            is_lines,
+            next_link(response.headers.get("Link", "")),
+            response.headers,
+            proves_end=_proves_end(response),
+        )
 
     def _body(self, response: requests.Response, where: str, deadline: float, most: int) -> bytes:
         """All of an answer. A server may send for ever, or a byte at a time."""
         chunks: list[bytes] = []
-        size = 0
-        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+        size, unpacking = 0, Unpacking(response.headers.get("Content-Encoding", ""))
+        while packed := response.raw.read1(_CHUNK, decode_content=False):
+            chunk = unpacking.add(packed)
             chunks.append(chunk)
             size += len(chunk)
             if size > most:
@@ -395,6 +407,7 @@ class ApiClient:
         missing = response.raw.length_remaining
         if missing:
             raise _Passing(f"{where}: expected a whole page, found one that lacks {missing} bytes")
+        unpacking.end()
         return b"".join(chunks)
 
     def _refused(
@@ -421,6 +434,12 @@ class ApiClient:
             f"{where}: expected a page, found {found}. {remedy or 'Correct path, params or body of the source'}",
             code="source_refused",
         )
+
+
+def _proves_end(response: requests.Response) -> bool:
+    """Whether a body that was read to its end has a length, ends with an empty chunk, or is packed; else it ends where the connection does."""
+    packed = Unpacking(response.headers.get("Content-Encoding", "")).proves_end
+    return packed or "Content-Length" in response.headers or bool(getattr(response.raw, "chunked", False))
 
 
 def _is_json(kind: str) -> bool:

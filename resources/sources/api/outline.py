@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from partitions.api.values import SentNumber
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -33,6 +35,7 @@ class Outline:
         try:
             for part in path.split("."):
                 inner = msgspec.json.decode(inner, type=dict[str, msgspec.Raw]).get(part, b"null")
-            return msgspec.json.decode(inner)
+            value = msgspec.json.decode(inner)
+            return SentNumber(bytes(inner).decode().strip()) if isinstance(value, float) else value
         except (msgspec.MsgspecError, RecursionError):
             return None

@@ -162,6 +162,12 @@ def _document(source: ApiSource, answer: Answer) -> Document:
     if answer.is_empty:
         return Document((), None)
     if answer.is_lines:
+        if not answer.proves_end and source.total_place is None:
+            raise DocumentError(
+                "lines whose end is proved, by a Content-Length, chunks or gzip",
+                "some that end where the connection does, so that a part may be missing",
+                remedy="have the API send one of these; or name the header with the number of all records as source.total_header",
+            )
         return parsed_lines(answer.text, errors=source.errors)
     return parsed(answer.text, source.records, errors=source.errors, is_optional=source.records_optional)
 

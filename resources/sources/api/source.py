@@ -21,18 +21,19 @@ from partitions.api.field_names import FieldNames
 from partitions.api.queries import NotCut, Query
 from partitions.api.ranges import ranges
 from partitions.api.requests import Request, request_for, requests_above, sample_request
-from partitions.api.values import kind_of_values, typed
+from partitions.api.values import SentNumber, as_text, kind_of_values, typed
 from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, kinds_of, parse_ddl, rounded
 from partitions.errors import BadFile, SchemaEvolved, SourceError
+from partitions.json_types import json_type
 from partitions.load import Lacking
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from partitions.predicate import NOTHING, Predicate, columns_of, matches
 from partitions.sources import ApiSource, FilesSource
-from partitions.unit_values import TIMES, Kind, kind_of_value
+from partitions.unit_values import TIMES, WORDS, Kind, kind_of_value
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.api import ApiConnection
@@ -41,7 +42,7 @@ from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import TooManyRecords, pages
-from resources.sources.files.failures import UNKNOWN_FIELD
+from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, kinds, pinned_struct, strict, time_types
@@ -70,6 +71,7 @@ class _Fetched:
         files: relative to the staging's folder.
         values: the highest value of each column that is watched.
         names: of the fields of its records.
+        unfit: the first value of such a column that it does not hold, in words; None: there is none.
     """
 
     shown: str
@@ -77,6 +79,29 @@ class _Fetched:
     files: Sequence[SourceFile] = ()
     values: dict[str, Any] = field(default_factory=dict)
     names: FieldNames = field(default_factory=FieldNames)
+    unfit: str | None = None
+
+
+class _Highest:
+    """The highest value of a column. If nothing tells what the column holds, the values do: one text among numbers makes texts of all."""
+
+    def __init__(self, kind: Kind | None) -> None:
+        self.kind = kind
+        self._value: Any = None
+        self._text: str | None = None
+        self._has_text = False
+
+    def add(self, value: Any) -> None:
+        self._value = _higher(self._value, value)
+        if self.kind is None and value is not None:
+            self._text = _higher(self._text, as_text(value))
+            self._has_text = self._has_text or isinstance(value, str)
+
+    @property
+    def value(self) -> Any:
+        if self._has_text:
+            return self._text
+        return float(self._value) if isinstance(self._value, SentNumber) else self._value
 
 
 class _Part:
@@ -166,12 +191,22 @@ class ApiRows:
         else:
             sample = next((found for request in requests if (found := self._sample(request))), [])
             staged = self._staged_sample(sample) if sample else ()
-            pinned = self._files().pin(spark, staged) if staged else None
+            pinned = self._inferred(spark, staged) if staged else None
         if pinned is None:
             return None
         text = self._with_times(pinned, sample)
         check_columns(self._source, pinned_struct(text))
         return text
+
+    def _inferred(self, spark: SparkSession, sample: Sequence[SourceFile]) -> str | None:
+        """The schema of a sample. It is no file that a run could pass over."""
+        try:
+            return self._files().pin(spark, sample)
+        except BadFile as bad:
+            raise SourceError(
+                f"API {self._connection}: {self._source.path}: {_of_record(bad.why)}. Nothing was loaded: {self._remedy(bad.code)}",
+                code=bad.code,
+            ) from bad
 
     def _sample(self, request: Request) -> list[Record]:
         """Records of the first pages."""
@@ -372,6 +407,11 @@ class ApiRows:
             fetched = self._fetch(query, columns)
             for name in columns:
                 highest[name] = _higher(highest[name], fetched.values.get(name))
+            if fetched.unfit is not None and None in highest.values():
+                raise SourceError(
+                    f"API {fetched.shown}: {fetched.unfit}. Nothing of this slice was loaded: {self._remedy(BAD_RECORD)}",
+                    code=BAD_RECORD,
+                )
         return highest
 
     def read_rows(
@@ -445,7 +485,7 @@ class ApiRows:
             return known
         shown = f"{request.method} {self._connection.shown(self._connection.url(request.path))}"
         made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
-        held = {name: self._kind_in(NOTHING, name) for name in watched}
+        highest = {name: _Highest(self._kind_fetched(query, name)) for name in watched}
         looks = self._dataflow.unknown_fields == "check"
         folder, waiting, attempts = f"{NUMBER}={made.number}", [query], 0
         with self._client() as client:
@@ -454,19 +494,30 @@ class ApiRows:
                 attempts += 1
                 try:
                     with self._staging.lines(f"{folder}/page{attempts}") as lines:
-                        for record in part.records(self._records(client, part.query.request, ahead=True)):
+                        records = part.records(self._records(client, part.query.request, ahead=True))
+                        for number, record in enumerate(records, 1):
                             lines.write(record.text.encode())
                             if looks:
                                 made.names.add(record.value)
-                            for name in watched:
-                                value = self._value(record, name, held[name])
-                                made.values[name] = _higher(made.values[name], value)
+                            for name, seen in highest.items():
+                                try:
+                                    seen.add(self._typed(record, name, seen.kind))
+                                except ValueError:
+                                    made.unfit = made.unfit or _unfit(number, record, name, seen.kind)
                 except TooManyRecords as error:
                     waiting += reversed(part.halves(error))
                 else:
                     made.files = [*made.files, *lines.files]
+        made.values = {name: seen.value for name, seen in highest.items()}
         self._fetched[request.identity] = made
         return made
+
+    def _kind_fetched(self, query: Query, column: str) -> Kind | None:
+        """What a column holds, if that is known before its records are: a bound of a number tells not of which numbers."""
+        is_text = (
+            query.range is not None and query.range.column == column and isinstance(query.range.lower, str)
+        )
+        return "text" if is_text else self._kind_in(NOTHING, column)
 
     def _all_records(self, client: ApiClient, query: Query) -> Iterator[Record]:
         """All records of a query, some of them more than once if it had to be cut."""
@@ -601,9 +652,8 @@ class ApiRows:
     def _blamed(self, bad: BadFile, used: Sequence[_Fetched]) -> SourceError:
         """What is wrong with a staged file, as what is wrong with the answers to a request; a line is a record."""
         of = next(each for each in used if any(file.path == bad.path for file in each.files))
-        why = bad.why.replace("line ", "record ", 1) if bad.why.startswith("line ") else bad.why
         return SourceError(
-            f"API {of.shown}: {why}. Nothing of this slice was loaded: {self._remedy(bad.code)}",
+            f"API {of.shown}: {_of_record(bad.why)}. Nothing of this slice was loaded: {self._remedy(bad.code)}",
             code=bad.code,
         )
 
@@ -618,6 +668,17 @@ class ApiRows:
                 f" `unknown_fields: ignore`, or declare them in source.schema: {again}"
             )
         return f"have the API send what the column holds, or declare a type in source.schema that holds it: {again}"
+
+
+def _unfit(number: int, record: Record, column: str, kind: Kind | None) -> str:
+    """What is wrong with a value that its column does not hold."""
+    expected = WORDS[kind] if kind is not None else "a value"
+    return f"record {number}: field {column}: expected {expected}, found {json_type(record.value[column])}"
+
+
+def _of_record(why: str) -> str:
+    """What is wrong with a line of a staged file, as what is wrong with a record."""
+    return why.replace("line ", "record ", 1) if why.startswith("line ") else why
 
 
 def _numbered(pinned: str) -> str:

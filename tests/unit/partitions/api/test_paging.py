@@ -224,11 +224,20 @@ def test_paging_that_cannot_work_is_refused(given: dict[str, Any]) -> None:
         paging(**given)
 
 
-@pytest.mark.parametrize("value", [None, ""])
+@pytest.mark.parametrize("value", [None, "", False])
 def test_more_pages_without_a_cursor_to_them_are_an_error(value: Any) -> None:
     walk = PageWalk(paging(**CURSOR, more="more"), 1000)
     with pytest.raises(PagingError, match="expected a cursor at next on a page behind which there are more"):
         walk.advance(seen(3, next=value, more=True))
+
+
+@pytest.mark.parametrize("given", [CURSOR, LINK])
+def test_false_in_the_place_of_a_cursor_or_a_link_says_that_the_page_was_the_last(
+    given: dict[str, Any],
+) -> None:
+    walk = PageWalk(paging(**given), 1000)
+    assert walk.advance(seen(3, next=False))
+    assert walk.position is None
 
 
 ENDS = [PAGES, OFFSET, CURSOR, LINK]

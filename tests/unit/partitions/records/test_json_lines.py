@@ -52,6 +52,9 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         ('{"at": "2026-05-07T10:00:00.1234567Z"}', "field at: expected timestamp, found a time with more than 6 digits of a second", "2026-05-07T10:00:00.1234567Z"),
         ('{"at": "0000-01-01T00:00:00Z"}', "field at: expected timestamp, found a time that no calendar or clock has", "0000-01-01T00:00:00Z"),
         ('{"ok": "true"}', "field ok: expected boolean, found text", "true"),
+        (r'{"text": "x\ud83dy"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"x\ud83dy"),
+        (r'{"text": "\ud83d\u0041"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ud83dA"),
+        (r'{"text": "\uDE00\uD83D"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ude00\ud83d"),
     ],
 )  # fmt: skip
 def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(

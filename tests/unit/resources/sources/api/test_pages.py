@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import traceback
+import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -657,6 +659,87 @@ def test_a_cursor_may_stand_in_a_header(server: Api) -> None:
     server.faults.extend(answer(*each) for each in pages_)
     assert read(server, paging={"type": "cursor", "param": "after", "header": "x-next"}) == [1, 2, 3]
     assert server.asked("after") == [(None,), ("a b",), ("c",)]
+
+
+LINES = b'{"id": 1}\n{"id": 2}\n'
+_STREAM = zlib.compressobj(wbits=31)
+_BEGUN = _STREAM.compress(LINES) + _STREAM.flush(zlib.Z_SYNC_FLUSH)
+_DEFLATED = zlib.compressobj(wbits=-15)
+
+
+def lines(body: bytes, encoding: str = "", **more: str) -> Fault:
+    """Answer with lines of JSON."""
+    headers = {"Content-Type": "application/x-ndjson", **({"Content-Encoding": encoding} if encoding else {})}
+    return lambda handler: handler.answer(200, headers | more, body)
+
+
+def until_the_connection_ends(handler: Any) -> None:
+    """Answer with lines, whose end is that of the connection."""
+    handler.send_response_only(200)
+    handler.send_header("Content-Type", "application/x-ndjson")
+    handler.send_header("X-Total", "2")
+    handler.end_headers()
+    handler.wfile.write(LINES)
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (lines(_BEGUN, "gzip"), "it was cut off"),
+        (lines(gzip.compress(LINES)[:-4], "gzip"), "it was cut off"),
+        (lines(gzip.compress(LINES) + b"more", "gzip"), "it could not be unpacked"),
+        (lines(zlib.compress(LINES)[:-4], "deflate"), "it was cut off"),
+        (lines(zlib.compress(LINES) + b"more", "deflate"), "it could not be unpacked"),
+        (lines(LINES, "gzip"), "it could not be unpacked"),
+    ],
+)
+def test_a_packed_answer_is_read_to_its_own_end(server: Api, fault: Fault, found: str) -> None:
+    server.faults.extend([fault] * ATTEMPTS)
+    with pytest.raises(SourceUnreachable, match=found):
+        read(server, paging=None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lines(LINES),
+        lines(gzip.compress(LINES[:10]) + gzip.compress(LINES[10:]), "x-gzip"),
+        lines(zlib.compress(LINES), "deflate"),
+        lines(_DEFLATED.compress(LINES) + _DEFLATED.flush(), "deflate"),
+        lines(gzip.compress(zlib.compress(LINES)), "deflate, gzip"),
+    ],
+)
+def test_a_whole_answer_in_lines_is_read(server: Api, fault: Fault) -> None:
+    server.faults.append(fault)
+    assert read(server, paging=None) == [1, 2]
+
+
+def test_lines_that_end_where_the_connection_does_need_a_number_of_records(server: Api) -> None:
+    server.faults.append(until_the_connection_ends)
+    with pytest.raises(SourceError, match=r"whose end is proved.* source.total_header"):
+        read(server, paging=None)
+    server.faults.append(until_the_connection_ends)
+    assert read(server, paging=None, total_header="X-Total") == [1, 2]
+
+
+def test_a_link_beside_other_relations_leads_on(server: Api) -> None:
+    first = {"Link": f'<{server.url}/rows?p=9>; rel="last", <{server.url}/rows?p=2>; rel="NEXT archives"'}
+    server.faults.extend(
+        [
+            lambda handler: handler.json({"data": {"items": [{"id": 1}]}}, first),
+            lambda handler: handler.json({"data": {"items": [{"id": 2}]}}),
+        ]
+    )
+    assert read(server, paging={"type": "link"}) == [1, 2]
+
+
+def test_a_pause_of_nothing_is_the_usual_one(server: Api) -> None:
+    server.faults.extend([status(429, Retry_After="0")] * 99)
+    connection = server.connection(retry_for=timedelta(seconds=0.5))
+    with stamina.set_testing(False), pytest.raises(SourceUnreachable):
+        read(server, connection)
+    assert len(server.log) < 5
 
 
 CLIENT = {"client_id": "me & co", "client_secret": "cl1ent/s3cret"}
