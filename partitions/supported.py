@@ -24,6 +24,7 @@ from partitions.sources import (
     SeveralSources,
     TableSource,
 )
+from partitions.sources.definition import SourceDefinition
 from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.sources.several import within
 from partitions.stream import refusals as stream
@@ -201,7 +202,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     if isinstance(source, SeveralSources) and not isinstance(watermark, StructuredStream):
         yield Refusal(("source",), source.form, _ONE_SOURCE)
         return
-    yield from _fields(source.form, parts.unknown_fields)
+    yield from _fields(source, parts.unknown_fields)
     yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)
     if isinstance(watermark, StructuredStream):
@@ -299,12 +300,12 @@ def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Ref
         )
 
 
-def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
-    why = UNKNOWN_FIELDS.get(form, _PINNED)
+def _fields(source: SourceDefinition, unknown_fields: str) -> Iterator[Refusal]:
+    why_of_each = [UNKNOWN_FIELDS.get(each.form, _PINNED) for each in source.parts.values()]
     left_out = [name for name, reason in UNKNOWN_FIELDS.items() if reason is None and name in FILE_FORMATS]
-    if unknown_fields == "ignore" and why is not None:
+    if unknown_fields == "ignore" and all(why_of_each):
         yield Refusal(
             ("unknown_fields",),
-            f"ignore beside {form}",
-            f"check (fields are only left out of {', '.join(left_out)}, the answers of an API and the rows of a function; {why})",
+            f"ignore beside {source.form}",
+            f"check (fields are only left out of {', '.join(left_out)}, the answers of an API and the rows of a function; {why_of_each[0]})",
         )

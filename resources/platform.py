@@ -137,7 +137,8 @@ class Platform:
         if isinstance(dataflow.watermark, StructuredStream):
             folders = self.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
             roots = [place for place in self._read_by(dataflow) if isinstance(place, Place)]
-            return SparkStreamKind(dataflow, roots, folders, self.log, self.folder)
+            reads = (dataflow, roots, folders, self.log, self.folder)
+            return SparkStreamKind(*reads, staging or self.staging(dataflow))
         return open_kind(
             dataflow,
             self.source(dataflow, staging),
@@ -293,7 +294,8 @@ class Platform:
                 place = self.source_of(reading)
                 read += [place] if isinstance(place, Place) else []
         of_tables = chain.from_iterable(map(_packages_at, read))
-        return (*packages_of(dataflow), *PACKAGES.get(dataflow.target.format, ()), *of_tables)
+        readers = chain.from_iterable(map(packages_of, dataflow.readings))
+        return (*readers, *PACKAGES.get(dataflow.target.format, ()), *of_tables)
 
     def loading(self, dataflows: Iterable[Dataflow]) -> Platform:
         """Return the same resources, for a process that loads these dataflows."""

@@ -155,26 +155,16 @@ def misplaced(operators: Sequence[Operator], sources: int) -> str | None:
 
 _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
 """By output mode: the load that keeps what Spark means by its rows."""
-FORMS = ("ndjson", "csv", "parquet")
-"""Formats of files that a stream reads."""
 
 
-def _source_refusals(source: SourceDefinition, watermark: StructuredStream) -> Iterator[Refusal]:
+def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
     """Yield what Spark's engine cannot read on from a checkpoint."""
     if not isinstance(source, FilesSource | TableSource):
         expected = "a source of type files or table (Spark reads on where its checkpoint says)"
         yield Refusal(("source", "type"), source.type, expected)
-    if isinstance(source, FilesSource):
-        if source.format not in FORMS:
-            yield Refusal(
-                ("source", "format"), source.format, f"{', '.join(FORMS)} beside engine: {watermark.engine}"
-            )
-        if source.schema_ is None:
-            yield Refusal(
-                ("source", "schema"),
-                "nothing",
-                "a schema (a stream's columns are fixed before its first file)",
-            )
+    if isinstance(source, FilesSource) and source.schema_ is None:
+        expected = "a schema (a stream's columns are fixed before its first file)"
+        yield Refusal(("source", "schema"), "nothing", expected)
 
 
 def refusals(
@@ -187,7 +177,7 @@ def refusals(
 ) -> Iterator[Refusal]:
     """Yield what a stream on Spark's engine does not go together with."""
     for place, part in source.parts.items():
-        yield from within(place, _source_refusals(part, watermark))
+        yield from within(place, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
     if (why := misplaced(operators, len(source.parts))) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from partitions.errors import BadPart
+from partitions.errors import BadPart, StrandlineError
 from partitions.load import Lacking, Load
 from partitions.plan import Plan, Slice
 from partitions.predicate import Predicate
@@ -303,8 +303,12 @@ class WatchesRows(Protocol[_SliceContra]):
 class RunsAhead(Protocol):
     """A kind whose source is read by an engine with a state of its own, which a run asks for what is new before it plans what to commit."""
 
-    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> None:
-        """Have the engine read all that is new, on top of the entry; what it has read can be planned then."""
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
+        """Have the engine read all that is new, on top of the entry; what it has read can be planned then.
+
+        Returns:
+            what the run fails with once that is committed: a part of the source behind which nothing was read.
+        """
         ...
 
 

@@ -5,7 +5,8 @@ A run has Spark read what is new (:meth:`SparkStreamKind.run_ahead`), and commit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,14 +32,17 @@ from resources.looks import last_look
 from resources.places import Place
 from resources.sources.files.failures import cause, other_schema
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.source import FileSource
 from resources.sources.schema import column_changes
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
+from resources.staging import Staging
 from resources.streaming.folder import StreamFolder, listed, remove_others
+from resources.streaming.inbox import Inbox, take_in
 from resources.streaming.progress import BatchProgress
 from resources.streaming.query import StreamInput, stream_query
 from resources.streaming.run import run_available
-from resources.streaming.sources import files_stream, table_stream
+from resources.streaming.sources import columns_stream, inbox_stream, table_stream
 from resources.tables import find_table
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent
@@ -57,7 +61,13 @@ class SparkStreamKind:
     """Batches above the last committed one."""
 
     def __init__(
-        self, dataflow: Dataflow, roots: Sequence[Place], folders: Place, log: WatermarkLog, project: Path
+        self,
+        dataflow: Dataflow,
+        roots: Sequence[Place],
+        folders: Place,
+        log: WatermarkLog,
+        project: Path,
+        staging: Staging,
     ) -> None:
         """Bind a dataflow to its sources, and to the folder of its checkpoints.
 
@@ -67,9 +77,15 @@ class SparkStreamKind:
             folders: one for each life of its state.
             log: the watermark log.
             project: folder in which modules of the user may lie.
+            staging: takes rows of files that Spark cannot read where they lie.
         """
         self._dataflow, self._folders, self._project = dataflow, folders, project
         self._sources = list(zip(dataflow.source.parts.values(), roots, strict=True))
+        self._files = {
+            number: FileSource(root, reading, staging)
+            for number, (reading, root) in enumerate(zip(dataflow.readings, roots, strict=True))
+            if isinstance(reading.source, FilesSource)
+        }
         self._log, self._is_ahead = log, False
 
     @property
@@ -78,8 +94,8 @@ class SparkStreamKind:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """None."""
-        return ()
+        """What the sources have to say of their files."""
+        return [remark for source in self._files.values() for remark in source.remarks]
 
     @property
     def replans_after_load(self) -> bool:
@@ -125,8 +141,13 @@ class SparkStreamKind:
         why = f"{counted(len(waiting), 'batch')} of Spark's to commit".replace("batchs", "batches")
         return replace(made, why=why if waiting else "no new input", slices=tuple(waiting))
 
-    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> None:
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
         """Have Spark read all that is new into the outbox; what is in the table already goes from there.
+
+        Files are looked through, and copied into the inboxes, before Spark reads anything.
+
+        Returns:
+            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
 
         Raises:
             NeedsDecision: as :meth:`plan`.
@@ -138,28 +159,47 @@ class SparkStreamKind:
         self._waiting(folder, state)
         remove_others(self._folders, folder.place.url.rpartition("/")[2])
         folder.remove_up_to(_batch(state))
-        rows, definition = self._query(spark), self._definition
-        self._check_columns(rows.schema, entry)
+        self._check_columns(self._query(spark).schema, entry)
+        self._is_ahead = True
+        inboxes, most = self._inboxes(folder), self._definition.checkpoint.interval_files
+        for inbox in inboxes:
+            inbox.open()
+        with self._told("its files were looked through"):
+            taken, bad = take_in(spark, inboxes, most)
+        if bad is None or taken:
+            self._read_on(spark, folder, inboxes)
+        return bad
+
+    def _read_on(self, spark: SparkSession, folder: StreamFolder, inboxes: Sequence[Inbox]) -> None:
+        """Have Spark read what is in the inboxes, and in the tables."""
+        definition = self._definition
         if newest := {name: at for name, table in self._tables.items() if (at := table.tip(None).newest)}:
             folder.note_tables(newest)
-        try:
+        with self._told("Spark read its stream"):
             reports = run_available(
-                rows,
+                self._query(spark, inboxes),
                 output_mode=definition.output_mode,
                 policy=definition.policy,
                 checkpoint=folder.checkpoint,
                 outbox=folder.outbox,
             )
+        folder.keep(reports)
+
+    @contextmanager
+    def _told(self, when: str) -> Iterator[None]:
+        """Tell a failure of Spark's as one of the dataflow."""
+        try:
+            yield
+        except StrandlineError:
+            raise
         except Exception as error:
             if lost := engine_lost(error):
-                raise EngineLost.of(self._dataflow.name, "Spark read its stream", lost) from error
+                raise EngineLost.of(self._dataflow.name, when, lost) from error
             raise StrandlineError(
                 f"dataflow {self._dataflow.name}: Spark's query failed: {_reason(error)}. Batches that had ended are committed by"
                 " the next run, which goes on behind them",
                 code="query",
             ) from error
-        folder.keep(reports)
-        self._is_ahead = True
 
     def _check_columns(self, columns: StructType, entry: Entry | None) -> None:
         if entry is None or not entry.pinned:
@@ -271,30 +311,43 @@ class SparkStreamKind:
         )
         return Look("; ".join(looks), 0, 0)
 
-    def _query(self, spark: SparkSession) -> DataFrame:
+    def _inboxes(self, folder: StreamFolder) -> Sequence[Inbox]:
+        """Where Spark reads the sources of files."""
+        return [
+            Inbox(_name(source), self._files[number], source.schema_ or "", folder, number)
+            for number, (source, _) in enumerate(self._sources)
+            if isinstance(source, FilesSource)
+        ]
+
+    def _query(self, spark: SparkSession, inboxes: Sequence[Inbox] | None = None) -> DataFrame:
+        """The query over the inboxes; without them one of the same columns, which is not run."""
         definition = self._definition
+        places = {inbox.number: inbox.place for inbox in inboxes or ()}
         return stream_query(
-            [self._input(spark, source, root) for source, root in self._sources],
+            [
+                self._input(spark, source, root, places.get(number))
+                for number, (source, root) in enumerate(self._sources)
+            ],
             definition.event_time,
             self._dataflow.operators,
             output_mode=definition.output_mode,
             load_class=self._user_class,
         )
 
-    def _input(self, spark: SparkSession, source: SourceDefinition, root: Place) -> StreamInput:
+    def _input(
+        self, spark: SparkSession, source: SourceDefinition, root: Place, inbox: Place | None
+    ) -> StreamInput:
         """The rows of one source, with its name and its timeout if it is one of several."""
         most = self._definition.checkpoint.interval_files
-        if isinstance(source, FilesSource):
-            options = {
-                key: str(value).lower() if isinstance(value, bool) else str(value)
-                for key, value in source.options.items()
-            }
-            rows = files_stream(spark, root, source.format, source.schema_ or "", options, most)
-        else:
+        if not isinstance(source, FilesSource):
             rows = table_stream(spark, root, most)
+        elif inbox is None:
+            rows = columns_stream(spark, source.schema_ or "")
+        else:
+            rows = inbox_stream(spark, inbox, source.schema_ or "", most)
         named = source if isinstance(source, NamedFiles | NamedTable) else None
         delay = (named.timeout if named else None) or self._definition.timeout
-        return StreamInput(named.name if named else "input", rows, delay)
+        return StreamInput(_name(source) or "input", rows, delay)
 
     def _user_class(self, name: str) -> type[Any]:
         """A class of the user, which goes to Spark's Python processes with its whole module: they do not have the project's folder."""
@@ -389,6 +442,11 @@ def _reason(error: Exception) -> str:
     said = (line for line in rest.splitlines() if line and not line[0].isspace())
     told = next(said, None) if traceback else None
     return in_one_line(told or cause(error)).rstrip(" .;")
+
+
+def _name(source: SourceDefinition) -> str | None:
+    """The name of one of several sources; None of the only one."""
+    return source.name if isinstance(source, NamedFiles | NamedTable) else None
 
 
 def _batch(state: StreamState) -> int:

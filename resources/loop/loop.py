@@ -88,6 +88,7 @@ class _Run(Generic[SliceT]):
         self._run, self._patience, self._history = run, patience, history
         self._outcome = Outcome(run.name, run.run_id, {}, 0)
         self._bad_parts = BadParts(run, self._outcome)
+        self._stopped: StrandlineError | None = None
 
     def done(self) -> Outcome:
         """Run, and report."""
@@ -100,7 +101,7 @@ class _Run(Generic[SliceT]):
                 guarded_head(run, outcome.newest)  # also if there is nothing to do
                 follow_up(run, outcome.newest)
                 self._advance()
-                outcome.error = self._failed_units()
+                outcome.error = self._stopped or self._failed_units()
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -193,7 +194,7 @@ class _Run(Generic[SliceT]):
         while left > 0:
             plan = self._plan()
             if plan.slices and isinstance(run.kind, RunsAhead):
-                run.kind.run_ahead(run.spark, outcome.newest)
+                self._stopped = run.kind.run_ahead(run.spark, outcome.newest)
                 outcome.batches = outcome.batches or []
                 plan = self._plan()
             due = self._bad_parts.not_left_out(plan.slices)

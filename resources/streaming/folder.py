@@ -1,4 +1,4 @@
-"""What a stream's engine keeps beside the table: Spark's checkpoint, and the outbox with the batches that it has written.
+"""What a stream's engine keeps beside the table: the inbox that it reads, Spark's checkpoint, and the outbox with the batches that it has written.
 
 A folder belongs to one life of a dataflow's state: a reset begins a new one (docs/streams-on-spark.md).
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
 
 from partitions.errors import CorruptWatermark
 from resources.listing.failures import store_failures
@@ -27,6 +29,8 @@ _ENDED = "_SUCCESS"
 
 _TABLES = "tables.json"
 """Which version of each table was the newest before Spark read on."""
+
+_COMPACT = ".compact"
 
 _LARGE = 2**20
 """Bytes of a file above which it has rows for certain, and is not opened to see."""
@@ -49,10 +53,10 @@ class WrittenBatch:
 
 @dataclass(frozen=True)
 class StreamFolder:
-    """Checkpoint and outbox of one life of a stream.
+    """Inbox, checkpoint and outbox of one life of a stream.
 
     Attributes:
-        place: below which both lie.
+        place: below which all lie.
     """
 
     place: Place
@@ -66,6 +70,15 @@ class StreamFolder:
     def outbox(self) -> Place:
         """A folder for each batch."""
         return self.place.child("outbox")
+
+    def inbox(self, number: int) -> Place:
+        """Return where Spark reads the files of a source, by its number."""
+        return self.place.child(f"inbox/{number}")
+
+    @property
+    def drafts(self) -> Place:
+        """A folder for each attempt to copy files into an inbox."""
+        return self.place.child("drafts")
 
     def query(self) -> str | None:
         """Return the id that Spark gave the query; None if there is no checkpoint.
@@ -85,6 +98,35 @@ class StreamFolder:
         """Return the number of the newest batch that has ended; -1 if none has."""
         _, files = _names(self.checkpoint.child("commits"))
         return max((int(name) for name in files if name.isdigit()), default=-1)
+
+    def files_read(self) -> Mapping[str, bool]:
+        """Return the files that Spark has read, or begun to, as it names their places; False for those that it never reads again."""
+        sources, files = self.checkpoint.child("sources"), dict[str, bool]()
+        before = self._offsets(
+            self.newest() - 1
+        )  # Spark looks at what the newest batch has read when it starts
+        for source in _names(sources)[0]:
+            log = sources.child(source)
+            names = [name for name in _names(log)[1] if name.removesuffix(_COMPACT).isdigit()]
+            # One entry in ten holds all before it, too.
+            first = max((_number(name) for name in names if name.endswith(_COMPACT)), default=-1)
+            for name in names:
+                if _number(name) > first or (_number(name) == first and name.endswith(_COMPACT)):
+                    lines = (_read(log, name) or "").splitlines()
+                    entries = [json.loads(line) for line in lines if line.startswith("{")]
+                    ended = before.get(source, -1)
+                    files |= {
+                        _decoded(each["path"]): each["batchId"] > ended for each in entries if "path" in each
+                    }
+        return files
+
+    def _offsets(self, number: int) -> Mapping[str, int]:
+        """How far a batch has read each source of files: the last of its entries in the source's own log, which are not numbered as batches are."""
+        lines = (_read(self.checkpoint.child("offsets"), str(number)) or "").splitlines()
+        offsets = (json.loads(line) if line.startswith("{") else {} for line in lines[2:])
+        return {
+            str(source): offset["logOffset"] for source, offset in enumerate(offsets) if "logOffset" in offset
+        }
 
     def watermark_after(self, number: int) -> datetime | None:
         """Return the watermark that a batch has left, aware; None if it had none, or Spark does not keep it any more."""
@@ -193,6 +235,15 @@ def _read(place: Place, name: str) -> str | None:
             return bytes(place.store.get(name).bytes()).decode()
         except FileNotFoundError:
             return None
+
+
+def _number(name: str) -> int:
+    return int(name.removesuffix(_COMPACT))
+
+
+def _decoded(uri: str) -> str:
+    """A path as a place has it: Spark writes it as a URI, of a local one ``file:///x``."""
+    return unquote(re.sub("^file:/+", "/", uri))
 
 
 def _rows(folder: Place, path: str) -> bool:

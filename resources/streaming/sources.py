@@ -1,60 +1,48 @@
-"""The sources of a stream, as Spark's engine reads them on: folders of files, and append-only Delta tables."""
+"""The sources of a stream, as Spark's engine reads them on: inboxes of files, and append-only Delta tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from partitions.evolution import all_nullable
 from resources.places import Place
+from resources.sources.files.paths import escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-READERS: Mapping[str, str] = {"ndjson": "json", "csv": "csv", "parquet": "parquet"}
-"""Formats of files to the names of Spark's readers."""
-
-_LOCAL = {
-    # A run of a stream has Hadoop's own local file system, for RocksDB; that one has no names with a colon.
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "recursiveFileLookup": "true",
+_OF_AN_INBOX = {
     # Else a file that is modified a week before the newest one, as a copy that keeps its times, is passed over in silence.
     "maxFileAge": "36500d",
 }
 
-_USUAL: Mapping[str, Mapping[str, str]] = {"csv": {"header": "true", "escape": '"'}}
-"""What runs of other kinds tell the reader of a format, too, unless the user says otherwise."""
 
-_PROTECTING = {
-    # Else a record that does not parse becomes NULLs, in silence.
-    "mode": "FAILFAST",
-    # Else a header with the columns in another order is passed over.
-    "enforceSchema": "false",
-}
-
-
-def files_stream(
-    session: SparkSession,
-    root: Place,
-    form: str,
-    schema: str,
-    options: Mapping[str, str],
-    files_per_batch: int | None,
-) -> DataFrame:
-    """Return the files below a root as a stream: each once, by modification time, whenever it comes.
+def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_batch: int | None) -> DataFrame:
+    """Return the rows of the files in an inbox as a stream: each file once, by modification time, whenever it comes.
 
     Args:
         session: of the run.
-        root: a folder or a prefix.
-        form: one of :data:`READERS`.
+        inbox: a folder that is there.
         schema: of all files, DDL.
-        options: of Spark's reader.
         files_per_batch: at most so many in a batch; None: all that wait.
     """
-    told = {**_LOCAL, **_USUAL.get(form, {}), **options, **_PROTECTING}
-    reader = session.readStream.format(READERS[form]).schema(schema).options(**told)
+    reader = session.readStream.format("parquet").schema(schema).options(**_OF_AN_INBOX)
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
-    return reader.load(root.spark_url)
+    parent, _, name = inbox.spark_url.rpartition("/")
+    # As a pattern: else Spark refuses a checkpoint that has read files elsewhere, as one of an older version has.
+    return reader.load(f"{escaped(parent)}/{{{name}}}")
+
+
+def columns_stream(session: SparkSession, schema: str) -> DataFrame:
+    """Return a stream that has the columns of files, and is never read."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    declared = session.createDataFrame([], schema).schema
+    columns = StructType.fromJson(dict(all_nullable(declared.jsonValue())))
+    nothing = session.readStream.format("rate").load()
+    return nothing.select(*[F.lit(None).cast(field.dataType).alias(field.name) for field in columns.fields])
 
 
 def table_stream(session: SparkSession, table: Place, files_per_batch: int | None) -> DataFrame:

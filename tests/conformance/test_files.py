@@ -1,7 +1,8 @@
-"""files.json: each case is loaded by one run of the product, and its table read by another reader."""
+"""files.json: each case is loaded by one run of the product, and its table read by another reader; a stream on Spark's engine loads it, too."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +10,97 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import StrandlineError
+from resources.sources.files.pinned import PinnedSchema
 from resources.spark import SparkEngine
 from tests.conformance.common import Case, decode, same
-from tests.support.feed import Feed
+from tests.support.feed import NOW, Feed
 
 _CODES = {"configuration_error": "project"}
 """The product's codes where they are others: what is refused in a project's files has one code."""
 
 
+_EVENT_TIME = "stream_ts"
+"""Streams need an event time, which no case has: a folder above its files names one."""
+
+_FOLDER = f"{_EVENT_TIME}=2026-01-01"
+
+_ON_SPARK: dict[str, Any] = {
+    "type": "stream",
+    "engine": "structured_streaming",
+    "event_time": _EVENT_TIME,
+    "timeout": "PT1H",
+    # What comes before a bad file is loaded, as by other kinds.
+    "checkpoint": {"interval_files": 1},
+}
+
+_REFUSED_BESIDE_STREAMS = {"on_bad_file", "max_bad_records"}
+"""Keys of a case that a stream on Spark's engine is refused."""
+
+
 @pytest.mark.cases("files", "load")
 def test_load(case: Case, tmp_path: Path, engine: SparkEngine) -> None:
-    asked, expected = case["input"], case["expected"]
+    feed = _feed(case, tmp_path, engine)
+    for file in case["input"]["files"]:
+        feed.put_bytes(file["path"], _content(file))
+    _check_answer(case, feed)
+
+
+@pytest.mark.full
+@pytest.mark.cases("files", "load")
+def test_load_by_a_stream_on_spark_s_engine(case: Case, tmp_path: Path, engine: SparkEngine) -> None:
+    feed = _feed(case, tmp_path, engine)
+    for number, file in enumerate(sorted(case["input"]["files"], key=lambda file: str(file["path"]))):
+        path = feed.landing / feed.put_bytes(f"{_FOLDER}/{file['path']}", _content(file))
+        os.utime(path, (1_700_000_000 + number,) * 2)
+    schema = case["input"]["schema"] or _own_schema(feed, case["input"]["format"])
+    if schema is None:
+        pytest.skip(
+            "a stream's columns are declared: nothing is inferred, and no schema stands in these files"
+        )
+    declared = f"{schema}, {_EVENT_TIME} timestamp"
+    feed.define(watermark=None).define(
+        source={"schema": declared}, watermark=_ON_SPARK, target={"origin_columns": False}
+    )
+    target = case["input"]["target"]
+    if (
+        _REFUSED_BESIDE_STREAMS & case["input"]["keys"].keys()
+        or target.get("schema_mode", "strict") != "strict"
+    ):
+        error = _run(feed)
+        assert error is not None
+        assert error.code == "project"
+        assert not _rows(feed)
+    else:
+        _check_answer(case, feed)
+
+
+def _feed(case: Case, folder: Path, engine: SparkEngine) -> Feed:
+    asked = case["input"]
     source = {"format": asked["format"], "options": asked["options"], **asked["source"]}
-    feed = Feed(tmp_path, engine, {"source": source, "target": asked["target"], **asked["keys"]})
-    feed.define(source={"schema": asked["schema"]})
-    for file in asked["files"]:
-        content = bytes.fromhex(file["hex"]) if "hex" in file else file["text"].encode()
-        feed.put_bytes(file["path"], content)
-    error = _run(feed)
+    feed = Feed(folder, engine, {"source": source, "target": asked["target"], **asked["keys"]})
+    return feed.define(source={"schema": asked["schema"]})
+
+
+def _content(file: dict[str, str]) -> bytes:
+    return bytes.fromhex(file["hex"]) if "hex" in file else file["text"].encode()
+
+
+def _own_schema(feed: Feed, form: str) -> str | None:
+    """The schema that stands in files, as a dataflow of files would pin it, without the folder's column."""
+    if form not in ("parquet", "avro"):
+        return None
+    try:
+        pinned, _ = feed.platform.loop(feed.dataflow, NOW).infer()
+    except StrandlineError:
+        return None
+    if pinned is None:
+        return None
+    columns = PinnedSchema.of(pinned).data.fields
+    return ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in columns)
+
+
+def _check_answer(case: Case, feed: Feed) -> None:
+    expected, error = case["expected"], _run(feed)
     if "error" in expected:
         assert error is not None, f"expected {expected['error']}, loaded {_rows(feed)}"
         assert error.code == _CODES.get(expected["error"], expected["error"]), error.message

@@ -36,6 +36,7 @@ from partitions.stream.windows import Hop, WindowBuffer
 from resources.kinds.structured import SparkStreamKind
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from resources.streaming.folder import StreamFolder
 from resources.streaming.progress import BatchProgress
 from resources.watermarks.blobs import open_blobs
@@ -272,7 +273,8 @@ class _Streaming:
         )
         places = [Place(str(source)) for source in self.sources]
         log = WatermarkLog(open_blobs(Place(str(self.folder / "state"))))
-        self.kind = SparkStreamKind(dataflow, places, Place(str(self.folder / "lives")), log, self.folder)
+        lives, staging = Place(str(self.folder / "lives")), Staging(Place(str(self.folder / "staging")))
+        self.kind = SparkStreamKind(dataflow, places, lives, log, self.folder, staging)
 
     @property
     def declared_sources(self) -> Any:
@@ -318,7 +320,7 @@ class _Streaming:
     def run(self) -> list[BatchProgress]:
         """Have Spark read what is new, and return what it says of each batch."""
         before = self.life.newest()
-        self.kind.run_ahead(self.session, None)
+        assert self.kind.run_ahead(self.session, None) is None
         batches = [self.life.report(number) for number in range(before + 1, self.life.newest() + 1)]
         told = [batch for batch in batches if batch is not None]
         self.watermark = _seconds(told[-1]) if told else self.watermark

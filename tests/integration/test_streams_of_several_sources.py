@@ -126,6 +126,23 @@ def test_a_union_under_min_keeps_the_rows_of_a_slow_source_and_under_max_drops_t
 
 
 @pytest.mark.full
+def test_a_bad_file_of_one_source_holds_back_the_micro_batch_of_all(
+    tmp_path: Path, spark_engine: SparkEngine
+) -> None:
+    union = Sources.of(tmp_path, spark_engine, {"type": "union"}).define(unknown_fields="ignore")
+    union.put_text("left/0.ndjson", '{"id": 1, "ts": "2026-01-01T00:00:00Z", "more": 1}\n')
+    union.put_text("right/0.ndjson", '{"id": 2, "ts": "09:15"}\n')
+    error = union.run().error
+    assert error is not None
+    assert error.code == "bad_record"
+    assert "source right: file 0.ndjson, line 1: field ts" in error.message
+    assert union.ids == []
+    union.put_text("right/0.ndjson", '{"id": 2, "ts": "2026-01-01T09:15:00Z"}\n')
+    union.load()
+    assert union.ids == [1, 2]
+
+
+@pytest.mark.full
 def test_a_join_drops_late_rows_and_tells_of_rows_that_found_none_once(
     tmp_path: Path, spark_engine: SparkEngine
 ) -> None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from resources.kinds.structured import SparkStreamKind
 from resources.loop.outcome import Step
+from resources.places import Place
 from resources.spark import SparkEngine
+from resources.streaming.inbox import Draft
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, answer_of
 from tests.support.steps import Killed, killed_at
 
 _SCHEMA = "ts timestamp, device string, id string"
+_ONE_FILE_A_BATCH = {"checkpoint": {"interval_files": 1}}
 
 
 SILENCES = """
@@ -54,7 +60,14 @@ class Stream(Feed):
     """Readings whose windows of five seconds are counted."""
 
     @classmethod
-    def of(cls, folder: Path, engine: SparkEngine, **changes: Any) -> Stream:
+    def of(
+        cls,
+        folder: Path,
+        engine: SparkEngine,
+        settings: dict[str, Any] | None = None,
+        environment: dict[str, str] | None = None,
+        **changes: Any,
+    ) -> Stream:
         windows = {
             "type": "aggregate",
             "window": {"type": "tumble", "size": "PT5S"},
@@ -75,6 +88,8 @@ class Stream(Feed):
                 "target": {"origin_columns": False},
             }
             | changes,
+            settings or {},
+            environment or {},
         )
 
     def add(self, name: str, *seconds: int) -> None:
@@ -121,26 +136,99 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
-def test_a_header_of_csv_is_no_row_and_one_of_other_columns_stops_the_batch(
+def test_a_bad_file_stops_a_stream_of_spark_by_name_before_its_micro_batch_which_is_loaded_once_corrected(
+    stream: Stream,
+) -> None:
+    stream.define(operators=[], source={"schema": f"{_SCHEMA}, n int"}, watermark=_ONE_FILE_A_BATCH)
+    wrong = '{"ts": "2026-01-01T00:00:27", "id": "3", "n": 5.0}\n'
+    stream.put_text("2.ndjson", f'{{"ts": "2026-01-01T00:00:26", "id": "2", "n": 5}}\n{wrong}')
+    stream.add("3.ndjson", 28)
+    for number in (1, 2, 3):
+        os.utime(stream.landing / f"{number}.ndjson", (1_700_000_000 + number,) * 2)
+    for rows in (8, 0):
+        outcome = stream.run()
+        assert outcome.rows == rows
+        assert outcome.error is not None
+        assert outcome.error.code == "bad_record"
+        assert "file 2.ndjson, line 2: field n" in outcome.error.message
+        assert "'5.0'" in outcome.error.message
+        assert len(stream.rows("id")) == 8
+    stream.put_text("2.ndjson", '{"ts": "2026-01-01T00:00:26", "id": "2", "n": 5}\n')
+    assert [batch.rows_in for batch in stream.load().batches or ()] == [1, 1]
+    assert stream.rows("id", "n")[-3:] == [("2", 5), ("25", None), ("28", None)]
+    # Spark keeps of its input what it may look at again, and nothing of the bad one
+    assert len(list((stream.streams / "first/inbox/0").glob("*.parquet"))) == 3
+    assert not list((stream.streams / "first/drafts").iterdir())
+
+
+def test_a_stream_of_spark_reads_csv_as_other_dataflows_do_and_names_another_header(
     tmp_path: Path, spark_engine: SparkEngine
 ) -> None:
-    source = {"schema": _SCHEMA, "format": "csv"}
+    source = {"schema": f"{_SCHEMA}, day date", "format": "csv"}
     stream = Stream.of(tmp_path, spark_engine, source=source, operators=[])
-    stream.put_text("1.csv", 'ts,device,id\n2026-01-01T00:00:10,"a ""b""",1\n')
+    stream.put_text("day=2026-01-02/kept=1/1.csv", 'ts,device,id\n\n2026-01-01T00:00:10,"a ""b""",1\n')
+    stream.put_text("day=2026-01-02/2.csv", "ts,device,id\n")
     stream.load()
-    assert stream.rows("device", "id") == [('a "b"', "1")]
-    stream.put_text("2.csv", "ts,id,device\n2026-01-01T00:00:11,2,a\n")
-    assert stream.run().error is not None
-    assert stream.rows("device", "id") == [('a "b"', "1")]
+    assert stream.rows("device", "id", "day") == [('a "b"', "1", date(2026, 1, 2))]
+    stream.put_text("day=2026-01-02/3.csv", "ts,id,device\n2026-01-01T00:00:11,2,a\n")
+    error = stream.run().error
+    assert error is not None
+    assert error.code == "bad_header"
+    assert "3.csv: expected the header ts,device,id, found ts,id,device" in error.message
+    assert len(stream.rows("id")) == 1
 
 
-def test_a_record_that_does_not_parse_stops_a_batch_of_spark_and_becomes_no_row_of_nulls(
+def test_a_stream_that_dies_while_its_files_come_into_the_inbox_has_each_row_once(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.define(operators=[])
+    stream.add("2.ndjson", 40)
+
+    def killed(draft: Draft) -> None:
+        publish(replace(draft, files=draft.files[:1]))
+        raise Killed
+
+    publish = Draft.publish
+    monkeypatch.setattr(Draft, "publish", killed)
+    with pytest.raises(Killed):
+        stream.run()
+    monkeypatch.undo()
+    assert len(list((stream.streams / "first/inbox/0").glob("*.parquet"))) == 1
+    stream.load()
+    assert len(stream.rows("id")) == 9
+
+
+@pytest.mark.full
+def test_a_checkpoint_that_has_read_files_at_their_source_goes_on_with_those_that_it_has_not_read(
     stream: Stream,
 ) -> None:
     stream.define(operators=[])
-    stream.put_text("2.ndjson", '{"ts": "2026-01-01T00:00:26", "device": "a", "id": 1}\n{"ts": "soon"}\n')
-    assert stream.run().error is not None
-    assert stream.rows("id") == []
+    stream.load()
+    log = stream.streams / "first/checkpoint/sources/0/0"
+    (copy,) = (stream.streams / "first/inbox/0").glob("*.parquet")
+    # what an older version has left
+    log.write_text(log.read_text().replace(str(copy), str(stream.landing / "1.ndjson")))
+    shutil.rmtree(stream.streams / "first/inbox")
+    for crc in log.parent.glob(".*.crc"):
+        crc.unlink()
+    stream.add("2.ndjson", 40)
+    assert stream.load().rows == 1
+    assert len(stream.rows("id")) == 9
+
+
+@pytest.mark.full
+def test_copies_that_spark_has_read_leave_the_inbox_and_their_files_are_not_read_again(
+    stream: Stream,
+) -> None:
+    stream.define(operators=[], watermark=_ONE_FILE_A_BATCH)
+    for number in range(2, 15):
+        stream.add(f"{number}.ndjson", 20 + number)
+    stream.load()
+    for number in (15, 16):
+        stream.add(f"{number}.ndjson", 20 + number)
+        stream.load()
+    assert len(list((stream.streams / "first/inbox/0").glob("*.parquet"))) <= 3
+    assert len(stream.rows("id")) == 8 + 15
 
 
 @pytest.mark.full
@@ -370,3 +458,43 @@ def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_o
     assert stream.cli("state", "reset", "flow", "--replace", "--reason", "lost", "--yes").code == 0
     assert stream.run().error is None
     assert stream.counts() == [(10, 5)]
+
+
+@pytest.mark.full
+@pytest.mark.s3
+def test_on_an_object_store_files_come_into_the_inbox_in_their_order_and_each_row_once(
+    tmp_path: Path, spark_engine: SparkEngine, bucket: Place
+) -> None:
+    connection = bucket.connection
+    assert connection is not None
+    land = {
+        "type": "s3",
+        "endpoint": connection.endpoint,
+        "region": connection.region,
+        "access_key_id": {"env": "KEY"},
+        "secret_access_key": {"env": "SECRET"},
+    }
+    settings = {
+        "lake": {"path": bucket.child("lake").url, "connection": "land"},
+        "connections": {"land": land},
+    }
+    known = {"KEY": connection.access_key_id or "", "SECRET": connection.secret_access_key or ""}
+    source = {"path": bucket.child("in").url, "connection": "land", "schema": _SCHEMA}
+    stream = Stream.of(
+        tmp_path, spark_engine, source=source, operators=[], settings=settings, environment=known
+    )
+    stream.define(watermark=_ONE_FILE_A_BATCH)
+    landing = bucket.child("in").store
+    for at in range(10, 14):
+        row = {"ts": f"2026-01-01T00:00:{at}", "device": "a b", "id": str(at)}
+        landing.put(f"day=1/{99 - at} %.ndjson", json.dumps(row).encode())
+        time.sleep(0.01)
+    assert [batch.rows_in for batch in stream.load().batches or ()] == [1, 1, 1, 1]
+    landing.put("wrong.ndjson", b'{"ts": "09:15"}')
+    error = stream.run().error
+    assert error is not None
+    assert error.code == "bad_record"
+    landing.put("wrong.ndjson", b'{"ts": "2026-01-01T00:00:14", "id": "14"}\n{"id": "15"}')
+    stream.load()
+    table = DeltaTable(bucket.child("lake/bronze/flow").url, storage_options=bucket.storage_options)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == ["10", "11", "12", "13", "14", "15"]

@@ -50,7 +50,8 @@ class FileChecker:
         except StrandlineError:
             raise
         except Exception as error:
-            bad = bad_file(error, (file.path for file in files)) or self._unreadable(
+            paths = [file.path for file in files]
+            bad = bad_file(error, paths, may_rescue=self._format.may_rescue) or self._unreadable(
                 spark, files, pinned, error
             )
             if bad is None:
@@ -74,7 +75,7 @@ class FileChecker:
             except StrandlineError:
                 continue
             except Exception as own:  # noqa: BLE001 - it is what was looked for
-                return bad_file(own, [file.path]) or bad_document(
+                return bad_file(own, [file.path], may_rescue=self._format.may_rescue) or bad_document(
                     file.path, f"it does not read: {cause(own)}"
                 )
         return bad_document(files[0].path, f"it does not read: {cause(error)}") if len(files) == 1 else None

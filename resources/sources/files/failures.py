@@ -52,8 +52,14 @@ _QUOTED_VALUES = (
 )
 
 
-def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
-    """Find the file that made Spark fail among those of the slice; None if no file is to blame, as when a store does not answer."""
+def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True) -> BadFile | None:
+    """Find the file that made Spark fail among those of the slice; None if no file is to blame, as when a store does not answer.
+
+    Args:
+        error: Spark's.
+        paths: of the files that it read.
+        may_rescue: whether the dataflow may have ``schema_mode: rescue``.
+    """
     text = str(error)
     if (of_store := spark_failure(text)) and of_store[1].transient:
         return None
@@ -76,12 +82,21 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
         column, found, expected = retyped.groups()
         why = f"column {column}: expected {expected}, found Parquet's type {found}"
         return BadFile(
-            f"file {path}, {why}. Mend or remove it, or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; the watermark stays below it",
+            f"file {path}, {why}. Mend or remove it{_rescuing(may_rescue)}; the watermark stays below it",
             path=path,
             why=why,
         )
     why = f"cannot be read: {_without_values(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+def _rescuing(may_rescue: bool) -> str:
+    """The remedy for values of other types, where the dataflow may take it."""
+    return (
+        "; or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`"
+        if may_rescue
+        else ""
+    )
 
 
 def _without_values(said_by_spark: str) -> str:
@@ -150,13 +165,15 @@ def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
     return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
 
 
-def inexact_value(path: str, column: str, expected: str, own: str, value: str | None) -> BadFile:
+def inexact_value(
+    path: str, column: str, expected: str, own: str, value: str | None, *, may_rescue: bool = True
+) -> BadFile:
     """The error for a file with a value that its column's type does not hold exactly; without the value if it is hidden."""
     which = "a value" if value is None else value
     why = f"column {column}: expected {expected}, found {which} of the file's type {own}, which is another value there"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; or declare source.schema with a type that holds it and load the"
-        " table again; or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; the watermark stays below it",
+        f" table again{_rescuing(may_rescue)}; the watermark stays below it",
         path=path,
         why=why,
     )

@@ -56,7 +56,14 @@ def inexact_files(
                 value = row[f"c{place}"]
                 if value is not None:
                     told = None if show is False else value
-                    bad = inexact_value(row["path"], name, column.simpleString(), shown_type(own), told)
+                    bad = inexact_value(
+                        row["path"],
+                        name,
+                        column.simpleString(),
+                        shown_type(own),
+                        told,
+                        may_rescue=form.may_rescue,
+                    )
                     bad_files.setdefault(row["path"], bad)
     return bad_files
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,7 @@ class FileSource:
         except StrandlineError:
             raise
         except Exception as error:
-            bad = bad_file(error, (file.path for file in files))
+            bad = self._bad_file(error, (file.path for file in files))
             if bad is None:
                 raise
             raise bad from error
@@ -217,10 +217,10 @@ class FileSource:
         Raises:
             SchemaEvolved: a record does not parse since a number needs a wider type, which the schema mode accepts.
         """
-        bad = bad_file(error, files)
+        bad = self._bad_file(error, files)
         if bad is None and "TASK_WRITE_FAILED" in str(error):
             why = self._failure_of_reading(spark, tuple(files.values()), pinned)
-            bad = bad_file(why, files) if why else None
+            bad = self._bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
         closer = self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
@@ -240,6 +240,9 @@ class FileSource:
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         return self._checker.check(spark, files, PinnedSchema.of(pinned)).bad_records
+
+    def _bad_file(self, error: Exception, paths: Iterable[str]) -> BadFile | None:
+        return bad_file(error, paths, may_rescue=self._format.may_rescue)
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str

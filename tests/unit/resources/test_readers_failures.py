@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.failures import bad_file, bad_header, bad_record, cause
+from resources.sources.files.failures import bad_file, bad_header, bad_record, cause, inexact_value
 
 LONG = "no room left on " + "x" * 400
 
@@ -158,3 +158,9 @@ def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> 
     for found in (["text", "id"], ["id", "text", "TEXT"], ["id;text"]):
         assert taking not in bad_header("a.csv", known, found, takes=True).message
     assert taking not in bad_header("a.csv", known, ["id"]).message
+
+
+def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
+    value = ("a.parquet", "n", "int", "double", "5.5")
+    assert "schema_mode: rescue" in inexact_value(*value).message
+    assert "schema_mode" not in inexact_value(*value, may_rescue=False).message

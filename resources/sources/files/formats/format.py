@@ -55,6 +55,11 @@ class FormatReader(ABC):
         self._dataflow, self._staging = dataflow, staging
 
     @property
+    def may_rescue(self) -> bool:
+        """Whether the dataflow may keep what does not fit, by another schema mode."""
+        return self._dataflow.may_take_columns
+
+    @property
     def is_strict(self) -> bool:
         """Whether each file must have the pinned columns; in mode overwrite they are pinned anew in each run."""
         return self._dataflow.target.schema_mode in ("strict", "overwrite")

@@ -93,10 +93,6 @@ _BOUND = (
             [(3, "source.1.schema", "a schema (a stream's columns are fixed before its first file)")],
         ),
         (
-            _flow(LEFT, _source("right", format="avro")),
-            [(3, "source.1.format", "ndjson, csv, parquet beside engine: structured_streaming")],
-        ),
-        (
             _flow(LEFT, _source("right", options={"password": "x"})),
             [(3, "source.1.options.password", "{env: NAME}, a variable of the environment")],
         ),
