@@ -46,6 +46,9 @@ _HEAD = 256 * 1024
 _LOOKED_AT = 20
 """Files of a dataset that are looked at, until one reads."""
 
+_FEWEST_LINES = 2
+"""Of CSV: a header and a record."""
+
 _NAMED = 5
 """Files that a line for people names."""
 
@@ -237,17 +240,20 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         if form in _BEGINNINGS:
             _check_beginning(form, head)
             return look
+        if is_json and head.lstrip().startswith(b"["):
+            look = _Look("json")  # also if its first line is too long to be read
         text, options = _text(head)
         look = _Look(json_form(text) if is_json else form, {**look.options, **options})
         if form == "csv":
             separator = separator_of(text.partition("\n")[0])
             if separator != ("\t" if ".tsv" in ending_of(path).lower() else ","):
                 look = replace(look, options={"sep": separator, **options})
+            _check_lines(text, whole=len(head) < _HEAD)
             return replace(look, types=types_of_csv(text, separator))
         if form == "xml":
             return replace(look, options={**look.options, "rowTag": _row_tag(text)})
-        _check_utf8(options)
         if look.form == "ndjson":
+            _check_utf8(options)
             return replace(look, types=types_of_lines(text))
         # Only its end tells what a document is.
         return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
@@ -260,9 +266,14 @@ def _check_beginning(form: str, head: bytes) -> None:
         raise Unclear(f"its bytes are none of a file of {form}")
 
 
+def _check_lines(text: str, *, whole: bool) -> None:
+    if not whole and text.count("\n") < _FEWEST_LINES:
+        raise Unclear(f"its first record is longer than {_HEAD // 1024} KiB", "long")
+
+
 def _check_utf8(options: Mapping[str, Option]) -> None:
     if options:
-        raise Unclear("it is UTF-16. Convert it to UTF-8")
+        raise Unclear("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
 
 
 def _row_tag(text: str) -> str:
@@ -291,7 +302,7 @@ def _text(head: bytes) -> tuple[str, Mapping[str, Option]]:
             f"its byte {error.start + 1:,} is no UTF-8. Name the encoding of the files, such as options: {{encoding: windows-1252}}"
         ) from None
     if "\0" in text:
-        raise Unclear("it holds a NUL, which no text does. Name the encoding if it is UTF-16")
+        raise Unclear("it holds a NUL, which no text does. Name the encoding if it is UTF-16", "long")
     return text, {"encoding": "UTF-16"} if is_wide else {}
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from partitions.ddl import column_name
+from partitions.plan import counted
 from partitions.records.forms import NO_TYPE, Reading
 from partitions.records.judge import fault_of_text
 
@@ -21,6 +22,9 @@ _OF_TEXTS = ("integer", "long", "double", "boolean", "date", "timestamp")
 _READING = Reading(inferred=True)
 _MOST_DIGITS = 38
 _LONG = range(-(2**63), 2**63)
+_LONGEST_NUMBER, _LONGEST_NAME = 1000, 50_000
+"""Digits and letters that Spark's parser of JSON takes."""
+
 _BLANK = "it holds blank lines alone"
 _DEEPEST = 100
 """Levels of a document that are looked into."""
@@ -90,7 +94,7 @@ def types_of_csv(text: str, separator: str) -> FirstTypes:
     """
     before = csv.field_size_limit(sys.maxsize)
     try:
-        records = list(csv.reader(text.splitlines(keepends=True), delimiter=separator))
+        records = list(csv.reader(text.splitlines(keepends=True), delimiter=separator, strict=True))
     except csv.Error as error:
         raise Unclear(f"its records do not read as CSV: {error}") from None
     finally:
@@ -100,8 +104,14 @@ def types_of_csv(text: str, separator: str) -> FirstTypes:
         raise Unclear(_BLANK, "empty")
     names, rows = rows[0], rows[1:]
     _check_names(names, "its header")
-    whole = [row for row in rows if len(row) == len(names)]
-    texts = {name: [row[place] for row in whole if row[place]] for place, name in enumerate(names)}
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(names):
+            raise Unclear(f"its record {number} has {counted(len(row), 'value')}, its header {len(names)}")
+        if any("\n" in value or "\r" in value for value in row):
+            raise Unclear(
+                f"a value of its record {number} goes over several lines: set options: {{multiLine: true}}"
+            )
+    texts = {name: [row[place] for row in rows if row[place]] for place, name in enumerate(names)}
     return FirstTypes([(name, _sql(type_of_texts(values))) for name, values in texts.items()], (), texts)
 
 
@@ -166,7 +176,7 @@ def _parsed(text: str, where: str) -> Any:
             text,
             parse_int=_Whole,
             parse_float=_Fraction,
-            parse_constant=_not_json,
+            parse_constant=_Fraction,
             object_pairs_hook=_object,
         )
     except RecursionError:
@@ -176,10 +186,6 @@ def _parsed(text: str, where: str) -> Any:
     if _is_deeper(value, _DEEPEST):
         raise Unclear(f"{where} is nested more than {_DEEPEST} levels deep")
     return value
-
-
-def _not_json(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> _Object:
@@ -230,6 +236,8 @@ def _type_of(value: Any) -> Any:
             return "boolean"
         case _Whole():
             digits = len(value.lstrip("-"))
+            if digits > _LONGEST_NUMBER:
+                raise Unclear(f"a number has {digits:,} digits, and Spark reads {_LONGEST_NUMBER:,} at most")
             if digits < 19 or (digits == 19 and int(value) in _LONG):
                 return "long"
             return f"decimal({digits},0)" if digits <= _MOST_DIGITS else "double"
@@ -276,11 +284,16 @@ def _of_struct(merged: Any, nothing: str) -> FirstTypes:
     if not isinstance(merged, _Struct):
         raise Unclear(nothing, "empty")
     _check_struct(merged, "it")
-    columns = {name: _ddl(kind) for name, kind in merged.items()}
+    columns = {name: _ddl(kind) for name, kind in _in_order(merged)}
     return FirstTypes(
         [(name, kind) for name, kind in columns.items() if kind is not None],
         [name for name, kind in columns.items() if kind is None],
     )
+
+
+def _in_order(struct: _Struct) -> list[tuple[str, Any]]:
+    """The fields in the order in which Spark infers them: by name."""
+    return sorted(struct.items())
 
 
 def _check_struct(data_type: Any, where: str) -> None:
@@ -298,6 +311,10 @@ def _check_names(names: Sequence[str], where: str) -> None:
     for name in names:
         if not name.strip() or not name.isprintable():
             raise Unclear(f"{where} has a name that is empty, or cannot be printed: {_quoted(name)}")
+        if len(name) > _LONGEST_NAME:
+            raise Unclear(
+                f"{where} has a name of {len(name):,} letters, and Spark reads {_LONGEST_NAME:,} at most"
+            )
         if (other := spelt.get(name.lower())) is not None:
             raise Unclear(f"{where} names {_quoted(other)} and {_quoted(name)}, which are one column")
         spelt[name.lower()] = name
@@ -312,7 +329,7 @@ def _ddl(data_type: Any) -> str | None:
     if isinstance(data_type, list):
         inner = _ddl(data_type[0])
         return None if inner is None else f"array<{inner}>"
-    fields = [(name, kind) for name, inner in data_type.items() if (kind := _ddl(inner)) is not None]
+    fields = [(name, kind) for name, inner in _in_order(data_type) if (kind := _ddl(inner)) is not None]
     return f"struct<{', '.join(f'{column_name(name)}: {kind}' for name, kind in fields)}>" if fields else None
 
 

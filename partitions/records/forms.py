@@ -90,18 +90,21 @@ class Reading:
         )
 
 
-def fraction_form(type_name: str, sign: str, whole: str) -> str:
+def fraction_form(type_name: str, sign: str, whole: str, *, inferred: bool = False) -> str:
     """Return the pattern of numbers that a ``float`` or ``double`` holds: whole ones that are exact, others as the nearest.
 
     Args:
         type_name: ``float`` or ``double``.
         sign: the pattern of a sign.
         whole: that of the digits before the point, for a number of places: ``{0}`` stands for the places behind the first.
+        inferred: whether the type was inferred: then ``3E5``, without a fraction, is text.
     """
     places, exponent = _SURE_PLACES[type_name], _SURE_EXPONENT[type_name]
     exact = whole.format(_SURE_WHOLE[type_name] - 1)
     near = whole.format(places - 1)
-    return f"{sign}(?:{near}(?:\\.[0-9]++(?:[eE][-+]?+{exponent})?+|[eE][-+]?+{exponent})|{exact})"
+    power = f"[eE][-+]?+{exponent}"
+    alone = "" if inferred else f"|{power}"
+    return f"{sign}(?:{near}(?:\\.[0-9]++(?:{power})?+{alone})|{exact})"
 
 
 def decimal_form(precision: int, scale: int, sign: str, whole: str) -> str:
@@ -121,7 +124,9 @@ def text_form(data_type: Type, reading: Reading) -> str | None:
         return f"-?+{whole.format(places - 1)}" if reading.inferred else f"[-+]?+[0-9]{{1,{places}}}+"
     if data_type in WHOLE_BITS:
         near = "(?:0|[1-9][0-9]{{0,{0}}}+)" if reading.inferred else "[0-9]{{1,{0}}}+"
-        numbers = fraction_form(data_type, "-?+" if reading.inferred else "[-+]?+", near)
+        numbers = fraction_form(
+            data_type, "-?+" if reading.inferred else "[-+]?+", near, inferred=reading.inferred
+        )
         return f"(?:{numbers}|{'|'.join(map(re.escape, reading.specials))})"
     if match := DECIMAL.fullmatch(data_type):
         if reading.own_numbers:

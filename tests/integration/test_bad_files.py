@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -290,3 +291,31 @@ def test_the_command_line_names_the_file_and_exits_1(feed: Feed) -> None:
     assert document["error"]["code"] == "bad_file"
     assert "b.ndjson.gz" in document["error"]["message"]
     assert "\n" not in document["error"]["message"], "a line for people, not a stack"
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "data", "reason"),
+    [
+        ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999))[:5000], "it does not read: Compressed file ended"),
+        ("csv", "1.csv.gz", b"id\n1\n", "it does not read: Not a gzipped file"),
+        ("json", "1.json", b'[{"id": ' + b"9" * 6000 + b"}]", "a number has 6,000 digits"),
+        ("ndjson", "1.ndjson", b'{"' + b"k" * 60_000 + b'": 1}', "it has a name of 60,000 letters"),
+    ],
+)  # fmt: skip
+def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
+    make_feed: MakeFeed, form: str, name: str, data: bytes, reason: str
+) -> None:
+    feed = make_feed(source={"format": form, "schema": None})
+    (feed.landing / name).write_bytes(data)
+    outcome = feed.run()
+    assert outcome.error is not None
+    assert (outcome.status, outcome.error.code, reason in outcome.error.message) == (
+        "failed",
+        "bad_file",
+        True,
+    )
+    feed.define(on_bad_file="quarantine")
+    good = {"csv": "id\n1\n", "json": '[{"id": 1}]', "ndjson": '{"id": 1}\n'}[form]
+    feed.put_text(f"2.{form}", good)
+    feed.load()
+    assert feed.ids == [1]

@@ -1,4 +1,4 @@
-"""``strandline init --from s3://…`` on a real store: what it writes plans the files that are there."""
+"""``strandline init --from``: what it writes plans the files of a real store, and proposes the types that a first run pins."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import obstore
+import pytest
 import yaml
 
 from resources.places import Place
+from resources.survey import survey
+from tests.integration.conftest import MakeFeed
 from tests.support.environment import clean_environment
-from tests.support.feed import call_of
+from tests.support.feed import NAME, call_of
 
 DAYS = ("2026-01-01", "2026-01-02")
 
@@ -58,3 +61,28 @@ def test_a_bucket_of_days_becomes_a_dataflow_that_plans_its_files(tmp_path: Path
     files = [file for slice_ in plan["slices"] for file in slice_["files"]]
     assert files == [f"date={day}/part-{part}.ndjson" for day in DAYS for part in (1, 2)]
     assert os.fspath(shop) not in (shop / "dataflows/orders.yaml").read_text()
+
+
+TEXTS = {
+    "csv": b"plz,tel,d,t,e,f,g,h,i,k,m,n\n007,+49,1D,09:15,3E5,1.5,2024-01-01,2024-01-01 10:00:00,true,3000000000,NaN,1\n"
+    b"008,+49,1F,09:16,4E5,2,2024-01-02,2024-01-01T10:00:00Z,FALSE,1,1.5,\n",
+    "ndjson": b'{"plz":"007","t":"09:15","ts":"2024-01-01T10:00:00Z","f":1,"big":9223372036854775808,"x":null,"l":[],"o":{"a":1}}\n'
+    b'{"plz":"008","t":"09:16","ts":"2024-01-01T11:00:00Z","f":2.5,"big":1,"x":null,"l":[null],"o":{"b":null}}\n',
+    "json": b'[{"id":1,"children":[{"id":2,"children":[{"id":3,"children":[]}]}]},{"id":5,"children":[]}]',
+}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_the_types_that_it_proposes_are_those_that_a_first_run_pins(
+    tmp_path: Path, make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(source={"format": form, "schema": None})
+    feed.put_bytes(f"2024-01-01.{form}", TEXTS[form])
+    feed.load()
+    pinned = feed.cli("schema", "show", NAME).json["pinned"]["columns"]
+    (seen,) = survey(Place(str(feed.landing))).datasets
+    proposed = {
+        name: kind.replace("long", "bigint").replace(": ", ":").replace(", ", ",")
+        for name, kind in seen.columns
+    }
+    assert proposed == {column["name"]: column["type"] for column in pinned if column["type"] != "void"}

@@ -39,7 +39,7 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
     if data_type in INTEGER_BITS:
         sql_type = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}[data_type]
         shape = WHOLE_SHAPE if reading.inferred else SIGNED_WHOLE_SHAPE
-        return _is_whole(text, shape) & text.try_cast(sql_type).isNotNull()
+        return _is_whole(text, shape) & _casts(text, sql_type)
     if data_type in WHOLE_BITS and not reading.inferred:
         near = text.try_cast(data_type)
         is_whole = _is_whole(text, SIGNED_WHOLE_SHAPE)
@@ -49,12 +49,19 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
         number = _is_whole(text, NUMBER_SHAPE) & is_finite & (~is_whole | F.coalesce(same, F.lit(False)))
         return text.isin(*reading.specials) | number
     if data_type == "date" and not reading.own_dates:
-        return _is_whole(text, DATE_SHAPE) & text.try_cast("date").isNotNull()
+        return _is_whole(text, DATE_SHAPE) & _casts(text, "date")
     if data_type in ("timestamp", "timestamp_ntz") and not reading.own_times:
         shape = INSTANT_SHAPE if data_type == "timestamp" else LOCAL_TIME_SHAPE
-        return _is_whole(text, shape) & text.try_cast(data_type).isNotNull()
+        return _is_whole(text, shape) & _casts(text, data_type)
     pattern = text_form(data_type, reading)
     return F.lit(True) if pattern is None else _is_whole(text, pattern)
+
+
+def _casts(text: Column, sql_type: str) -> Column:
+    """Return whether Spark casts a text; NULL of NULL, so that a column with an empty value has the type of the others."""
+    from pyspark.sql import functions as F
+
+    return F.when(text.isNotNull(), text.try_cast(sql_type).isNotNull())
 
 
 def _is_whole(text: Column, pattern: str) -> Column:

@@ -6,9 +6,11 @@ import bz2
 import codecs
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from partitions.errors import in_one_line
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -38,6 +40,16 @@ def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
             return data.decode(encoding, "replace")
     except (OSError, EOFError, LookupError, obstore.exceptions.BaseError):
         return ""
+
+
+def fault_of_beginning(place: Place, path: str) -> str | None:
+    """Return why a file does not even begin to read, as a torn archive does; None if it does."""
+    try:
+        with opened(place, path) as file:
+            file.read(_BEGINNING)
+    except (OSError, EOFError, zlib.error) as error:
+        return in_one_line(str(error))
+    return None
 
 
 def _is_known(encoding: str) -> bool:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
+from partitions.sources.formats import FORMATS
 from resources.sources.evolving import changed, check_free, evolution_of, follows
-from resources.sources.files.failures import other_schema
+from resources.sources.files.failures import bad_document, other_schema
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
+from resources.sources.files.lines import fault_of_beginning
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark_process import said
@@ -105,10 +107,17 @@ class SchemaPinner:
                 f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
             ) from error
 
+    def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
+        """Raise BadFile for the first file that does not read: it holds no record that could be waited for."""
+        for file in files if FORMATS[self._source.format].is_text else ():
+            if why := fault_of_beginning(self._format.place, file.path):
+                raise bad_document(file.path, f"it does not read: {why}")
+
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not self._format.scanner.is_odd(file)] or list(files[:1])
         inferred = self._format.infer(spark, plain) if plain else None
-        if inferred is None:
+        if inferred is None or not inferred.fields:
+            self._refuse_unreadable(plain)
             return None
         check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
         return nullable(inferred)

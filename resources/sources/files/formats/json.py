@@ -11,6 +11,7 @@ from partitions.api.values import kind_of_values
 from partitions.errors import BadFile
 from partitions.evolution import new_fields, without_values
 from partitions.path.source import SourceFile
+from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names, names_by_case
 from partitions.records.json_lines import LENIENT, JsonRule
@@ -216,6 +217,8 @@ class _Json(FormatReader):
                 assert item.judgement.fault is not None
                 record = BadRecord(item.text, item.judgement.fault.reason, item.line)
                 raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
+            if why := _fault(text, documents=self.READS_DOCUMENTS):
+                raise bad_document(file.path, why)
 
     def _with_times(
         self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
@@ -315,3 +318,12 @@ class JsonFiles(_Json):
         return check_documents(
             rows, path, rule, names, files, lambda name: whole_text(self.place, name, self._encoding)
         )
+
+
+def _fault(text: str, *, documents: bool) -> str | None:
+    """Return why Spark finds no field in records of sound JSON; None if there is none."""
+    try:
+        types = types_of_document(text) if documents else types_of_lines(text)
+    except Unclear as fault:
+        return str(fault) if fault.kind == "bad" else None
+    return "Spark reads none of its records" if types.columns else None

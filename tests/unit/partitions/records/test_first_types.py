@@ -56,7 +56,7 @@ def test_fields_without_a_value_have_no_type_yet() -> None:
     types = types_of_lines(
         '{"id": 1, "x": null, "l": [], "o": {}}\n\n{"id": 2.5, "l": [null, {"a": "07", "b": null}]}\n'
     )
-    assert (_ddl(types), types.valueless) == ("id double, l array<struct<a: string>>", ["x", "o"])
+    assert (_ddl(types), types.valueless) == ("id double, l array<struct<a: string>>", ["o", "x"])
 
 
 def test_numbers_keep_all_digits_and_different_values_are_text() -> None:
@@ -74,13 +74,17 @@ def test_numbers_keep_all_digits_and_different_values_are_text() -> None:
         (types_of_document, "[]", "it holds no record"),
         (types_of_document, "[" * 200_000 + "]" * 200_000, "it is nested more than 100 levels deep"),
         (types_of_document, '{"a":' * 500 + "1" + "}" * 500, "it is nested more than 100 levels deep"),
-        (types_of_document, '[{"a": NaN}]', "it is no whole JSON: NaN is no number of JSON"),
+        (types_of_document, '[{"a": ' + "9" * 6000 + "}]", "a number has 6,000 digits, and Spark reads 1,000 at most"),
+        (types_of_document, '{"' + "k" * 60_000 + '": 1}', "it has a name of 60,000 letters, and Spark reads 50,000 at most"),
         (types_of_document, '[{"id": 1, "id": 2}]', 'it is no whole JSON: the name "id" stands twice in an object'),
         (types_of_document, '{"o": {"id": 1, "Id": 2}}', 'its field "o" names "id" and "Id", which are one column'),
         (types_of_lines, '{"a": 1}\nnull\n', "its line 2 holds null, expected an object"),
         (types_of_lines, '{"a":' * 50_000, "its line 1 is nested more than 100 levels deep"),
         (types_of_lines, '{"": 1}', 'it has a name that is empty, or cannot be printed: ""'),
         (lambda text: types_of_csv(text, ","), "\n\n", "it holds blank lines alone"),
+        (lambda text: types_of_csv(text, ","), "a,b\n1\n", "its record 2 has 1 value, its header 2"),
+        (lambda text: types_of_csv(text, ","), 'a\n"1\n2"\n', "a value of its record 2 goes over several lines: set options: {multiLine: true}"),
+        (lambda text: types_of_csv(text, ","), 'a\n"1\n', "its records do not read as CSV: unexpected end of data"),
         (lambda text: types_of_csv(text, ","), "id,ID\n", 'its header names "id" and "ID", which are one column'),
     ],
 )  # fmt: skip

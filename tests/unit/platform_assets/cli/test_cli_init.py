@@ -183,7 +183,7 @@ def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp
         re.sub(r"^  # (schema: >-\n)  #( .*\n)", r"  \1   \2", file.read_text(), flags=re.MULTILINE)
     )
     flow = only(tmp_path / "shop")
-    assert source(flow).schema_ == "date date, id long, tags array<string>, at struct<`the ``place`: double>"
+    assert source(flow).schema_ == "date date, at struct<`the ``place`: double>, id long, tags array<string>"
     assert source(flow).format == "ndjson"
     assert flow.target.partition_by == ("date",)
 
@@ -391,7 +391,7 @@ def test_texts_that_look_like_numbers_or_times_are_proposed_as_text(tmp_path: Pa
     made(tmp_path / "shop", "--from", tmp_path / "drop")
     made(tmp_path / "of_json", "--from", tmp_path / "json")
     assert proposed(tmp_path / "shop") == "tel string, d string, t string, e string, n int"
-    assert proposed(tmp_path / "of_json", "json") == "t string, d string, e double"
+    assert proposed(tmp_path / "of_json", "json") == "d string, e double, t string"
     assert (
         "Without a value so far, and without a type: x."
         in (tmp_path / "of_json/dataflows/json.yaml").read_text()
