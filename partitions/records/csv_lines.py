@@ -17,6 +17,7 @@ from partitions.records.judge import Fault, fault_of_text, shown
 
 _END = r"(?![\s\S])"
 _BREAK = r"(?:\r\n|\n|\r)"
+_BREAK_NAMES = {"\r\n": "CR LF", "\n": "LF", "\r": "CR"}
 
 REFUSED: Mapping[str, str] = {
     "enforceschema": "no such option: each header is compared with the schema, so that no columns are mixed up",
@@ -42,6 +43,7 @@ class CsvForm:
         over_lines: whether values in quotes may hold line breaks.
         trims: whether blanks around values are none of theirs.
         encoding: of the text, as the user names it; None for UTF-8.
+        line_break: that ends each record of a file whose records are told apart in its whole text only; "" for any.
     """
 
     separator: str
@@ -52,6 +54,7 @@ class CsvForm:
     over_lines: bool = False
     trims: bool = False
     encoding: str | None = None
+    line_break: str = ""
 
     @classmethod
     def of(cls, options: Mapping[str, Any], separator: str) -> CsvForm:
@@ -70,6 +73,7 @@ class CsvForm:
             trims=_is_true(names.get("ignoreleadingwhitespace", False))
             or _is_true(names.get("ignoretrailingwhitespace", False)),
             encoding=None if encoding is None else str(encoding),
+            line_break=str(names.get("linesep", "")),
         )
 
     @property
@@ -102,6 +106,12 @@ class CsvForm:
             if step is None:
                 break
         return None
+
+    def first_break(self, text: str) -> str:
+        """Return the line break behind the first record of a text; "" if there is none."""
+        record = self.first_record(text)
+        step = None if record is None else _BREAKS.match(text, text.index(record[0]) + len(record[0]))
+        return "" if step is None else step[0]
 
     def values(self, line: str) -> list[str] | None:
         """Return the values in the text of one record, without their quotes; None if it is none."""
@@ -239,9 +249,10 @@ class CsvRule:
     def text_pattern(self) -> str:
         """Return the pattern of the whole text of a file."""
         texts = CsvRule(self.form, [(name, "string") for name, _ in self.fields], Reading())
-        skipped = rf"(?:{self._comment}{self._blank}){_BREAK}"
-        header = f"(?:{skipped})*+{texts._record}(?:{_BREAK}|{_END})" if self.form.header else ""
-        record = rf"(?:{self._comment}{self._record}|{self._blank})(?:{_BREAK}|(?={_END}))"
+        line_break = re.escape(self.form.line_break) or _BREAK
+        skipped = rf"(?:{self._comment}{self._blank}){line_break}"
+        header = f"(?:{skipped})*+{texts._record}(?:{line_break}|{_END})" if self.form.header else ""
+        record = rf"(?:{self._comment}{self._record}|{self._blank})(?:{line_break}|(?={_END}))"
         return rf"^\uFEFF?+(?:{header}(?:(?!{_END}){record})*+)?+{_END}"
 
     def judge(self, line: str) -> CsvItem | None:
@@ -265,11 +276,13 @@ class CsvRule:
                 has_header = False
             if is_open and self.form.is_whole:
                 end = len(text)
+            step = _BREAKS.match(text, end)
+            if fault is None and step is not None and self.form.is_whole:
+                fault = self._fault_of_break(step[0])
             if fault is not None:
                 yield CsvItem(line, text[begin:end], fault, is_open)
                 if tokens.fault is not None and self.form.is_whole:
                     return
-            step = _BREAKS.match(text, end)
             position = step.end() if step is not None else len(text) if end >= len(text) else end
             number += text.count("\n", begin, position) or text.count("\r", begin, position)
 
@@ -277,6 +290,16 @@ class CsvRule:
         """Return whether a line is no record: blank, or a comment."""
         is_comment = bool(self.form.comment) and line.startswith(self.form.comment)
         return is_comment or not line.strip(self.form.blanks)
+
+    def _fault_of_break(self, line_break: str) -> Fault | None:
+        """Spark ends records of a whole text at one kind of line break only, and would take the next record for a part of this one."""
+        expected = self.form.line_break
+        if not expected or line_break == expected:
+            return None
+        return Fault(
+            f"expected {_BREAK_NAMES.get(expected, repr(expected))} at its end, as behind the first record, found"
+            f" {_BREAK_NAMES[line_break]}: where values may go over several lines, all records of a file end alike"
+        )
 
     def _fault(self, tokens: Tokens) -> Fault | None:
         if tokens.fault == OPEN:

@@ -52,14 +52,18 @@ def first_names(text: str) -> Names | None:
     return _names(value) if isinstance(value, Members) else None
 
 
+_Spellings = dict[str, tuple[str, "_Spellings"]]
+"""Names as they are first spelt, by their form without case, with those inside."""
+
+
 def names_by_case(text: str) -> tuple[str, str, int | None]:
-    """Return two names of an object that differ in upper and lower case only, and the line of the first such object, from 1.
+    """Return two names at one place of records that differ in upper and lower case only, and the line of the record with the second, from 1.
 
     Raises:
         ValueError: there are none.
     """
     position = begin_of(text)
-    across: dict[str, str] = {}
+    across: _Spellings = {}
     while position < len(text):
         if text[position] in "[,]":
             position = skip_blanks(text, position + 1)
@@ -74,17 +78,17 @@ def names_by_case(text: str) -> tuple[str, str, int | None]:
     raise ValueError("no two names differ in upper and lower case only")
 
 
-def _in_two_cases(value: Any, spellings: dict[str, str]) -> tuple[str, str] | None:
-    """Two names of an object, or of one inside, that differ in case only; ``spellings`` has the names seen so far, and gets those of this one."""
+def _in_two_cases(value: Any, spellings: _Spellings) -> tuple[str, str] | None:
+    """Two names that differ in case only, of an object or of one inside; ``spellings`` has those of all objects at the same place, and gets these."""
     if isinstance(value, list) and not isinstance(value, Members):
-        return next((names for item in value if (names := _in_two_cases(item, {}))), None)
+        return next((names for item in value if (names := _in_two_cases(item, spellings))), None)
     if not isinstance(value, Members):
         return None
     for name, item in value:
-        spelt = spellings.setdefault(name.casefold(), name)
+        spelt, inside = spellings.setdefault(name.casefold(), (name, {}))
         if spelt != name:
             return spelt, name
-        if names := _in_two_cases(item, {}):
+        if names := _in_two_cases(item, inside):
             return names
     return None
 

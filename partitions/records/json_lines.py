@@ -175,7 +175,9 @@ class JsonRule:
             return Fault(why), items
         end = position + 1 if is_array else position
         if text[end:].strip(BLANK):
-            hint = "" if is_array or number > 1 else ": for an object a line set format: ndjson"
+            is_of_lines = "\n" not in text[:end].strip(BLANK)
+            how = "for an object a line" if is_of_lines else "write each on a line of its own, and"
+            hint = "" if is_array or number > 1 else f": {how} set format: ndjson"
             line = line_of(text, skip_blanks(text, end))
             return Fault(f"expected one JSON document, found more behind its end in line {line}{hint}"), items
         return None, items

@@ -72,6 +72,20 @@ class TestAvro:
         assert "file c.avro cannot be read: IncompatibleSchemaException" in error.message
         assert feed.rows("id", "more") == [(1, None), (2, 5)]
 
+    @pytest.mark.parametrize(
+        ("schema", "shown"), [("string", "string"), (["int", "string"], "of several types")]
+    )
+    def test_a_file_of_values_that_are_no_records_is_told(
+        self, make_feed: MakeFeed, schema: Any, shown: str
+    ) -> None:
+        feed, buffer = make_feed(source=AVRO), io.BytesIO()
+        fastavro.writer(buffer, fastavro.parse_schema(schema), ["a"])
+        feed.put_bytes("a.avro", buffer.getvalue())
+        error = feed.run().error
+        assert error is not None
+        assert (error.code, feed.rows()) == ("bad_file", [])
+        assert f"file a.avro, expected records, found values without columns, {shown}." in error.message
+
     def test_bad_files_are_named_and_passed_over_and_unknown_fields_are_found_at_any_depth(
         self, make_feed: MakeFeed
     ) -> None:

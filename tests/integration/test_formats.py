@@ -369,6 +369,24 @@ class TestSchema:
         feed.load()
         assert feed.rows("name", "note") == [*first, ("Cid", "hello\nDan,x"), ("Eve", "y")]
 
+    def test_line_breaks_within_values_stay_as_they_are_written_whatever_ends_the_records(
+        self, make_feed: MakeFeed
+    ) -> None:
+        options = {"multiLine": True}
+        feed = make_feed(source={"format": "csv", "schema": "id long, note string", "options": options})
+        note = '"a\r\nb\nc\rd"'
+        for id, line_break in enumerate(["\r\n", "\n", "\r"], start=1):
+            feed.put_text(f"{id}.csv", line_break.join(["id,note", f"{id},{note}", f"{id},z", ""]))
+        feed.load()
+        written = "a\r\nb\nc\rd"
+        expected = [(id, note) for id in (1, 2, 3) for note in (written, "z")]
+        assert feed.rows("id", "note") == expected
+        feed.put_text("4.csv", "id,note\r\n4,x\n5,y\r\n6,z\r\n")
+        error = feed.run().error
+        assert error is not None
+        assert "file 4.csv, line 2: expected CR LF at its end" in error.message
+        assert feed.rows("id", "note") == expected
+
     @pytest.mark.parametrize("multi_line", [False, True])
     def test_a_csv_file_in_another_encoding_is_refused_until_the_encoding_is_named(
         self, make_feed: MakeFeed, multi_line: bool
@@ -388,6 +406,30 @@ class TestSchema:
         feed.define(source={"options": {**options, "encoding": "windows-1252"}})
         feed.load()
         assert feed.rows("id", "größe") == [(1, "weiß �"), (2, "breit"), (3, "weiß")]
+
+    @pytest.mark.parametrize(
+        "lines", [[b'{"id": 2, "name": "wei\xdf"}', b'{"id": "b"}'], [b"\x80"]], ids=["in a value", "alone"]
+    )
+    def test_bytes_that_are_no_text_make_a_json_file_bad_wherever_they_stand(
+        self, make_feed: MakeFeed, lines: list[bytes]
+    ) -> None:
+        feed = make_feed(source={"format": "ndjson", "schema": "id long, name string"}, max_bad_records=9)
+        feed.put_bytes("a.ndjson", b"\n".join([b'{"id": 1, "name": "a"}', *lines, b""]))
+        error = feed.run().error
+        assert error is not None
+        assert (error.code, feed.rows("id")) == ("bad_encoding", [])
+        assert "file a.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
+
+    @pytest.mark.parametrize("format", ["ndjson", "json"])
+    def test_an_empty_text_of_json_is_a_text_of_its_column(self, make_feed: MakeFeed, format: str) -> None:
+        feed = make_feed(source={"format": format, "schema": None})
+        lines = ['{"id": 1, "n": 5, "note": "", "tags": [1, ""]}', '{"id": 2, "n": "", "inner": {"a": ""}}']
+        feed.put_text(f"a.{format}", "\n".join(lines) if format == "ndjson" else f"[{','.join(lines)}]")
+        feed.load()
+        assert feed.rows("id", "n", "note", "tags", "inner") == [
+            (1, "5", "", ["1", ""], None),
+            (2, "", None, None, {"a": ""}),
+        ]
 
     @pytest.mark.parametrize("schema", [None, "name string"])
     def test_a_json_file_in_another_encoding_is_named_with_its_line(

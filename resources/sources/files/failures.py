@@ -161,7 +161,9 @@ def names_twice(path: str, first: str, second: str) -> BadFile:
 
 
 def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
-    """The error for a file with a column of a type that Spark cannot read."""
+    """The error for a file with a column of a type that Spark cannot read; column "" is the file's values, which are no records."""
+    if not column:
+        return bad_document(path, f"expected records, found values without columns, {data_type}")
     return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
 
 

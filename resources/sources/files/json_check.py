@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 class _Line(NamedTuple):
     path: str
-    text: str
+    text: str | None
+    """None of one with bytes that are no text."""
 
 
 def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
@@ -40,10 +41,10 @@ def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names |
     text = F.col(TEXT)
     # Spark's parser of variants refuses a name that stands twice.
     once = F.try_parse_json(text).isNotNull() | (F.trim(text) == "")
-    in_any_order = text.rlike(pattern(None)) & once
-    if rule.pattern.may_repeat_names or names is None:
-        return in_any_order
-    return text.rlike(pattern(names)) | in_any_order
+    accepted = text.rlike(pattern(None)) & once
+    if not rule.pattern.may_repeat_names and names is not None:
+        accepted = text.rlike(pattern(names)) | accepted
+    return F.is_valid_utf8(text) & accepted
 
 
 def check_lines(
@@ -54,6 +55,7 @@ def check_lines(
     files: Sequence[SourceFile],
     most: int,
     numbers: Callable[[Sequence[tuple[str, str]]], Lines],
+    undecodable: Callable[[str], BadFile | None],
 ) -> CheckedFiles:
     """Look through lines with a record each.
 
@@ -65,11 +67,17 @@ def check_lines(
         files: in their order.
         most: bad records that are wanted at least, if there are as many.
         numbers: looks for the lines of texts.
+        undecodable: returns the error for a file with bytes that are no text.
     """
+    bad_files: dict[str, BadFile] = {}
     bad: dict[str, list[tuple[str, Judgement]]] = {}
     unknown: dict[str, tuple[str, Judgement]] = {}
     count = 0
     for line in _rejected(rows, path, rule, names):
+        if line.text is None:
+            if line.path not in bad_files and (of_file := undecodable(line.path)) is not None:
+                bad_files[line.path] = of_file
+            continue
         judgement = rule.judge(line.text)
         if judgement.fault is not None:
             bad.setdefault(line.path, []).append((line.text, judgement))
@@ -93,6 +101,7 @@ def check_lines(
     ]
     records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
     return CheckedFiles(
+        bad_files,
         bad_records=records,
         unknown={
             name: Unknown(judgement.unknown, lines.next(name, text))
@@ -108,6 +117,7 @@ def check_documents(
     names: Names | None,
     files: Sequence[SourceFile],
     content: Callable[[str], str],
+    undecodable: Callable[[str], BadFile | None],
 ) -> CheckedFiles:
     """Look through documents; only those that the pattern does not accept are read here.
 
@@ -118,6 +128,7 @@ def check_documents(
         names: of the first record.
         files: in their order.
         content: reads the text of a file.
+        undecodable: returns the error for a file with bytes that are no text, None for others.
     """
     rejected = rows.where(~_is_accepted(rule, names, rule.pattern.document)).select(path.alias("path"))
     paths = {row["path"] for row in rejected.collect()}
@@ -126,6 +137,9 @@ def check_documents(
     unknown: dict[str, Unknown] = {}
     for file in files:
         if file.path not in paths:
+            continue
+        if (of_file := undecodable(file.path)) is not None:
+            bad_files[file.path] = of_file
             continue
         fault, items = rule.judge_document(content(file.path))
         for item in items:
@@ -144,9 +158,8 @@ def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None
     """The lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
-    rejected = rows.where(~_is_accepted(rule, names, rule.pattern.line)).select(
-        path.alias("path"), F.col(TEXT)
-    )
+    accepted, text = _is_accepted(rule, names, rule.pattern.line), F.try_validate_utf8(F.col(TEXT))
+    rejected = rows.where(~accepted).select(path.alias("path"), text.alias(TEXT))
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
     return (_Line(row["path"], row[TEXT]) for row in some)

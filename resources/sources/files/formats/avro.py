@@ -209,8 +209,15 @@ def _head(place: Place, file: SourceFile, size: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def unreadable_field(schema: str) -> tuple[str, str] | None:
-    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record that holds itself, or of a duration."""
-    return next(_unreadable((), json.loads(schema), {}, ()), None)
+    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record that holds itself, or of a duration.
+
+    The field is "" if the values themselves are no records.
+    """
+    content = json.loads(schema)
+    kind = content.get("type") if isinstance(content, dict) else content
+    if kind not in ("record", "error"):
+        return "", kind if isinstance(kind, str) else "of several types"
+    return next(_unreadable((), content, {}, ()), None)
 
 
 def _unreadable(

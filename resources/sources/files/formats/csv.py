@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -68,22 +69,25 @@ class CsvFiles(FormatReader):
         """Use a root; the headers that were read last are kept: schemas, checks and reads ask for them."""
         super().__init__(place, dataflow, staging)
         self._header = lru_cache(_HEADERS_KEPT)(self._read_header)
+        self._line_breaks: dict[str, str] = {}
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
-        form = self._form(path)
-        wide = {"multiLine": True} if form.is_wide else {}
+        form = self._form_of(path)
+        of_text: dict[str, Option] = {"multiLine": True} if form.is_wide else {}
+        if form.is_whole and form.line_break:
+            of_text["lineSep"] = form.line_break  # else Spark makes each line break in quotes a line feed
         return {
             "header": True,
             "enforceSchema": infer,
             "sep": separator(path),
             "escape": '"',  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
-            **wide,
+            **of_text,
         }
 
     def apart(self, path: str) -> str:
-        """Files with tabs are read apart from others."""
-        return separator(path)
+        """Files with tabs are read apart from others; so are files with another line break, where values may go over several lines."""
+        return separator(path) + self._form_of(path).line_break
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header.
@@ -257,7 +261,7 @@ class CsvFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
     ) -> CheckedFiles:
         """Look through files that are read in one scan."""
-        form = self._form(files[0].path)
+        form = self._form_of(files[0].path)
         fields = [
             (field.name, "string" if self.rescues else field.dataType.jsonValue()) for field in schema.fields
         ]
@@ -400,6 +404,16 @@ class CsvFiles(FormatReader):
 
     def _form(self, path: str) -> CsvForm:
         return CsvForm.of(self.source.options, separator(path))
+
+    def _form_of(self, path: str) -> CsvForm:
+        """The form of a file, with its own line break if records are told apart in its whole text only."""
+        form = self._form(path)
+        if not form.is_whole or form.line_break or not path:
+            return form
+        if path not in self._line_breaks:
+            text = beginning(self.place, path, form.encoding or "utf-8")
+            self._line_breaks[path] = form.first_break(text)
+        return replace(form, line_break=self._line_breaks[path])
 
     def _headers(self, files: Sequence[SourceFile]) -> dict[str, _Header]:
         """The headers of files that have one."""

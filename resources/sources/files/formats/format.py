@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
+from partitions.evolution import Schema
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.places import Place
@@ -118,6 +119,10 @@ class FormatReader(ABC):
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()
         }
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
+
+    def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:
+        """Return the columns that Spark inferred of files with texts where records hold empty ones, which it takes for no value."""
+        return schema
 
     def own_schemas(
         self, spark: SparkSession, files: Sequence[SourceFile], data: StructType

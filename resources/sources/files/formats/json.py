@@ -8,14 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.api.values import kind_of_values
+from partitions.dataflow import Dataflow
+from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
-from partitions.evolution import new_fields, without_values
+from partitions.evolution import Schema, new_fields, without_values
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names, names_by_case
 from partitions.records.json_lines import LENIENT, JsonRule
 from partitions.sources.formats import Option
+from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.failures import (
     bad_document,
@@ -34,6 +37,7 @@ from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import TEXT, lines_of, without_texts
 from resources.sources.schema import time_types
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +47,20 @@ if TYPE_CHECKING:
 _LOOKED_AT = 10_000
 """Records of a sample whose texts say whether a column holds times."""
 
+_EMPTY_TEXT = r'[:\[,]\s*""'
+"""Where a value that is an empty text may stand."""
+
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
 
 class _Json(FormatReader):
     READER: ClassVar[str] = "json"
     READS_DOCUMENTS: ClassVar[bool] = False
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Have looked for no empty text yet."""
+        super().__init__(place, dataflow, staging)
+        self._empty_texts: tuple[Sequence[SourceFile], str | None] | None = None
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Hold all records against the rule of the schema."""
@@ -172,13 +184,30 @@ class _Json(FormatReader):
             ).schema
         except Exception as error:
             if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
-                bad = next((bad for file in files if (bad := self._undecodable(file)) is not None), None)
+                bad = next((bad for file in files if (bad := self._undecodable(file.path)) is not None), None)
                 if bad is not None:
                     raise bad from error
             if _IN_TWO_CASES.search(str(error)) is None:
                 raise
             return self._inferred(spark, self._with_names_alike(spark, files, error), **options)
-        return StructType([field for field in schema.fields if field.name != CORRUPT])
+        inferred = StructType([field for field in schema.fields if field.name != CORRUPT])
+        return struct_of(self.with_empty_texts(spark, files, inferred.jsonValue()))
+
+    def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:
+        """Ask for the types of the records that hold an empty text, if there are any; one that does not read tells nothing."""
+        from pyspark.sql import functions as F
+
+        if self._empty_texts is None or self._empty_texts[0] != tuple(files):
+            whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
+            rows, text = lines_of(spark, self.scanner, files, self._of_text, **whole), F.col(TEXT)
+            with_some = rows.where(text.rlike(_EMPTY_TEXT))
+            shape = None
+            if with_some.select(F.lit(1)).limit(1).collect():
+                records = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
+                shape = with_some.agg(F.schema_of_variant_agg(records)).collect()[0][0]
+            self._empty_texts = (tuple(files), shape)
+        shape = self._empty_texts[1]
+        return schema if shape is None else with_empty_texts(schema, shape)
 
     def _with_names_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], error: Exception
@@ -246,11 +275,13 @@ class _Json(FormatReader):
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
-        return self._undecodable(file)
+        return self._undecodable(file.path)
 
-    def _undecodable(self, file: SourceFile) -> BadFile | None:
-        line = undecodable_line(self.place, file.path)
-        return bad_encoding(file.path, line, 'encoding: windows-1252, lineSep: "\\n"') if line else None
+    def _undecodable(self, path: str) -> BadFile | None:
+        if self._encoding.lower().replace("-", "") != "utf8":
+            return None
+        line = undecodable_line(self.place, path)
+        return bad_encoding(path, line, 'encoding: windows-1252, lineSep: "\\n"') if line else None
 
 
 def _beside_folders(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
@@ -270,7 +301,14 @@ class NdjsonFiles(_Json):
         most = self._dataflow.max_bad_records
         path = self.scanner.path_of(files)
         return check_lines(
-            rows, path, rule, names, files, most, lambda texts: Lines(self.place, texts, self._encoding)
+            rows,
+            path,
+            rule,
+            names,
+            files,
+            most,
+            lambda texts: Lines(self.place, texts, self._encoding),
+            self._undecodable,
         )
 
     def scan_without(
@@ -316,7 +354,13 @@ class JsonFiles(_Json):
         rows = lines_of(spark, self.scanner, files, self._of_text, wholetext="true")
         path = self.scanner.path_of(files)
         return check_documents(
-            rows, path, rule, names, files, lambda name: whole_text(self.place, name, self._encoding)
+            rows,
+            path,
+            rule,
+            names,
+            files,
+            lambda name: whole_text(self.place, name, self._encoding),
+            self._undecodable,
         )
 
 

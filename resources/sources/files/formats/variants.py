@@ -140,7 +140,8 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
             reason="incompatible_schema",
             field=twice[1],
         ) from error
-    return {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
+    schema = {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
+    return form.with_empty_texts(spark, files, schema)
 
 
 def struct_of(schema: Schema) -> StructType:

@@ -107,6 +107,33 @@ def test_records_over_several_lines_are_told_by_the_line_in_which_they_begin() -
     assert [item.line for item in _WHOLE.judge_text(text, has_header=True)] == [4]
 
 
+@pytest.mark.parametrize(
+    ("text", "line_break"),
+    [("a,b\r\n1,2\n", "\r\n"), ('\n"a\r\nb",c\n1,2', "\n"), ("a,b\r1,2\r", "\r"), ("a,b", "")],
+)
+def test_the_line_break_of_a_file_is_that_behind_its_first_record(text: str, line_break: str) -> None:
+    assert CsvForm(",", over_lines=True).first_break(text) == line_break
+
+
+@pytest.mark.parametrize(
+    ("line_break", "other", "names"), [("\r\n", "\n", ("CR LF", "LF")), ("\n", "\r\n", ("LF", "CR LF"))]
+)
+def test_a_record_of_a_whole_text_that_ends_with_another_line_break_is_refused(
+    line_break: str, other: str, names: tuple[str, str]
+) -> None:
+    rule = CsvRule(CsvForm(",", over_lines=True, line_break=line_break), [("a", "string"), ("b", "string")])
+    sound = line_break.join(["a,b", f'1,"x{other}y"', "2,z", ""])
+    assert re.search(rule.text_pattern(), sound)
+    assert list(rule.judge_text(sound, has_header=True)) == []
+    mixed = f"a,b{line_break}1,x{other}2,y{line_break}"
+    assert not re.search(rule.text_pattern(), mixed)
+    (item,) = rule.judge_text(mixed, has_header=True)
+    assert (item.line, item.text) == (2, "1,x")
+    assert (
+        f"expected {names[0]} at its end, as behind the first record, found {names[1]}:" in item.fault.reason
+    )
+
+
 def test_a_header_is_found_behind_blank_lines_and_comments() -> None:
     assert CsvForm(",", comment="#").first_record('\ufeff\n# made by x\nid,"a b"\n1,2\n') == (
         'id,"a b"',

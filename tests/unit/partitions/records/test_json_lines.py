@@ -154,6 +154,7 @@ def test_a_document_is_accepted_only_if_all_its_records_are(lines: list[str]) ->
     ("document", "why"),
     [
         ('{"id":1}\n{"id":2}\n', "expected one JSON document, found more behind its end in line 2: for an object a line set format: ndjson"),
+        ('{"id":\n1}\n{"id":\n2}', "expected one JSON document, found more behind its end in line 3: write each on a line of its own, and set format: ndjson"),
         ('[{"id":1}]\n[{"id":2}]', "expected one JSON document, found more behind its end in line 2"),
         ('[{"id":1},]', "expected a JSON document, found text that is none (Expecting value, line 1, column 11)"),
         ('[{"id":1}', "expected a JSON document, found text that is none (Expecting ',' delimiter, line 1, column 10)"),
@@ -175,6 +176,8 @@ def test_records_of_a_document_are_told_by_their_number_and_line() -> None:
 def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
     assert names_by_case('{"id":1}\n{"a":[{"x":1,"X":2}]}') == ("x", "X", 2)
     assert names_by_case('[{"id":1},{"ID":2}]') == ("id", "ID", 1)
+    assert names_by_case('{"a":{"b":[{"x":1},\n{"X":2}]}}') == ("x", "X", 1)
+    assert names_by_case('{"a":{"x":1}}\n{"a":{"X":2}}') == ("x", "X", 2)
 
 
 def test_a_deep_record_is_a_fault_and_no_crash() -> None:
