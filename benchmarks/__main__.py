@@ -1,6 +1,7 @@
 """Run the named measurements, or all: ``python -m benchmarks [NAME…]``.
 
-``python -m benchmarks soak [OPTION…]`` is a proof with its own options; it measures nothing and is not among all measurements.
+``python -m benchmarks soak [OPTION…]`` and ``python -m benchmarks real_files [OPTION…]`` are proofs with options of their own; they
+measure nothing and are not among all measurements.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NAMES = (
     "streams",
     "cluster",
 )
-SOAK = "soak"
+SOAK, REAL_FILES = "soak", "real_files"
 
 
 def main(names: list[str]) -> int:
@@ -37,9 +38,16 @@ def main(names: list[str]) -> int:
         from benchmarks.soak.soak import main as soak
 
         return soak(names[1:])
+    if names[:1] == [REAL_FILES]:
+        from benchmarks.real_files.proof import main as real_files
+
+        return real_files(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        print(f"no benchmark {unknown[0]!r}: expected some of {', '.join(NAMES)}, or {SOAK}", file=sys.stderr)
+        print(
+            f"no benchmark {unknown[0]!r}: expected some of {', '.join(NAMES)}, {SOAK} or {REAL_FILES}",
+            file=sys.stderr,
+        )
         return 2
     for name in names or NAMES:
         import_module(f"benchmarks.{name}").run()

@@ -69,7 +69,7 @@ class TestAvro:
         feed.put_bytes("c.avro", avro({"id": "3"}, id="string"))
         error = feed.run().error
         assert error is not None
-        assert "file c.avro cannot be read: IncompatibleSchemaException" in error.message
+        assert "file c.avro cannot be read: Cannot convert Avro type" in error.message
         assert feed.rows("id", "more") == [(1, None), (2, 5)]
 
     @pytest.mark.parametrize(

@@ -375,11 +375,13 @@ class TestSchema:
         options = {"multiLine": True}
         feed = make_feed(source={"format": "csv", "schema": "id long, note string", "options": options})
         note = '"a\r\nb\nc\rd"'
-        for id, line_break in enumerate(["\r\n", "\n", "\r"], start=1):
-            feed.put_text(f"{id}.csv", line_break.join(["id,note", f"{id},{note}", f"{id},z", ""]))
+        for number, line_break in enumerate(["\r\n", "\n", "\r"], start=1):
+            feed.put_text(
+                f"{number}.csv", line_break.join(["id,note", f"{number},{note}", f"{number},z", ""])
+            )
         feed.load()
         written = "a\r\nb\nc\rd"
-        expected = [(id, note) for id in (1, 2, 3) for note in (written, "z")]
+        expected = [(number, text) for number in (1, 2, 3) for text in (written, "z")]
         assert feed.rows("id", "note") == expected
         feed.put_text("4.csv", "id,note\r\n4,x\n5,y\r\n6,z\r\n")
         error = feed.run().error
@@ -420,11 +422,25 @@ class TestSchema:
         assert (error.code, feed.rows("id")) == ("bad_encoding", [])
         assert "file a.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
 
-    @pytest.mark.parametrize("format", ["ndjson", "json"])
-    def test_an_empty_text_of_json_is_a_text_of_its_column(self, make_feed: MakeFeed, format: str) -> None:
-        feed = make_feed(source={"format": format, "schema": None})
+    @pytest.mark.parametrize(
+        ("form", "text"), [("csv", "id,name\n1,ß\n"), ("json", '{"id": 1, "name": "ß"}')]
+    )
+    def test_the_encoding_that_a_byte_order_mark_tells_is_the_one_that_a_message_names(
+        self, make_feed: MakeFeed, form: str, text: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": "id long, name string"})
+        feed.put_bytes(f"a.{form}", text.encode("utf-16"))
+        error = feed.run().error
+        assert error is not None
+        assert "in `options` of the source, such as `{encoding: UTF-16}`" in error.message
+        feed.define(source={"options": {"encoding": "UTF-16"}}).load()
+        assert feed.rows("id", "name") == [(1, "ß")]
+
+    @pytest.mark.parametrize("form", ["ndjson", "json"])
+    def test_an_empty_text_of_json_is_a_text_of_its_column(self, make_feed: MakeFeed, form: str) -> None:
+        feed = make_feed(source={"format": form, "schema": None})
         lines = ['{"id": 1, "n": 5, "note": "", "tags": [1, ""]}', '{"id": 2, "n": "", "inner": {"a": ""}}']
-        feed.put_text(f"a.{format}", "\n".join(lines) if format == "ndjson" else f"[{','.join(lines)}]")
+        feed.put_text(f"a.{form}", "\n".join(lines) if form == "ndjson" else f"[{','.join(lines)}]")
         feed.load()
         assert feed.rows("id", "n", "note", "tags", "inner") == [
             (1, "5", "", ["1", ""], None),

@@ -38,6 +38,7 @@ _READING = re.compile(
 )
 _MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
 _RETYPED = re.compile(r"column: \[(.+)\], physicalType: (\w+), logicalType: (.+)")
+_CLASS = re.compile(r"^(?:[\w.$]+\.)?\w+(?:Exception|Error): (?=\S)")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
@@ -86,7 +87,7 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
             path=path,
             why=why,
         )
-    why = f"cannot be read: {_without_values(said_by_spark)}"
+    why = f"cannot be read: {_for_people(_without_values(said_by_spark), path)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
@@ -97,6 +98,14 @@ def _rescuing(may_rescue: bool) -> str:
         if may_rescue
         else ""
     )
+
+
+def _for_people(said_by_spark: str, path: str) -> str:
+    """Return Spark's words without names of Java's classes and of this machine's folders."""
+    if said_by_spark.startswith("[FAILED_READ_FILE"):
+        return "Spark gives no reason"
+    plain = _CLASS.sub("", said_by_spark)
+    return re.sub(rf"[^\s,]*{re.escape(path)}", "it", plain)
 
 
 def _without_values(said_by_spark: str) -> str:
@@ -194,13 +203,17 @@ def open_quote(path: str, line: int | None) -> BadFile:
     )
 
 
-def bad_encoding(path: str, line: int | None, options: str = "encoding: windows-1252") -> BadFile:
-    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding."""
+def bad_encoding(path: str, line: int | None, options: str | None) -> BadFile:
+    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding; None: no option does."""
     where = f"line {line}: " if line else ""
     why = f"{where}expected text in UTF-8, found other bytes"
+    remedy = (
+        "Write the file in UTF-8, or remove it"
+        if options is None
+        else f"Name the encoding of the files in `options` of the source, such as `{{{options}}}`, or mend or remove the file"
+    )
     return BadFile(
-        f"file {path}, {why}. Name the encoding of the files in `options` of the source, such as `{{{options}}}`, or mend or remove"
-        " the file. Nothing of it was loaded; the watermark stays below it",
+        f"file {path}, {why}. {remedy}. Nothing of it was loaded; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_ENCODING,

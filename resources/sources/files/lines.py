@@ -121,6 +121,22 @@ def undecodable_line(place: Place, path: str) -> int | None:
     return _number_of(place, path, lambda line: not _is_utf8(line))
 
 
+def encoding_by_mark(place: Place, path: str) -> str | None:
+    """The encoding that the byte order mark of a file tells, as options name it; None without a mark of one."""
+    try:
+        with opened(place, path) as file:
+            begin = file.read(4)
+    except (OSError, EOFError):
+        return None
+    marks = {
+        codecs.BOM_UTF32_LE: "UTF-32",
+        codecs.BOM_UTF32_BE: "UTF-32",
+        codecs.BOM_UTF16_LE: "UTF-16",
+        codecs.BOM_UTF16_BE: "UTF-16",
+    }
+    return next((encoding for mark, encoding in marks.items() if begin.startswith(mark)), None)
+
+
 def _is_utf8(line: bytes) -> bool:
     try:
         line.decode()

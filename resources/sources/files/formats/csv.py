@@ -24,7 +24,7 @@ from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample, types_of_texts
-from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
+from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
@@ -301,7 +301,7 @@ class CsvFiles(FormatReader):
             suspicious = bool(items) or rejected.headers.get(path, 0) != 1
             wrong = self._wrong_header(file, pinned) if form.header and suspicious else None
             if path in rejected.undecodable:
-                bad_files[path] = bad_encoding(path, undecodable_line(self.place, path))
+                bad_files[path] = self._other_encoding(path, undecodable_line(self.place, path))
             elif wrong is not None:
                 bad_files[path] = wrong
             else:
@@ -336,7 +336,7 @@ class CsvFiles(FormatReader):
             )
             wrong = self._wrong_header(file, pinned) if form.header else None
             if line is not None:
-                bad_files[file.path] = bad_encoding(file.path, line)
+                bad_files[file.path] = self._other_encoding(file.path, line)
             elif wrong is not None:
                 bad_files[file.path] = wrong
             elif rejected_here:
@@ -345,6 +345,10 @@ class CsvFiles(FormatReader):
                 if item is not None:
                     bad_files[file.path] = self._bad(file.path, item)
         return CheckedFiles(bad_files)
+
+    def _other_encoding(self, path: str, line: int | None) -> BadFile:
+        encoding = encoding_by_mark(self.place, path) or "windows-1252"
+        return bad_encoding(path, line, f"encoding: {encoding}")
 
     def _bad(self, path: str, item: CsvItem) -> BadFile:
         if item.is_open:

@@ -31,7 +31,7 @@ from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
 from resources.sources.files.json_check import check_documents, check_lines
-from resources.sources.files.lines import Lines, beginning, undecodable_line, whole_text
+from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
@@ -281,7 +281,14 @@ class _Json(FormatReader):
         if self._encoding.lower().replace("-", "") != "utf8":
             return None
         line = undecodable_line(self.place, path)
-        return bad_encoding(path, line, 'encoding: windows-1252, lineSep: "\\n"') if line else None
+        if line is None:
+            return None
+        encoding = encoding_by_mark(self.place, path)
+        if self.READS_DOCUMENTS:
+            return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}")
+        return bad_encoding(
+            path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None
+        )
 
 
 def _beside_folders(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
