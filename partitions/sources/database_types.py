@@ -23,6 +23,9 @@ NOTE = "strandline-value"
 MOST_LETTERS = 200
 """Of a value that an error shows."""
 
+OF_UNITS = "the value of a unit as the definition spells it"
+"""What is expected of a column that tells the unit of a row."""
+
 DIGITS = 38
 """Of Spark's longest decimal."""
 
@@ -73,9 +76,15 @@ class ColumnType:
         of = "" if self.data_type == "string" else f", each element {value}"
         return f"an array of {counted}{of}"
 
-    def note(self, column: str) -> str:
-        """Return the begin of the note of a value of a column that is refused: the hexadecimal value and row follow, each with a colon."""
-        return "".join(f"{part}:" for part in (NOTE, column.encode().hex(), self.expected.encode().hex()))
+    def note(self, column: str, expected: str | None = None) -> str:
+        """Return the begin of the note of a value of a column that is refused: the hexadecimal value and row follow, each with a colon.
+
+        Args:
+            column: its name.
+            expected: instead of what the type holds, in words.
+        """
+        words = self.expected if expected is None else expected
+        return "".join(f"{part}:" for part in (NOTE, column.encode().hex(), words.encode().hex()))
 
     def as_array(self, dimensions: int) -> ColumnType:
         """Return the type of an array of such elements."""

@@ -38,7 +38,8 @@ def open_source(
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
             keys, mode = _telling_columns(dataflow), dataflow.target.schema_mode
-            return JdbcRows(connection, definition, dataflow.zone, mode, keys=keys)
+            replaced = dataflow.target.replace_by_watermark
+            return JdbcRows(connection, definition, dataflow.zone, mode, keys=keys, replaces_units=replaced)
         case ApiSource() as definition, ApiConnection() as api:
             return ApiRows(api, definition, dataflow, staging)
         case PythonSource() as definition, UserCode() as code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from resources.dialects import DIALECTS
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
-from tests.support.columns import Columns
+from tests.support.columns import REPLACED, Columns
 from tests.support.database_types import CASES, OWN_TYPES, TypeCase
 from tests.support.databases import DatabaseRows, rows_of
 from tests.support.mariadb import MariaDB
@@ -262,6 +263,42 @@ def test_a_value_of_a_window_is_named_holds_no_other_back_and_needs_no_decision(
     put(rows, f"UPDATE {table} SET other = NULL WHERE id = 2")
     flow.run()
     assert flow.ids == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("declared", "named", "exact"),
+    [
+        ("char(3)", "a", "a  "),
+        ("uuid", "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    ],
+)
+def test_a_unit_that_the_database_spells_otherwise_is_named_before_its_rows_are_in_the_table(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine, declared: str, named: str, exact: str
+) -> None:
+    rows, table = rows_of(postgres), f"units_{uuid4().hex[:8]}"
+    rows.ask(f"CREATE TABLE {table} (id int, day timestamptz, shop {declared})")
+    rows.ask(f"INSERT INTO {table} VALUES (1, '2026-01-01 12:00+00', '{exact}')")
+    source: dict[str, Any] = {"table": table, "window_column": "day", "unit_columns": {"shop": "shop"}}
+
+    def flow_for(unit: str) -> Columns:
+        units = {"name": "shop", "type": "unit", "units": [unit]}
+        watermark = {"type": "window", "definition": [DAYS, units], "window": "daily"}
+        return rows.flow(tmp_path / uuid4().hex, engine, source=source, watermark=watermark, target=REPLACED)
+
+    error = flow_for(named).fail()
+    assert (
+        f"column shop: expected the value of a unit as the definition spells it ('{named}')" in error.message
+    )
+    assert re.search(rf"found '{exact.strip()} *' \({len(exact)} letters\) in the row with ", error.message)
+    assert "Name the unit as it was found" in error.message
+    if declared == "char(3)":
+        del source["table"]
+        source["query"] = f"SELECT id, day, CAST(shop AS text) AS shop FROM {table}"
+    unit = exact.strip()
+    flow = flow_for(unit)
+    flow.run()
+    forced = flow.feed.cli("run", "flow", "--force", "2026-01-01..2026-01-02", "--yes", "--now", "2026-06-01")
+    assert (forced.code, flow.feed.rows("id", "shop")) == (0, [(1, unit)])
 
 
 def test_doctor_and_plan_name_a_column_that_no_run_can_read(

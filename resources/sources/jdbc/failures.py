@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
+from partitions.sources.database_types import OF_UNITS
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.values import RefusedValue, refused_value
@@ -65,11 +66,22 @@ def source_error(error: Exception, connection: JdbcConnection, shown: str = "") 
 
 def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) -> BadPart:
     where = f" in the row with {in_one_line(refused.row)}" if refused.row else ""
-    why = f"column {refused.column}: expected {refused.expected}, found {in_one_line(refused.value)}{where}"
+    value, is_of_units = refused.value, refused.expected.startswith(OF_UNITS)
+    found = f"{value!r} ({len(value)} letters)" if is_of_units else in_one_line(value)
+    why = f"column {refused.column}: expected {refused.expected}, found {found}{where}"
     why = connection.hide(why)
     remedies = DIALECTS[connection.system].replacements(
         refused.column, connection.hide(refused.value), is_array="an array" in refused.expected
     )
+    if is_of_units:
+        name = DIALECTS[connection.system].name(refused.column)
+        return BadPart(
+            f"{shown}: {why}. The database takes both for equal, the table does not. Nothing of the slice is loaded. Name the unit as it was"
+            f" found; or, if it ends with blanks, read the table through a `query` in which the column is CAST({name} AS text) AS {name}",
+            part=shown,
+            why=why,
+            code="bad_value",
+        )
     return BadPart(
         f"{shown}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
         f" {' or '.join(remedies)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -21,7 +21,7 @@ from partitions.predicate import AllOf, Among, Predicate, all_of
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType, readable_types
 from partitions.spelling import beside_known
-from partitions.unit_values import Kind
+from partitions.unit_values import Kind, fitted
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import DIALECTS
@@ -64,6 +64,7 @@ class JdbcRows(PinsColumns):
         schema_mode: SchemaMode = "strict",
         *,
         keys: Sequence[str] = (),
+        replaces_units: bool = False,
         part_rows: int = _PART_ROWS,
         walked_rows: int = _WALKED_ROWS,
     ) -> None:
@@ -75,6 +76,7 @@ class JdbcRows(PinsColumns):
             zone: the definition's; times and dates without a zone are of it.
             schema_mode: what becomes of the pinned columns if there are others.
             keys: columns that tell a row in an error.
+            replaces_units: whether a later read of a unit replaces its rows in the table, which must find them by its value then.
             part_rows: rows of windows for which a connection of its own is worth it.
             walked_rows: entries of an index that are walked for cuts before statistics are asked.
 
@@ -86,7 +88,7 @@ class JdbcRows(PinsColumns):
         self._part_rows, self._walked_rows, self._zone = part_rows, walked_rows, zone
         self._opened: Client | None = None
         self._described_types: Mapping[str, ColumnType] | None = None
-        self._keys = tuple(keys)
+        self._keys, self._replaces_units = tuple(keys), replaces_units
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone, keys)
 
     def version(self) -> None:
@@ -122,7 +124,7 @@ class JdbcRows(PinsColumns):
             rows = self._load_parts(spark, *self._query.in_parts(parts, types))
         else:
             rows = self._load(spark, self._query.rows(extents, there, types))
-        return strict(self._read(rows, types), schema, there.fieldNames())
+        return strict(self._read(rows, types, extents), schema, there.fieldNames())
 
     def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
         """The rows of extents in parts along an index that begins with their time; not more than one if there is none, or they are few.
@@ -157,7 +159,7 @@ class JdbcRows(PinsColumns):
         number, there = StructField(NUMBER, IntegerType()), self._there(schema)
         types = self._types(schema)
         rows = self._load(spark, self._query.numbered(extents, there, types))
-        read = self._read(rows, {**types, NUMBER: _NUMBER})
+        read = self._read(rows, {**types, NUMBER: _NUMBER}, extents)
         return strict(read, StructType([*schema.fields, number]))
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
@@ -361,8 +363,25 @@ class JdbcRows(PinsColumns):
             )
         return {name: types[name.casefold()] for name in names}
 
-    def _read(self, frame: DataFrame, types: Mapping[str, ColumnType]) -> DataFrame:
-        return frame.select(*read_columns(types, self._keys))
+    def _read(
+        self, frame: DataFrame, types: Mapping[str, ColumnType], extents: Sequence[Extent] = ()
+    ) -> DataFrame:
+        return frame.select(*read_columns(types, self._keys, self._unit_texts(types, extents)))
+
+    def _unit_texts(
+        self, types: Mapping[str, ColumnType], extents: Sequence[Extent]
+    ) -> Mapping[str, Collection[str]]:
+        """The texts of units that the database was asked for by a column, by its name; none if the table is not asked for them."""
+        texts: dict[str, set[str]] = {}
+        asked = extents if self._replaces_units else ()
+        for unit in (unit for extent in asked for unit in extent.units):
+            for name, column in self._source.unit_columns.items():
+                type_ = types.get(column)
+                is_text = type_ is not None and type_.spark_type == "string"
+                if is_text and f"unit.{name}" not in self._source.placeholders and name in unit:
+                    value = fitted(unit[name], "text", self._zone)
+                    texts.setdefault(column, set()).update([] if value is None else [value])
+        return texts
 
     def _load(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
         """Rows of a query.

@@ -7,17 +7,18 @@ shift it. The note is in hexadecimal, since what a value holds must not end it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from partitions.sources.database_types import MOST_LETTERS, NOTE, ColumnType
+from partitions.sources.database_types import MOST_LETTERS, NOTE, OF_UNITS, ColumnType
 from resources.dialects.postgresql import OTHER_ARRAY
 from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+_SHOWN_UNITS = 5
 _NOTE = re.compile(f"{NOTE}:" + "([0-9A-Fa-f]*):" * 4)
 
 
@@ -46,18 +47,41 @@ def refused_value(text: str) -> RefusedValue | None:
     return RefusedValue(*(bytes.fromhex(part).decode(errors="replace") for part in note.groups()))
 
 
-def read_columns(types: Mapping[str, ColumnType], keys: Sequence[str]) -> list[Column]:
+def read_columns(
+    types: Mapping[str, ColumnType], keys: Sequence[str], units: Mapping[str, Collection[str]] | None = None
+) -> list[Column]:
     """Return columns of these types, under their own names, of rows in which each has the form of its type.
 
     Args:
         types: by the name of a column.
         keys: columns that tell a row in an error, as far as there are such.
+        units: the texts that columns have in these rows, by the name of a column. A database may take other texts for equal, such as a UUID in
+            capitals, or a ``char`` with fewer blanks; the table does not, so no later read of the unit would replace such rows.
     """
     from pyspark.sql import functions as F
 
     cells = [F.concat(F.lit(f"{key} = "), _cell(key, types[key])) for key in keys if key in types]
     row = F.concat_ws(", ", *cells) if cells else F.lit("")
-    return [_read(name, type_, row).alias(name) for name, type_ in types.items()]
+    return [
+        _spelled(name, type_, _read(name, type_, row), row, (units or {}).get(name)).alias(name)
+        for name, type_ in types.items()
+    ]
+
+
+def _spelled(
+    name: str, type_: ColumnType, value: Column, row: Column, texts: Collection[str] | None
+) -> Column:
+    """A column whose texts, if it has some, are these."""
+    from pyspark.sql import functions as F
+
+    if texts is None:
+        return value
+    shown = sorted(texts)[:_SHOWN_UNITS]
+    names = ", ".join(map(repr, shown)) + (" …" if len(texts) > len(shown) else "")
+    note = _note(name, type_, value, row, f"{OF_UNITS} ({names})")
+    refused = F.raise_error(note).cast("string")
+    text = F.concat(value, F.lit(""))  # Spark itself fills up what a char is compared with
+    return F.when(value.isNull() | text.isin(*texts), value).otherwise(refused)
 
 
 def _read(name: str, type_: ColumnType, row: Column) -> Column:
@@ -151,11 +175,11 @@ def _cell(name: str, type_: ColumnType) -> Column:
     return F.substring(value.cast("string"), 1, MOST_LETTERS)
 
 
-def _note(name: str, type_: ColumnType, text: Column, row: Column) -> Column:
+def _note(name: str, type_: ColumnType, text: Column, row: Column, expected: str | None = None) -> Column:
     from pyspark.sql import functions as F
 
     shown = F.when(text.startswith(OTHER_ARRAY), F.substring(text, 2, MOST_LETTERS)).otherwise(
         F.substring(text, 1, MOST_LETTERS)
     )
     value, told = (F.hex(F.encode(part, "utf-8")) for part in (shown, row))
-    return F.concat(F.lit(type_.note(name)), value, F.lit(":"), told, F.lit(":"))
+    return F.concat(F.lit(type_.note(name, expected)), value, F.lit(":"), told, F.lit(":"))
