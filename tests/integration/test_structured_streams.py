@@ -221,14 +221,14 @@ def test_copies_that_spark_has_read_leave_the_inbox_and_their_files_are_not_read
     stream: Stream,
 ) -> None:
     stream.define(operators=[], watermark=_ONE_FILE_A_BATCH)
-    for number in range(2, 15):
-        stream.add(f"{number}.ndjson", 20 + number)
+    stream.add("2.ndjson", 22)
+    stream.add("3.ndjson", 23)
     stream.load()
-    for number in (15, 16):
-        stream.add(f"{number}.ndjson", 20 + number)
-        stream.load()
-    assert len(list((stream.streams / "first/inbox/0").glob("*.parquet"))) <= 3
-    assert len(stream.rows("id")) == 8 + 15
+    stream.add("4.ndjson", 24)
+    stream.load()
+    # those of the newest batch, and of the one before it
+    assert len(list((stream.streams / "first/inbox/0").glob("*.parquet"))) == 2
+    assert len(stream.rows("id")) == 8 + 3
 
 
 @pytest.mark.full
@@ -372,7 +372,7 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
 def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_reads_anything(
     stream: Stream,
 ) -> None:
-    stream.define(operators=[], source={"schema": "ts timestamp, device string"})
+    stream.define(operators=[], source={"schema": "ts timestamp, device string"}, unknown_fields="ignore")
     assert stream.run().error is None
     stream.define(source={"schema": _SCHEMA})
     stream.add("2.ndjson", 40)
