@@ -1,6 +1,7 @@
 """Whether values of a file's own type may be loaded into a column: always, if each survives the way there and back, or never.
 
-Types are in Spark's JSON form. Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted from midnight.
+Types are in Spark's JSON form. Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted from midnight;
+``date(any)``, ``timestamp(any)`` and ``timestamp_ntz(any)``, which may lie beyond the years 1 to 9999; and ``uuid``, 16 bytes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ TIMES: dict[str, int] = {"time(millis)": 1_000, "time(micros)": 1_000_000, "time
 NANOSECONDS: dict[str, str] = {"timestamp(nanos)": "timestamp", "timestamp_ntz(nanos)": "timestamp_ntz"}
 """Times counted in nanoseconds, with the type that holds them to the microsecond."""
 
+DOUBTFUL: dict[str, str] = {f"{name}(any)": name for name in ("date", "timestamp", "timestamp_ntz")}
+"""Dates and times that may lie beyond the years 1 to 9999, with the type that holds the others."""
+
+UUID = "uuid"
+VARIANT = "variant"
+
 _ORDER: tuple[Conversion, ...] = ("same", "always", "checked")
 
 
@@ -37,6 +44,12 @@ def conversion(own: Type, column: Type) -> Conversion | None:
     if isinstance(own, str) and isinstance(column, str):
         if own == column:
             return "same"
+        if own in DOUBTFUL:
+            return None if conversion(DOUBTFUL[own], column) is None else "checked"
+        if own == UUID:
+            return "always" if column in ("string", "binary") else None
+        if own == VARIANT:
+            return "always" if column == "string" else None
         if own in NANOSECONDS:
             return "always" if column == NANOSECONDS[own] else "checked" if column == "long" else None
         if own in TIMES:
@@ -71,14 +84,15 @@ def _is_number(data_type: str) -> bool:
 def shown_type(own: Type) -> str:
     """Return a file's own type as a user knows it."""
     if isinstance(own, str):
+        own = DOUBTFUL.get(own, own)
         return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(own, own)
     return str(own["type"])
 
 
 def is_special_type(data_type: Type | None) -> bool:
-    """Return whether Spark cannot tell a file's own type: of a time of day, of nanoseconds, of a column without a value."""
+    """Return whether Spark cannot tell a file's own type: of a time of day, of nanoseconds, of a UUID, of a column without a value."""
     if data_type is None or isinstance(data_type, str):
-        return data_type == VOID or data_type in TIMES or data_type in NANOSECONDS
+        return data_type in (VOID, UUID) or data_type in TIMES or data_type in NANOSECONDS
     if data_type["type"] == "struct":
         return any(is_special_type(field["type"]) for field in data_type["fields"])
     return is_special_type(data_type.get("elementType", data_type.get("valueType")))

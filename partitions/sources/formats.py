@@ -30,13 +30,14 @@ class ExcelOptions(Model):
     """Which cells of a workbook are records.
 
     Attributes:
-        sheet: its name; or its place among the sheets with cells, from 1.
-        header_row: the row with the names of the columns, from 1; 0: there is none, and the declared schema names the columns from the left.
+        sheet: its name; or its place among the sheets that are shown, from 1.
+        header_row: the row with the names of the columns, from 1; None: the first that is not empty; 0: there is none, and the declared schema
+            names the columns from the left.
         skip_rows: rows below the header that are no records, such as units.
     """
 
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] = 1
-    header_row: Annotated[int, Field(ge=0)] = 1
+    header_row: Annotated[int, Field(ge=0)] | None = None
     skip_rows: Annotated[int, Field(ge=0)] = 0
 
 

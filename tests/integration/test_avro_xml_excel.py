@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -69,7 +70,7 @@ class TestAvro:
         feed.put_bytes("c.avro", avro({"id": "3"}, id="string"))
         error = feed.run().error
         assert error is not None
-        assert "file c.avro cannot be read: Cannot convert Avro type" in error.message
+        assert "file c.avro, column id: expected bigint, found Avro's type string" in error.message
         assert feed.rows("id", "more") == [(1, None), (2, 5)]
 
     @pytest.mark.parametrize(
@@ -102,7 +103,32 @@ class TestAvro:
         assert feed.ids == [1, 6]
         reasons = _reasons(feed)
         assert reasons["b.avro"] == "expected the fields of the pinned schema, found who.age beside them"
-        assert all(reasons[f"{name}.avro"].startswith("cannot be read: ") for name in "cde")
+        assert reasons["c.avro"] == "cannot be read: it is damaged, or ends too early"
+        assert reasons["d.avro"] == "column id: expected bigint, found Avro's type string"
+        assert reasons["e.avro"] == "expected Avro, found another file"
+
+    @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
+    def test_files_whose_headers_name_what_no_table_holds_are_passed_over_on_a_first_load(
+        self, make_feed: MakeFeed, mode: str
+    ) -> None:
+        long: dict[str, Any] = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}
+        feed = make_feed(source=AVRO, on_bad_file="quarantine", target={"schema_mode": mode})
+        feed.put_bytes("a.avro", avro({"id": 1, "ID": 2}, ID="long"))
+        feed.put_bytes("b.avro", avro({"id": 1, "d": Decimal(1)}, d=long))
+        feed.put_bytes("c.avro", avro({"id": 3, "none": None}, none="null"))
+        assert feed.load().quarantined == 2
+        assert (feed.ids, list(_reasons(feed))) == ([3], ["a.avro", "b.avro"])
+
+    def test_a_time_beyond_the_year_9999_makes_the_file_bad(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=AVRO, on_bad_file="quarantine")
+        kind = {"type": "int", "logicalType": "date"}
+        feed.put_bytes("a.avro", avro({"id": 1, "day": date(9999, 12, 31)}, day=kind))
+        feed.put_bytes("b.avro", avro({"id": 2, "day": 2_932_897}, day=kind))
+        assert feed.load().quarantined == 1
+        assert feed.rows("id", "day") == [(1, date(9999, 12, 31))]
+        assert _reasons(feed) == {
+            "b.avro": "column day: expected date, found +10000-01-01 of the file's type date, which lies beyond the years 1 to 9999"
+        }
 
 
 class TestXml:
@@ -116,6 +142,28 @@ class TestXml:
         assert warning in feed.run().warnings
         feed.put_text("b.xml", "<rows/>")
         assert not any("b.xml has no" in each for each in feed.run().warnings)
+        feed.put_text("c.xml", "<rows><rwo><id>2</id></rwo></rows>")
+        feed.put_text("d.xml", xml("<id>3</id>"))
+        which = (
+            "a.xml and 1 more have" if schema is None else "d.xml has"
+        )  # without a record nothing was loaded before
+        assert any(f"file {which} no element rwo" in warning for warning in feed.run().warnings)
+
+    def test_a_document_that_ends_between_records_and_attributes_that_no_column_takes_are_refused(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=XML | {"schema": "id long, tags array<string>"}, on_bad_file="quarantine")
+        feed.put_text("a.xml", xml("<id>1</id>")[:-8])
+        feed.put_text("b.xml", xml('<id unit="kg">2</id>'))
+        feed.put_text("c.xml", xml('<tags>x</tags><tags k="1">y</tags>'))
+        feed.put_text("d.xml", xml("<id>4</id>").replace("<row>", '<row xmlns:p="u">'))
+        feed.load()
+        assert feed.ids == [4]
+        assert _reasons(feed) == {
+            "a.xml": "line 3: expected XML, found text that is none (it ends too early)",
+            "b.xml": "expected the fields of the pinned schema, found id._unit beside them",
+            "c.xml": "expected the fields of the pinned schema, found tags._k beside them",
+        }
 
     def test_elements_are_records_and_attributes_their_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML)
@@ -217,13 +265,28 @@ class TestExcel:
         feed.load()
         assert feed.ids == [1, 7]
         assert _reasons(feed) == {
-            "b.xlsx": "sheet Data, A4: field id: expected bigint, found a number",
-            "c.xlsx": "sheet Data, A2: field on: expected date, found text",
+            "b.xlsx": "sheet Data, A4: field id: expected bigint, found a number, '2.5'",
+            "c.xlsx": "sheet Data, A2: field on: expected date, found text, 'soon'",
             "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
-            "e.xlsx": "sheet Data, B2: expected values below a name of the header only, found a number",
-            "f.xlsx": "cannot be read: Cannot detect file format",
+            "e.xlsx": "sheet Data, B2: expected values below a name of the header in row 1 (options.header_row) only, found a number, '6'",
+            "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []
+
+    @pytest.mark.parametrize("schema", [None, "id long", "id string"])
+    def test_a_number_of_more_digits_than_a_workbook_holds_is_refused(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source=EXCEL | {"schema": schema}, on_bad_file="quarantine")
+        feed.put_bytes("a.xlsx", xlsx([[], [], ["id"], [9007199254740993]]))
+        feed.put_bytes("b.xlsx", xlsx([[], ["id"], [9007199254740991]]))
+        feed.load()
+        kind = "string" if schema == "id string" else "bigint"
+        assert [str(value) for (value,) in feed.rows("id")] == ["9007199254740991"]
+        assert _reasons(feed) == {
+            "a.xlsx": f"sheet Data, A4: field id: expected {kind}, found a number of more digits than a workbook holds exactly, which a cell of text"
+            " would, '9007199254740992'"
+        }
 
     def test_a_bad_workbook_stops_the_watermark_below_it_and_takes_no_number(
         self, make_feed: MakeFeed
@@ -235,7 +298,9 @@ class TestExcel:
         outcome = feed.run()
         assert (outcome.status, feed.path, feed.ids, feed.open_intent) == ("failed", "a.xlsx", [1], None)
         assert outcome.error is not None
-        assert "file b.xlsx, sheet Data, A2: field id: expected bigint, found text" in outcome.error.message
+        assert (
+            "file b.xlsx, sheet Data, A2: field id: expected bigint, found text, 'x'" in outcome.error.message
+        )
         feed.put_bytes("b.xlsx", xlsx([["id"], [2]]))
         feed.load()
         assert feed.ids == [1, 2, 3]

@@ -7,13 +7,27 @@ import gzip
 import os
 import random
 from collections.abc import Callable, Sequence
+from datetime import date
+from io import BytesIO
+from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from partitions.errors import BadFile
 from resources.loop.outcome import Observer, Outcome, Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
+
+
+def _parquet(table: pa.Table, **options: Any) -> bytes:
+    """A file with these rows."""
+    buffer = BytesIO()
+    pq.write_table(table, buffer, **options)
+    return buffer.getvalue()
+
 
 ROWS = b"".join(b'{"id": %d}\n' % number for number in range(5000))
 
@@ -83,6 +97,59 @@ class TestUnreadable:
         assert "column id: expected bigint, found Parquet's type BINARY. Mend or remove it" in str(
             outcome.error
         )
+
+    @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
+    def test_parquet_files_that_no_table_holds_are_passed_over_on_a_first_load(
+        self, make_feed: MakeFeed, mode: str
+    ) -> None:
+        feed = make_feed(
+            source={"format": "parquet", "schema": None},
+            on_bad_file="quarantine",
+            target={"schema_mode": mode, "load": "append"},
+        )
+        wide = pa.array([1], pa.decimal256(60, 2))
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": [1], "c": wide})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": [2], "c": [{"x": 1, "X": 2}]})))
+        feed.put_bytes("c.parquet", _parquet(pa.table({"id": [3], "a\0b": [3]})))
+        feed.put_bytes("d.parquet", _parquet(pa.table({"id": [4]}))[:-4] + b"PARE")
+        feed.put_bytes("e.parquet", _parquet(pa.table({})))
+        feed.put_parquet("f.parquet", 6)
+        rows = pa.table({"id": pa.array(range(1000))})
+        data = bytearray(_parquet(rows, write_page_checksum=True, use_dictionary=False, compression="none"))
+        data[1000] ^= 1
+        feed.put_bytes("g.parquet", bytes(data))
+        assert feed.load().quarantined == 5
+        assert feed.ids == [6]
+        reasons = {each["path"]: each["reason"] for each in feed.cli("list").json[0]["quarantined"]["files"]}
+        assert reasons == {
+            "a.parquet": "column c: expected a type that Spark reads, found decimal(60,2), which has more than 38 digits",
+            "b.parquet": "expected columns with names of their own, found x and X",
+            "c.parquet": r"column a\0b: expected a type that Spark reads, found a name with a NUL",
+            "d.parquet": "it is encrypted",
+            "g.parquet": "cannot be read: a page has another checksum than the one beside it: it is damaged",
+        }
+
+    @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
+    def test_a_uuid_of_parquet_is_text_and_a_time_beyond_the_year_9999_is_no_time(
+        self, make_feed: MakeFeed, mode: str
+    ) -> None:
+        feed = make_feed(
+            source={"format": "parquet", "schema": None},
+            on_bad_file="quarantine",
+            target={"schema_mode": mode, "load": "append"},
+        )
+        text = "00112233-4455-6677-8899-aabbccddeeff"
+        uuids = pa.array([UUID(text).bytes], pa.uuid())
+        day, far = (pa.array([days], pa.int32()).cast(pa.date32()) for days in (2_932_896, 2_932_897))
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": [1], "u": uuids, "day": day})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": [2], "u": uuids, "day": far})))
+        feed.load()
+        first = (1, text, date(9999, 12, 31))
+        if mode == "rescue":
+            rescued = '{"day":"+10000-01-01"}'
+            assert feed.rows("id", "u", "day", "_rescued_data") == [(*first, None), (2, text, None, rescued)]
+        else:
+            assert feed.rows("id", "u", "day") == [first]
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
     def test_a_file_that_may_not_be_read_stops_the_watermark_below_it(self, feed: Feed) -> None:

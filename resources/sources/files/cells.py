@@ -6,6 +6,7 @@ cell without a loss makes the record bad.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, InvalidOperation
@@ -23,12 +24,26 @@ Cell = int | float | str | bool | time | date | datetime | timedelta
 _DIGITS = Context(prec=15)
 """What a cell's number has: what is beyond comes from its binary form."""
 
-
 _LONG = Context(prec=100)
+
+_WHOLE = 2**53
+"""Whole numbers below are exact in a cell; one from here on may stand for its neighbours, too."""
+
+_NOISE = 4
+"""Binary steps between the result of a formula, such as 0.1 + 0.2, and the number that it shows."""
+
+_TOO_LONG = "a number of more digits than a workbook holds exactly, which a cell of text would"
+_DOUBTFUL_DAY = (1900, 2, 28)
+"""Also what the reader makes of day 60 of Excel, 29 February 1900."""
 
 
 class MisfitError(Exception):
-    """A cell that its column cannot hold."""
+    """A cell that its column cannot hold; the text says what it is, if its kind alone does not."""
+
+
+def is_blank(cell: Cell | None) -> bool:
+    """Return whether a cell has nothing that one sees."""
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def inferred_type(kinds: Collection[str]) -> DataType | None:
@@ -53,7 +68,7 @@ def kind_of_cell(cell: Cell) -> str:
         case int():
             return "whole"
         case float():
-            return "whole" if cell.is_integer() and abs(cell) < 2**63 else "fraction"
+            return "whole" if cell.is_integer() else "fraction"
         case datetime():
             return "moment"
         case date():
@@ -71,7 +86,7 @@ def converter(kind: DataType) -> Callable[[Cell], Any] | None:
         most = 2 ** (8 * _WIDTHS[kind.typeName()] - 1)
         return lambda cell: _whole(cell, most)
     simple: Mapping[type[DataType], Callable[[Cell], Any]] = {
-        T.StringType: as_text,
+        T.StringType: _text,
         T.BooleanType: _flag,
         T.FloatType: _number,
         T.DoubleType: _number,
@@ -109,9 +124,26 @@ def as_text(cell: Cell) -> str:
         case datetime() | date() | time():
             return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
         case timedelta():
-            seconds = round(cell.total_seconds())
-            return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+            seconds, micros = divmod(abs(cell) // timedelta(microseconds=1), 1_000_000)
+            sign, fraction = "-" if cell < timedelta(0) else "", f".{micros:06d}" if micros else ""
+            return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
     return str(cell)
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, date):
+        _local(cell)
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        _check_exact(cell)
+    return as_text(cell)
+
+
+def _check_exact(cell: float) -> None:
+    """Refuse a number that may not be the one that was written."""
+    if not math.isfinite(cell):
+        raise MisfitError("a number beyond the range of a workbook")
+    if abs(cell) >= _WHOLE:
+        raise MisfitError(_TOO_LONG)
 
 
 def _whole(cell: Cell, most: int) -> int:
@@ -123,7 +155,10 @@ def _whole(cell: Cell, most: int) -> int:
 
 def _number(cell: Cell) -> float:
     if not isinstance(cell, str):
-        return float(_plain_number(cell))
+        number = _plain_number(cell)
+        if not math.isfinite(number):
+            _check_exact(number)
+        return float(number)
     if number_fault(cell.strip(), "double", Reading()) is not None:
         raise MisfitError
     return float(cell.strip())
@@ -131,7 +166,7 @@ def _number(cell: Cell) -> float:
 
 def _decimal(cell: Cell, kind: Any) -> Decimal:
     """Take a number that has no more digits than the type, before and behind the point."""
-    number = _exact(cell) if isinstance(cell, str) else _DIGITS.create_decimal(repr(_plain_number(cell)))
+    number = _exact(cell) if isinstance(cell, str) else _shortest(_plain_number(cell))
     try:
         fitted = number.quantize(Decimal(1).scaleb(-kind.scale), context=_LONG)
     except InvalidOperation:
@@ -141,10 +176,24 @@ def _decimal(cell: Cell, kind: Any) -> Decimal:
     return fitted
 
 
+def _shortest(cell: float) -> Decimal:
+    """The number that a cell shows: one of 15 digits, or a whole one."""
+    _check_exact(cell)
+    number = Decimal(repr(cell))
+    shown = _DIGITS.create_decimal(number)
+    if shown != number and not float(cell).is_integer():
+        if abs(float(shown) - cell) > _NOISE * math.ulp(cell):
+            raise MisfitError(_TOO_LONG)
+        return shown
+    return number
+
+
 def _exact(cell: Cell) -> Decimal:
     """The number of a cell, or that its text spells."""
     if not isinstance(cell, str):
-        return Decimal(_plain_number(cell))
+        plain = _plain_number(cell)
+        _check_exact(plain)
+        return Decimal(plain)
     try:
         number = Decimal(cell.strip())
     except InvalidOperation:
@@ -177,6 +226,8 @@ def _day(cell: Cell) -> date:
 
 
 def _local(cell: Cell) -> datetime:
+    if isinstance(cell, date) and (cell.year, cell.month, cell.day) == _DOUBTFUL_DAY:
+        raise MisfitError("28 February 1900, or a 29th, which no calendar has")
     if isinstance(cell, datetime):
         return cell
     if isinstance(cell, date):

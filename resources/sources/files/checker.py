@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, StrandlineError
 from partitions.path.source import SourceFile
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import bad_document, bad_file, cause
+from resources.sources.files.failures import bad_document, bad_file, why_unreadable
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -51,31 +51,40 @@ class FileChecker:
             raise
         except Exception as error:
             paths = [file.path for file in files]
-            bad = bad_file(error, paths, may_rescue=self._format.may_rescue) or self._unreadable(
-                spark, files, pinned, error
+            bad = bad_file(error, paths, may_rescue=self._format.may_rescue) or first_unreadable(
+                files,
+                error,
+                lambda file: self._format.check(spark, [file], pinned),
+                may_rescue=self._format.may_rescue,
             )
             if bad is None:
                 raise
             rest = self._look_through(spark, [file for file in files if file.path != bad.path], pinned)
             return replace(rest, bad_files={bad.path: bad, **rest.bad_files})
 
-    def _unreadable(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, error: Exception
-    ) -> BadFile | None:
-        """The first file that does not read alone, where Spark's error names none; None if it is no file's fault."""
-        from pyspark.errors import PySparkException
 
-        store = spark_failure(str(error))
-        is_of_a_store = store is not None and store[1].transient
-        if not isinstance(error, PySparkException) or engine_lost(error) or is_of_a_store:
-            return None
-        for file in files if len(files) > 1 else ():
-            try:
-                self._format.check(spark, [file], pinned)
-            except StrandlineError:
-                continue
-            except Exception as own:  # noqa: BLE001 - it is what was looked for
-                return bad_file(own, [file.path], may_rescue=self._format.may_rescue) or bad_document(
-                    file.path, f"it does not read: {cause(own)}"
-                )
-        return bad_document(files[0].path, f"it does not read: {cause(error)}") if len(files) == 1 else None
+def first_unreadable(
+    files: Sequence[SourceFile],
+    error: Exception,
+    attempt: Callable[[SourceFile], object],
+    *,
+    may_rescue: bool,
+) -> BadFile | None:
+    """Return the first file that fails alone, where Spark's error names none; None if it is no file's fault."""
+    from pyspark.errors import PySparkException
+
+    store = spark_failure(str(error))
+    is_of_a_store = store is not None and store[1].transient
+    lacks_reader = "Failed to find data source" in str(error)
+    if not isinstance(error, PySparkException) or engine_lost(error) or is_of_a_store or lacks_reader:
+        return None
+    for file in files if len(files) > 1 else ():
+        try:
+            attempt(file)
+        except StrandlineError:
+            continue
+        except Exception as own:  # noqa: BLE001 - it is what was looked for
+            why = f"it does not read: {why_unreadable(own)}"
+            return bad_file(own, [file.path], may_rescue=may_rescue) or bad_document(file.path, why)
+    why = f"it does not read: {why_unreadable(error)}"
+    return bad_document(files[0].path, why) if len(files) == 1 else None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from partitions.records.conversions import NANOSECONDS, TIMES, VOID, conversion
+from partitions.records.conversions import DOUBTFUL, NANOSECONDS, TIMES, UUID, VARIANT, VOID, conversion
 from partitions.records.forms import Type
 from resources.sources.files.nanoseconds import as_times
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructField, StructType
+
+_EPOCH = date(1970, 1, 1).toordinal()
 
 OWN = "own_type"
 """In the metadata of a column that a file is read with: the file's own type, if it is not the table's."""
@@ -46,6 +49,10 @@ def converted(value: Column, own: Type, column: DataType) -> Column:
     if isinstance(own, str):
         if own in NANOSECONDS and column.jsonValue() == NANOSECONDS[own]:
             return as_times(value, _spark_type(own), column)
+        if own == UUID:
+            return _uuid(value) if column.jsonValue() == "string" else value
+        if own == VARIANT:
+            return F.to_json(value)
         return _time_of_day(value, TIMES[own]) if own in TIMES else value.try_cast(column)
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
@@ -71,6 +78,8 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
 
     if conversion(own, column.jsonValue()) != "checked":
         return F.lit(True)
+    if isinstance(own, str) and own in DOUBTFUL:
+        return F.coalesce(lies_within_years(value, DOUBTFUL[own]), F.lit(True))
     if isinstance(own, str):
         there = value.try_cast(column)
         return value.isNull() | F.coalesce(there.try_cast(_spark_type(own)) == value, F.lit(False))
@@ -88,6 +97,21 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
     inner_own = own["elementType"] if isinstance(column, ArrayType) else own["valueType"]
     inner_type = column.elementType if isinstance(column, ArrayType) else column.valueType  # type: ignore[attr-defined]
     return value.isNull() | F.forall(items, lambda item: survives(item, inner_own, inner_type))
+
+
+def lies_within_years(value: Column, data_type: str) -> Column:
+    """Return whether a date or a time lies in the years 1 to 9999; NULL of none."""
+    from pyspark.sql import functions as F
+
+    if data_type == "date":
+        return value.between(F.lit(date.min), F.lit(date.max))
+    if data_type == "timestamp":
+        day = 86_400_000_000
+        first, end = (date.min.toordinal() - _EPOCH) * day, (date.max.toordinal() + 1 - _EPOCH) * day
+        return value.between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(end - 1)))
+    return value.between(
+        F.expr("TIMESTAMP_NTZ '0001-01-01 00:00:00'"), F.expr("TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'")
+    )
 
 
 def own_type(field: StructField) -> Type | None:
@@ -110,7 +134,7 @@ def own_struct(types: Mapping[str, Type | None]) -> StructType:
 
 def _as_column(own: Type) -> Type:
     if isinstance(own, str):
-        return "string" if own in TIMES else NANOSECONDS.get(own, own)
+        return "string" if own in TIMES or own == UUID else (NANOSECONDS | DOUBTFUL).get(own, own)
     if own["type"] == "struct":
         fields = [{**field, "type": _as_column(field["type"])} for field in own["fields"]]
         return {**own, "fields": [field for field in fields if field["type"] != VOID]}
@@ -137,6 +161,13 @@ def _time_of_day(value: Column, parts: int) -> Column:
     return F.when(value.isNotNull(), F.concat(clock, fraction))
 
 
+def _uuid(value: Column) -> Column:
+    """16 bytes as the text that is usual, such as ``123e4567-e89b-12d3-a456-426614174000``."""
+    from pyspark.sql import functions as F
+
+    return F.regexp_replace(F.lower(F.hex(value)), "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
+
+
 def _read_as(own: Type, column: DataType) -> DataType:
     """The type that Spark reads a file's own type as; of a struct only the fields that the column has, and that hold values."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
@@ -159,8 +190,11 @@ def _read_as(own: Type, column: DataType) -> DataType:
 
 
 def _spark_type(own: str) -> DataType:
-    from pyspark.sql.types import IntegerType, LongType, NullType, StructType
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, NullType, StructType
 
+    own = DOUBTFUL.get(own, own)
+    if own == UUID:
+        return BinaryType()
     if own in NANOSECONDS:
         return LongType()
     if own in TIMES:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
+from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.sources.files.lines import opened
+from resources.sources.files.lines import opened, part_of
 
 _PIECE = 64 * 1024
 
@@ -61,7 +63,7 @@ def elements(place: Place, path: str, name: str) -> Iterator[Element]:
             reader.parser.Parse(b"", True)
     except expat.ExpatError as error:
         yield from reader.taken()
-        raise BrokenXmlError(error.lineno, expat.errors.messages[error.code]) from None
+        raise _broken(error) from None
     except (OSError, EOFError):
         return
 
@@ -78,6 +80,52 @@ def names_before(place: Place, path: str, name: str, most: int) -> list[str] | N
         while name not in names and (piece := file.read(_PIECE)):
             parser.Parse(piece, False)
     return None if name in names else list(names)[:most]
+
+
+def broken_end(place: Place, file: SourceFile, encoding: str | None) -> BrokenXmlError | None:
+    """Return where and how a document is broken; None if it ends with the end of its root, cannot be opened, or is in an encoding that is unknown here.
+
+    Spark reads records, and takes the end of a file for the end of its document. The first and the last bytes prove the end; only if they do not,
+    the whole file is parsed.
+    """
+    try:
+        if not _is_packed(file.path) and _ends_with_its_root(place, file, encoding):
+            return None
+        parser = expat.ParserCreate(encoding)
+        with opened(place, file.path) as whole:
+            while piece := whole.read(_PIECE):
+                parser.Parse(piece, False)
+            parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        is_known = error.code != expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]
+        return _broken(error) if is_known else None
+    except (OSError, EOFError, LookupError, ValueError):
+        return None
+    return None
+
+
+def _ends_with_its_root(place: Place, file: SourceFile, encoding: str | None) -> bool:
+    """Whether the last element that ends is called as the first one that begins; not if that stands further behind than is looked."""
+    root: dict[str, None] = {}
+    parser = expat.ParserCreate(encoding)
+    parser.StartElementHandler = lambda name, _attributes: root or root.setdefault(name)
+    parser.Parse(part_of(place, file, 0, _PIECE), False)
+    last = part_of(place, file, file.size - _PIECE, file.size)
+    return (
+        bool(root)
+        and re.search(rb"</" + re.escape(next(iter(root)).encode()) + rb"\s*>\s*\Z", last) is not None
+    )
+
+
+def _broken(error: expat.ExpatError) -> BrokenXmlError:
+    why = expat.errors.messages[error.code]
+    return BrokenXmlError(
+        error.lineno, "it ends too early" if why == expat.errors.XML_ERROR_NO_ELEMENTS else why
+    )
+
+
+def _is_packed(path: str) -> bool:
+    return path.endswith((".gz", ".bz2", ".zst"))
 
 
 class _Reader:

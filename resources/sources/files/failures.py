@@ -37,8 +37,16 @@ _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
 )
 _MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
-_RETYPED = re.compile(r"column: \[(.+)\], physicalType: (\w+), logicalType: (.+)")
-_CLASS = re.compile(r"^(?:[\w.$]+\.)?\w+(?:Exception|Error): (?=\S)")
+_RETYPED = {
+    "Parquet": re.compile(
+        r"column: \[(?P<column>.+)\], physicalType: (?P<found>\w+), logicalType: (?P<expected>.+)"
+    ),
+    "Avro": re.compile(
+        r"Cannot convert Avro field '(?P<column>.+?)' to SQL .*\(avroType = (?P<found>.+), sqlType = (?P<expected>.+)\)"
+    ),
+}
+"""What Spark says of a column whose type is another one than the table's, by format."""
+
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
@@ -79,15 +87,17 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
             code=FILE_VANISHED,
         )
     said_by_spark = cause(error)
-    if retyped := _RETYPED.search(said_by_spark):
-        column, found, expected = retyped.groups()
-        why = f"column {column}: expected {expected}, found Parquet's type {found}"
+    for form, pattern in _RETYPED.items():
+        if (retyped := pattern.search(said_by_spark)) is None:
+            continue
+        column, found, expected = (retyped[part].strip('"') for part in ("column", "found", "expected"))
+        why = f"column {column}: expected {expected.lower()}, found {form}'s type {found}"
         return BadFile(
             f"file {path}, {why}. Mend or remove it{_rescuing(may_rescue)}; the watermark stays below it",
             path=path,
             why=why,
         )
-    why = f"cannot be read: {_for_people(_without_values(said_by_spark), path)}"
+    why = f"cannot be read: {_in_words(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
@@ -100,12 +110,32 @@ def _rescuing(may_rescue: bool) -> str:
     )
 
 
-def _for_people(said_by_spark: str, path: str) -> str:
-    """Return Spark's words without names of Java's classes and of this machine's folders."""
-    if said_by_spark.startswith("[FAILED_READ_FILE"):
-        return "Spark gives no reason"
-    plain = _CLASS.sub("", said_by_spark)
-    return re.sub(rf"[^\s,]*{re.escape(path)}", "it", plain)
+_WORDS = (
+    (r"Invalid sync", "a block ends with another mark than the file's: it is damaged"),
+    (r"Block read partially", "a block has more records than it tells: it is damaged"),
+    (r"Block size invalid", "more stands behind the last block, or it is damaged"),
+    (
+        r"could not verify page integrity|CRC checksum",
+        "a page has another checksum than the one beside it: it is damaged",
+    ),
+    (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
+    (r"ParquetCrypto|Decryptor", "it is encrypted"),
+    (r"^\[FAILED_READ_FILE", "it is damaged, or ends too early"),
+)
+"""What Spark's readers say, as people understand it."""
+
+_CLASS = re.compile(r"^(?:\([\w.$]+\) |(?:[\w.$]*\.)?\w*(?:Exception|Error)[\w$]*: )+")
+_ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
+
+
+def why_unreadable(error: Exception) -> str:
+    """Return why Spark cannot read a file: without a class of Java, the file's address, or a value."""
+    return _in_words(cause(error))
+
+
+def _in_words(said_by_spark: str) -> str:
+    words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)
+    return words or _ADDRESS.sub("it", _CLASS.sub("", _without_values(said_by_spark)))
 
 
 def _without_values(said_by_spark: str) -> str:
@@ -170,7 +200,7 @@ def names_twice(path: str, first: str, second: str) -> BadFile:
 
 
 def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
-    """The error for a file with a column of a type that Spark cannot read; column "" is the file's values, which are no records."""
+    """The error for a file with a column of a type that Spark cannot read, or no table holds; column "" is the file's values, which are no records."""
     if not column:
         return bad_document(path, f"expected records, found values without columns, {data_type}")
     return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
@@ -181,7 +211,9 @@ def inexact_value(
 ) -> BadFile:
     """The error for a file with a value that its column's type does not hold exactly; without the value if it is hidden."""
     which = "a value" if value is None else value
-    why = f"column {column}: expected {expected}, found {which} of the file's type {own}, which is another value there"
+    is_far = own in ("date", "timestamp", "timestamp_ntz")
+    reason = "which lies beyond the years 1 to 9999" if is_far else "which is another value there"
+    why = f"column {column}: expected {expected}, found {which} of the file's type {own}, {reason}"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; or declare source.schema with a type that holds it and load the"
         f" table again{_rescuing(may_rescue)}; the watermark stays below it",

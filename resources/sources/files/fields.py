@@ -6,7 +6,9 @@ Every record is parsed a second time, as a variant, which shows all its names; b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,20 +22,45 @@ _HOLLOW = r"^(?:(?:ARRAY|OBJECT)<|`?[^<>`:]*`?: |, |>)*$"
 """The type of an object without any value, such as ``OBJECT<>``. An inferred schema has no such field: there is nothing to infer."""
 
 
-def unknown_fields(records: DataFrame, schema: StructType, path: Column) -> dict[str, list[str]]:
+@dataclass(frozen=True)
+class _Look:
+    """What is looked for.
+
+    Attributes:
+        prefix: of the names of attributes; if it is empty, they are not told from elements.
+        value_tag: the name of the text beside attributes.
+        exact: whether objects without a value are told apart, too.
+    """
+
+    prefix: str
+    value_tag: str
+    exact: bool
+
+    @property
+    def no_fields(self) -> str:
+        """The pattern of names that stand for no value of a record."""
+        return f"^{re.escape(self.prefix)}(?:xmlns(?:$|:)|xsi:)"
+
+
+def unknown_fields(
+    records: DataFrame, schema: StructType, path: Column, prefix: str, value_tag: str
+) -> dict[str, list[str]]:
     """The fields that a schema lacks, dotted, of a record of each file that has some, by the path of the file.
 
     Args:
         records: with the column ``RECORD``.
         schema: of all columns.
         path: of a record's file.
+        prefix: of the names of attributes. Declarations of namespaces, and ``xsi:nil`` and its like, are no fields.
+        value_tag: the name of the text beside attributes.
     """
     from pyspark.sql import functions as F
 
     record = F.col(RECORD)
+    exact, hasty = (_Look(prefix, value_tag, exact) for exact in (True, False))
     # Objects without a value are told apart in few records only: functions over arrays are slow.
-    suspect = records.where(F.size(_in_document(record, schema, exact=False)) > 0)
-    rows = suspect.select(path.alias("path"), _in_document(record, schema, exact=True).alias("names"))
+    suspect = records.where(F.size(_in_document(record, schema, hasty)) > 0)
+    rows = suspect.select(path.alias("path"), _in_document(record, schema, exact).alias("names"))
     unknown = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
     return {row["path"]: list(row["names"]) for row in unknown.collect()}
 
@@ -53,64 +80,68 @@ def names_found(records: DataFrame, path: Column, names: Sequence[str]) -> dict[
     return {row["path"]: frozenset(row["names"]) for row in rows}
 
 
-def _in_document(value: Column, schema: StructType, *, exact: bool) -> Column:
+def _in_document(value: Column, schema: StructType, look: _Look) -> Column:
     """Of an object, or of an array of objects."""
     from pyspark.sql import functions as F
 
     return F.coalesce(
-        _in_object(value, schema, exact=exact),
-        _in_each(_items(value), schema, exact=exact),
+        _in_object(value, schema, look),
+        _in_each(_items(value), schema, look),
         _none(),
     )
 
 
-def _in_object(value: Column, schema: StructType, *, exact: bool) -> Column:
+def _in_object(value: Column, schema: StructType, look: _Look) -> Column:
     """The unknown names of an object and of all that its known fields hold; NULL if it is no object."""
     from pyspark.sql import functions as F
 
     members = F.try_variant_get(value, "$", "map<string,variant>")
     unknown = F.array_except(F.map_keys(members), F.array(*[F.lit(name) for name in schema.fieldNames()]))
-    if exact:
+    unknown = F.filter(unknown, lambda name: ~name.rlike(look.no_fields))
+    if look.exact:
         unknown = F.filter(
             unknown, lambda name: ~F.schema_of_variant(F.try_element_at(members, name)).rlike(_HOLLOW)
         )
     parts = [unknown]
     for field in schema.fields:
-        if _has_fields(field.dataType):
-            inner = _in_value(F.try_element_at(members, F.lit(field.name)), field.dataType, exact=exact)
+        if not field.name.startswith(look.prefix) or _has_parts(field.dataType):
+            inner = _in_value(F.try_element_at(members, F.lit(field.name)), field.dataType, look)
             parts.append(_below(field.name, inner))
     return F.concat(*parts) if len(parts) > 1 else unknown
 
 
-def _has_fields(kind: DataType) -> bool:
+def _has_parts(kind: DataType) -> bool:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(kind, ArrayType):
-        return _has_fields(kind.elementType)
-    return _has_fields(kind.valueType) if isinstance(kind, MapType) else isinstance(kind, StructType)
+    return isinstance(kind, ArrayType | MapType | StructType)
 
 
-def _in_value(value: Column, kind: DataType, *, exact: bool) -> Column:
+def _in_value(value: Column, kind: DataType, look: _Look) -> Column:
     """The same of a value of any type; none if it is of another type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
-        return F.coalesce(_in_object(value, kind, exact=exact), _none())
+        return F.coalesce(_in_object(value, kind, look), _none())
     if isinstance(kind, ArrayType):
-        each = _in_each(_items(value), kind.elementType, exact=exact)
+        each = _in_each(_items(value), kind.elementType, look)
         # An element of XML that is there once is no array.
-        return F.coalesce(each, _in_value(value, kind.elementType, exact=exact), _none())
+        return F.coalesce(each, _in_value(value, kind.elementType, look), _none())
     if isinstance(kind, MapType):
         values = F.map_values(F.try_variant_get(value, "$", "map<string,variant>"))
-        return F.coalesce(_in_each(values, kind.valueType, exact=exact), _none())
-    return _none()
+        return F.coalesce(_in_each(values, kind.valueType, look), _none())
+    if not look.prefix:
+        return _none()
+    # An element with attributes beside its text is an object, of which the type of a text takes the text alone.
+    names = F.map_keys(F.try_variant_get(value, "$", "map<string,variant>"))
+    attributes = F.filter(names, lambda name: name.startswith(look.prefix) & ~name.rlike(look.no_fields))
+    return F.coalesce(F.filter(attributes, lambda name: name != F.lit(look.value_tag)), _none())
 
 
-def _in_each(values: Column, kind: DataType, *, exact: bool) -> Column:
+def _in_each(values: Column, kind: DataType, look: _Look) -> Column:
     from pyspark.sql import functions as F
 
-    return F.flatten(F.transform(values, lambda value: _in_value(value, kind, exact=exact)))
+    return F.flatten(F.transform(values, lambda value: _in_value(value, kind, look)))
 
 
 def _items(value: Column) -> Column:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from partitions.errors import in_one_line
+from partitions.path.source import SourceFile
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -151,6 +152,20 @@ def _number_of(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> i
             return next((number for number, line in enumerate(lines, 1) if is_wanted(line)), None)
     except (OSError, EOFError):
         return None
+
+
+def part_of(place: Place, file: SourceFile, start: int, end: int) -> bytes:
+    """Return the bytes of a file between two places, as far as it has them.
+
+    Raises:
+        OSError: it does not read.
+    """
+    start, end = max(0, start), min(end, file.size)
+    if place.local is None:
+        return bytes(place.store.get_range(file.path, start=start, end=end))
+    with (place.local / file.path).open("rb") as whole:
+        whole.seek(start)
+        return whole.read(end - start)
 
 
 def opened(place: Place, path: str) -> IO[bytes]:

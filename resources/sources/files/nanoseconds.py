@@ -20,11 +20,6 @@ Leaf = Callable[[FieldPath, "DataType"], "DataType"]
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-def shown(path: FieldPath) -> str:
-    """A field for people: dotted, without the words for what is in an array or a map."""
-    return ".".join(part for part in path if part not in (ITEM, KEY, VALUE))
-
-
 def folded(path: FieldPath) -> FieldPath:
     """Without upper case, which tells no columns of Parquet apart."""
     return tuple(part.casefold() for part in path)

@@ -81,7 +81,7 @@ class FilesReader:
         """
         if self._format.is_strict:
             self._check_folders(files, pinned)
-        filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
+        filled = [file for file in files if self._format.has_rows(file)]
         scanner = self._format.located(filled, pinned)
         frames = [
             self._load(spark, scanner, alike, group, pinned, origin, _texts(group, without or {}))

@@ -7,7 +7,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.evolution import RESCUED_DATA, widens
+from partitions.records.conversions import DOUBTFUL
 from partitions.records.forms import Reading
+from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.fields import RECORD
 from resources.sql import quoted
@@ -45,6 +47,11 @@ def rescued_columns(rows: DataFrame, read: StructType, data: StructType, parse: 
             continue
         value = F.col(quoted(given.name))
         if holds(field.dataType, given.dataType):
+            own_type = given.dataType.typeName()
+            if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
+                is_held = lies_within_years(value, own_type)
+                rescued.append((given.name, F.when(~is_held, value)))
+                value = F.when(is_held, value)
             columns.append(as_type(value, given.dataType, field.dataType).alias(field.name))
             continue
         parsed = parse(given, field)

@@ -16,7 +16,7 @@ from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.checker import FileChecker
+from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import (
     BAD_RECORD,
@@ -106,6 +106,13 @@ class FileSource:
             raise
         except Exception as error:
             bad = self._bad_file(error, (file.path for file in files))
+            if bad is None and self._format.TELLS_TYPES:
+                bad = first_unreadable(
+                    [file for file in files if file.size > 0],
+                    error,
+                    lambda file: self._pinner.pin(spark, [file]),
+                    may_rescue=self._format.may_rescue,
+                )
             if bad is None:
                 raise
             raise bad from error

@@ -12,7 +12,7 @@ from partitions.sources.formats import ExcelOptions
 from resources.listing import FILE_VANISHED
 from resources.listing.failures import store_failures
 from resources.places import Place
-from resources.sources.files.cells import Cell, as_text
+from resources.sources.files.cells import Cell, as_text, is_blank
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -48,11 +48,13 @@ class Sheet:
 
     Attributes:
         name: of the sheet.
+        header_row: the number of the row with the names of the columns; 0: there is none.
         columns: that the header names; without a header none.
         records: which can be read once.
     """
 
     name: str
+    header_row: int
     columns: Sequence[Column]
     records: Iterator[Record]
 
@@ -77,7 +79,10 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
     except PasswordError:
         raise _bad(path, "cannot be read: it is protected by a password") from None
     except CalamineError as error:
-        raise _bad(path, f"cannot be read: {str(error) or 'it is no workbook'}") from error
+        said = str(error)
+        if said in ("", "Cannot detect file format"):
+            said = "expected a workbook, found another file"
+        raise _bad(path, f"cannot be read: {said}") from error
     except BaseException as error:
         if (
             type(error).__name__ != "PanicException"
@@ -86,17 +91,10 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
         raise _bad(path, f"cannot be read: {error}") from error
     first = sheet.start[1] if sheet.start else 0
     numbered = enumerate(([None] * first + [_value(cell) for cell in row] for row in rows), 1)
-    columns: Sequence[Column] = ()
-    if options.header_row:
-        header = next((cells for number, cells in numbered if number == options.header_row), [])
-        columns = _columns(path, sheet.name, options.header_row, header)
-    first_row = options.header_row + options.skip_rows + 1
-    records = (
-        Record(number, cells)
-        for number, cells in numbered
-        if number >= first_row and any(cell is not None for cell in cells)
-    )
-    return Sheet(sheet.name, columns, records)
+    filled = (Record(number, cells) for number, cells in numbered if not all(map(is_blank, cells)))
+    header_row, columns = _header(path, sheet.name, options, filled)
+    first_row = header_row + options.skip_rows + 1
+    return Sheet(sheet.name, header_row, columns, (record for record in filled if record.row >= first_row))
 
 
 def letters(number: int) -> str:
@@ -126,10 +124,12 @@ def content_of(place: Place, path: str) -> bytes:
 
 
 def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> CalamineSheet:
-    from python_calamine import SheetTypeEnum
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
-    names = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
-    name = wanted if isinstance(wanted, str) else next(iter(names[wanted - 1 : wanted]), None)
+    sheets = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    names = [sheet.name for sheet in sheets]
+    visible = [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
+    name = wanted if isinstance(wanted, str) else next(iter(visible[wanted - 1 : wanted]), None)
     if name not in names:
         asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
         asked += " (options.sheet)"
@@ -137,13 +137,47 @@ def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> Calamin
         raise _bad(
             path, f"expected {asked}, found {found}", "Correct options.sheet, or mend or remove the file"
         )
-    return workbook.get_sheet_by_name(name)
+    chosen = workbook.get_sheet_by_name(name)
+    if chosen.start is None and not isinstance(wanted, str):
+        others = [other for other in visible if workbook.get_sheet_by_name(other).start is not None]
+        if others:
+            why = f"expected records in sheet {name}, found none, but cells in {', '.join(others)} (options.sheet)"
+            raise _bad(path, why, "Name a sheet in options.sheet, also this one")
+    return chosen
+
+
+def _header(
+    path: str, sheet: str, options: ExcelOptions, filled: Iterator[Record]
+) -> tuple[int, Sequence[Column]]:
+    """The number of the row with the names, and the columns; the rows up to it are taken from those with values.
+
+    Raises:
+        BadFile: the row that the options name is empty, though others have values; or a name is none.
+    """
+    if options.header_row == 0:
+        return 0, ()
+    record = None
+    for record in filled:
+        if options.header_row is None or record.row >= options.header_row:
+            break
+    if record is None:
+        return options.header_row or 1, ()
+    if options.header_row not in (None, record.row):
+        why = f"sheet {sheet}: expected the names of the columns in row {options.header_row} (options.header_row), found an empty row"
+        raise _bad(path, why, "Correct options.header_row, or mend or remove the file")
+    return record.row, _columns(path, sheet, record.row, record.cells)
 
 
 def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> list[Column]:
     columns = [
-        Column(as_text(cell).strip(), number) for number, cell in enumerate(header) if cell is not None
+        Column(as_text(cell).strip(), number)
+        for number, cell in enumerate(header)
+        if cell is not None and not is_blank(cell)
     ]
+    for column in columns:
+        if "\0" in column.name:
+            place = f"{letters(column.number)}{row}"
+            raise _bad(path, f"sheet {sheet}, {place}: expected the name of a column, found one with a NUL")
     known: dict[str, Column] = {}
     for column in columns:
         if (first := known.setdefault(column.name.casefold(), column)) is not column:
@@ -156,7 +190,7 @@ def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> 
 
 def _value(cell: Cell) -> Cell | None:
     """An empty cell is an empty text, and so is one with an error."""
-    return None if isinstance(cell, str) and not cell.strip() else cell
+    return None if cell == "" else cell
 
 
 def _bad(path: str, why: str, remedy: str = "Mend or remove it") -> BadFile:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.failures import bad_file, bad_header, bad_record, cause, inexact_value
+from resources.sources.files.failures import (
+    bad_file,
+    bad_header,
+    bad_record,
+    cause,
+    inexact_value,
+    why_unreadable,
+)
 
 LONG = "no room left on " + "x" * 400
 
@@ -164,3 +171,22 @@ def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
     value = ("a.parquet", "n", "int", "double", "5.5")
     assert "schema_mode: rescue" in inexact_value(*value).message
     assert "schema_mode" not in inexact_value(*value, may_rescue=False).message
+
+
+@pytest.mark.parametrize(
+    ("caused", "words"),
+    [
+        ("java.io.IOException: Invalid sync!", "a block ends with another mark than the file's: it is damaged"),
+        ("java.io.IOException: Block read partially, the data may be corrupt", "a block has more records than it tells: it is damaged"),
+        ("a.b.ParquetDecodingException: could not verify page integrity, CRC checksum verification failed", "a page has another checksum than the one beside it: it is damaged"),
+        ("shaded.TProtocolException: Required field 'x' was not found! Struct: org.a.B$C@15b5", "a page is damaged"),
+        ("a.IncompatibleSchemaException: Cannot convert Avro type to SQL", "Cannot convert Avro type to SQL"),
+        ("java.lang.RuntimeException: s3a://bucket/in/a.parquet is not what it was", "it is not what it was"),
+    ],
+)  # fmt: skip
+def test_why_a_file_does_not_read_is_told_without_a_class_or_an_address(caused: str, words: str) -> None:
+    assert why_unreadable(Exception(f"Job aborted\nCaused by: {caused}\n\tat c.D")) == words
+    silent = (
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b.avro.  SQLSTATE: KD001"
+    )
+    assert why_unreadable(Exception(silent)) == "it is damaged, or ends too early"

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
@@ -16,12 +16,22 @@ from partitions.records.forms import Type
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.converting import own_struct, with_own_types
-from resources.sources.files.failures import unreadable_type
-from resources.sources.files.footers import ITEM, VALUE, FieldPath, paths_of, unknown_columns
+from resources.sources.files.failures import bad_document, names_twice, unreadable_type
+from resources.sources.files.footers import (
+    ITEM,
+    MOST_DIGITS,
+    VALUE,
+    FieldPath,
+    doubled,
+    paths_of,
+    shown,
+    unknown_columns,
+)
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
 from resources.sources.files.inexact import inexact_files, taking_checked
-from resources.sources.files.nanoseconds import shown
+from resources.sources.files.lines import part_of
+from resources.sources.files.nanoseconds import folded
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark_runtime import AVRO_PACKAGE
 from resources.staging import Staging
@@ -31,6 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _HEAD = 64 * 1024
+_MAGIC, _SYNC = b"Obj\x01", 16
+_CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
+_MOST_HEADERS = 10_000
 _NAMED = ("record", "error", "enum", "fixed")
 
 
@@ -38,6 +51,7 @@ class AvroFiles(FormatReader):
     """Records with types of their own. A file reads, or it does not: it has no bad records."""
 
     READER: ClassVar[str] = "avro"
+    TELLS_TYPES: ClassVar[bool] = True
     PACKAGE: ClassVar[str | None] = AVRO_PACKAGE
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
@@ -45,6 +59,7 @@ class AvroFiles(FormatReader):
         super().__init__(place, dataflow, staging)
         self._types: dict[str, StructType] = {}
         self._remarks: dict[str, None] = {}
+        self._headers: dict[SourceFile, Header] = {}
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -53,12 +68,8 @@ class AvroFiles(FormatReader):
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look at the headers; only of files with columns of other types than the pinned ones values are read."""
-        bad_files: dict[str, BadFile] = {}
-        for file in files:
-            text = writer_schema(self.place, file)
-            strange = None if text is None else unreadable_field(text)
-            if strange is not None:
-                bad_files[file.path] = unreadable_type(file.path, *strange)
+        bad = [self._bad_header(file) for file in files]
+        bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
         unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
         if not self.rescues:
@@ -69,8 +80,8 @@ class AvroFiles(FormatReader):
         """Columns of other types than the pinned ones are read as their own."""
         schemas: dict[str, StructType] = {}
         for file in files:
-            text = writer_schema(self.place, file)
-            if text is None or unreadable_field(text) is not None:
+            text = self._schema(file)
+            if text is None or self._bad_header(file) is not None:
                 continue
             own = {
                 name.casefold(): data_type
@@ -94,16 +105,15 @@ class AvroFiles(FormatReader):
         """Spark looks at one file only, so files with other schemas are asked for apart."""
         from pyspark.sql.types import NullType, StructType
 
-        groups: dict[str, list[SourceFile]] = {}
-        for file in files:
-            groups.setdefault(writer_schema(self.place, file) or "", []).append(file)
-        strange = {text: unreadable_field(text) for text in groups if text}
-        sound = {text: group for text, group in groups.items() if strange.get(text) is None}
-        if not sound:
-            text, field = next(iter(strange.items()))
-            assert field is not None
-            raise unreadable_type(groups[text][0].path, *field)
-        columns = merged(self._columns_of(spark, text, group[0]) for text, group in sound.items())
+        bad = {file: self._bad_header(file) for file in files}
+        sound = [file for file in files if bad[file] is None]
+        for error in () if sound else bad.values():
+            assert error is not None
+            raise error
+        groups: dict[str, SourceFile] = {}
+        for file in sound:
+            groups.setdefault(self._schema(file) or "", file)
+        columns = merged(self._columns_of(spark, text, file) for text, file in groups.items())
         return StructType([field for field in columns.fields if not isinstance(field.dataType, NullType)])
 
     def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
@@ -124,8 +134,12 @@ class AvroFiles(FormatReader):
         known = paths_of(pinned.struct)
         unknown: dict[str, list[str]] = {}
         for file in files:
-            text = writer_schema(self.place, file) if file.size else None
+            text = self._schema(file) if file.size else None
             names = unknown_columns(fields_of(text), known) if text else ()
+            valueless = (
+                {(name.casefold(),) for name, own in own_types(text).items() if own == VOID} if text else ()
+            )
+            names = [name for name in names if folded(name) not in valueless]
             if names:
                 unknown[file.path] = [shown(name) for name in names]
         return unknown
@@ -134,7 +148,7 @@ class AvroFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
         """Read the headers, without Spark."""
-        written = {file.path: writer_schema(self.place, file) for file in files}
+        written = {file.path: self._schema(file) for file in files if self._bad_header(file) is None}
         return {
             path: frozenset(field["name"].casefold() for field in json.loads(text).get("fields", ()))
             for path, text in written.items()
@@ -149,9 +163,7 @@ class AvroFiles(FormatReader):
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
-        groups = {
-            text: file for text, file in self._first_of_each(files).items() if unreadable_field(text) is None
-        }
+        groups = self._first_of_each([file for file in files if self._bad_header(file) is None])
         types = self._types_of(spark, groups)
         return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
 
@@ -163,14 +175,14 @@ class AvroFiles(FormatReader):
     ) -> Mapping[str, StructType]:
         """The columns of each file."""
         types = self._types_of(spark, self._first_of_each(files))
-        texts = {file.path: writer_schema(self.place, file) for file in files}
+        texts = {file.path: self._schema(file) for file in files}
         return {path: types[text] for path, text in texts.items() if text is not None}
 
     def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
         """The first of the files with the same header, by that."""
         groups: dict[str, SourceFile] = {}
         for file in files:
-            if (text := writer_schema(self.place, file)) is not None:
+            if (text := self._schema(file)) is not None:
                 groups.setdefault(text, file)
         return groups
 
@@ -182,34 +194,124 @@ class AvroFiles(FormatReader):
         }
         return self._types
 
+    def _header(self, file: SourceFile) -> Header:
+        if file not in self._headers:
+            self._headers = dict([*self._headers.items()][-_MOST_HEADERS:])
+            self._headers[file] = header_of(self.place, file)
+        return self._headers[file]
 
-def writer_schema(place: Place, file: SourceFile) -> str | None:
-    """Return the schema in a file's header, as JSON; None if the header does not read."""
+    def _schema(self, file: SourceFile) -> str | None:
+        return self._header(file).schema
+
+    def _bad_header(self, file: SourceFile) -> BadFile | None:
+        """Why a file cannot be loaded, whatever its records are; None if it can."""
+        text, fault = self._header(file)
+        if fault is not None:
+            return bad_document(file.path, fault)
+        if text is None:
+            return None
+        twice, strange = doubled_names(text), unreadable_field(text)
+        if twice is not None:
+            return names_twice(file.path, *twice)
+        return None if strange is None else unreadable_type(file.path, *strange)
+
+
+class Header(NamedTuple):
+    """What the header of a file tells.
+
+    Attributes:
+        schema: of its records, as JSON; None if only Spark knows, or nobody.
+        fault: why no record of the file can be read; None if that is not known.
+    """
+
+    schema: str | None
+    fault: str | None = None
+
+
+class BrokenHeaderError(Exception):
+    """A header that is none."""
+
+
+def header_of(place: Place, file: SourceFile) -> Header:
+    """Return what the header of a file tells; nothing of one that the store does not give."""
     import fastavro
+    from fastavro.schema import SchemaParseException
     from obstore.exceptions import BaseError
 
     size = _HEAD
-    while True:
-        try:
-            return json.dumps(fastavro.reader(io.BytesIO(_head(place, file, size))).writer_schema)
-        except (OSError, BaseError, LookupError, TypeError):
-            return None
-        except (ValueError, EOFError):  # no header; or a longer one
-            if size >= file.size:
-                return None
+    metadata = None
+    try:
+        while metadata is None:
+            metadata = _metadata(part_of(place, file, 0, size), is_whole=size >= file.size)
             size *= 8
+    except BrokenHeaderError as error:
+        return Header(None, str(error))
+    except (OSError, BaseError):
+        return Header(None)
+    codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+    if codec not in _CODECS:
+        return Header(None, f"expected blocks packed by one of {', '.join(_CODECS)}, found {codec}")
+    try:
+        content = json.loads(metadata["avro.schema"])
+    except (KeyError, ValueError, RecursionError):
+        return Header(None, "expected a schema as JSON in its header, found none")
+    try:
+        return Header(json.dumps(fastavro.parse_schema(content, _write_hint=False)))
+    except (SchemaParseException, LookupError, TypeError, ValueError):
+        return Header(None)  # Spark may be less strict
 
 
-def _head(place: Place, file: SourceFile, size: int) -> bytes:
-    if place.local is None:
-        return bytes(place.store.get_range(file.path, start=0, end=min(size, file.size)))
-    with (place.local / file.path).open("rb") as opened:
-        return opened.read(size)
+def _metadata(head: bytes, *, is_whole: bool) -> dict[str, bytes] | None:
+    """The pairs in a header; None if it goes on behind these bytes.
+
+    Raises:
+        BrokenHeaderError: it is no header of Avro, or the file ends in it.
+    """
+    if not head.startswith(_MAGIC):
+        raise BrokenHeaderError("expected Avro, found another file")
+    pairs: dict[str, bytes] = {}
+    data = io.BytesIO(head[len(_MAGIC) :])
+    try:
+        while count := _number(data):
+            if count < 0:  # the size of the block follows
+                count = -count
+                _number(data)
+            for _ in range(count):
+                name = _bytes(data).decode("utf-8", "replace")
+                pairs[name] = _bytes(data)
+        ends = len(data.read(_SYNC)) == _SYNC
+    except EOFError:
+        ends = False
+    if not ends and is_whole:
+        raise BrokenHeaderError("its header is damaged, or the file ends in it")
+    return pairs if ends else None
+
+
+def _number(data: io.BytesIO) -> int:
+    """A whole number as Avro writes it: seven bits a byte, the lowest first; the lowest of all is the sign."""
+    bits = shift = 0
+    while True:
+        byte = data.read(1)
+        if not byte or shift > 63:
+            raise EOFError
+        bits |= (byte[0] & 0x7F) << shift
+        shift += 7
+        if not byte[0] & 0x80:
+            return (bits >> 1) ^ -(bits & 1)
+
+
+def _bytes(data: io.BytesIO) -> bytes:
+    length = _number(data)
+    value = data.read(length) if length >= 0 else b""
+    if length < 0 or len(value) < length:
+        raise EOFError
+    return value
 
 
 @lru_cache(maxsize=64)
 def unreadable_field(schema: str) -> tuple[str, str] | None:
-    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record that holds itself, or of a duration.
+    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record without fields or that
+    holds itself, a duration, a long decimal.
 
     The field is "" if the values themselves are no records.
     """
@@ -241,14 +343,27 @@ def _unreadable(
         named[kind["name"]] = kind
     if kind.get("logicalType") == "duration":
         yield shown(path), "duration"
+    elif kind.get("logicalType") == "decimal" and kind.get("precision", 0) > MOST_DIGITS:
+        yield shown(path), f"a decimal of {kind['precision']} digits, which is more than {MOST_DIGITS}"
     elif kind["type"] in ("record", "error"):
         if kind["name"] in above:
             yield shown(path), f"the record {kind['name']}, which holds itself"
             return
+        if not kind["fields"]:
+            yield shown(path), "a record without fields"
         for field in kind["fields"]:
             yield from _unreadable((*path, field["name"]), field["type"], named, (*above, kind["name"]))
     elif kind["type"] in ("array", "map"):
         yield from _unreadable(path, kind.get("items", kind.get("values")), named, above)
+
+
+@lru_cache(maxsize=64)
+def doubled_names(schema: str) -> tuple[str, str] | None:
+    """Return two fields of one record whose names differ in upper and lower case only; None if there are none."""
+    names: dict[FieldPath, list[str]] = {}
+    for path in sorted(fields_of(schema)):
+        names.setdefault(path[:-1], []).append(path[-1])
+    return next(filter(None, map(doubled, names.values())), None)
 
 
 @lru_cache(maxsize=64)
@@ -308,14 +423,14 @@ _PRIMITIVES: Mapping[str, str] = {
     "string": "string",
 }
 _LOGICAL: Mapping[str, str] = {
-    "date": "date",
+    "date": "date(any)",
     "time-millis": "time(millis)",
     "time-micros": "time(micros)",
-    "timestamp-millis": "timestamp",
-    "timestamp-micros": "timestamp",
+    "timestamp-millis": "timestamp(any)",
+    "timestamp-micros": "timestamp(any)",
     "timestamp-nanos": "timestamp(nanos)",
-    "local-timestamp-millis": "timestamp_ntz",
-    "local-timestamp-micros": "timestamp_ntz",
+    "local-timestamp-millis": "timestamp_ntz(any)",
+    "local-timestamp-micros": "timestamp_ntz(any)",
     "local-timestamp-nanos": "timestamp_ntz(nanos)",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +19,7 @@ from resources.sources.files.cells import (
     converter,
     in_words,
     inferred_type,
+    is_blank,
     kind_of_cell,
 )
 from resources.sources.files.checked import BadRecord, CheckedFiles
@@ -88,7 +88,7 @@ class ExcelFiles(FormatReader):
                 names.setdefault(column.name.casefold(), column.name)
                 cells = (record.cells[column.number] for record in records)
                 kinds.setdefault(column.name.casefold(), set()).update(
-                    kind_of_cell(cell) for cell in cells if cell is not None
+                    kind_of_cell(cell) for cell in cells if cell is not None and not is_blank(cell)
                 )
         if not any(kinds.values()):
             return None
@@ -103,7 +103,7 @@ class ExcelFiles(FormatReader):
         """Read the headers."""
         sheets = {
             file.path: read_sheet(self.place, file.path, self._options)
-            for file in (files if self._options.header_row else ())
+            for file in (files if self._options.header_row != 0 else ())
         }
         return {
             path: frozenset(column.name.casefold() for column in sheet.columns)
@@ -120,7 +120,7 @@ class ExcelFiles(FormatReader):
         """Read the headers; a new column has the type of its cells, and is text if it has no value."""
         known = {name.casefold() for name in pinned.struct.fieldNames()}
         columns: dict[str, StructType] = {}
-        for file in files if self._options.header_row else ():
+        for file in files if self._options.header_row != 0 else ():
             names = read_sheet(self.place, file.path, self._options).columns
             if all(column.name.casefold() in known for column in names):
                 continue
@@ -162,12 +162,12 @@ class ExcelFiles(FormatReader):
         Raises:
             BadFile: it has columns that the schema lacks (``unknown_fields: check``).
         """
-        if not self._options.header_row:
+        if self._options.header_row == 0:
             return {field.name: number for number, field in enumerate(data.fields)}
         known = {field.name.casefold(): field.name for field in data.fields}
         unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
         if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
-            raise unknown_field(file.path, unknown, self._options.header_row, self._dataflow)
+            raise unknown_field(file.path, unknown, sheet.header_row, self._dataflow)
         return {
             known[key]: column.number for column in sheet.columns if (key := column.name.casefold()) in known
         }
@@ -215,10 +215,13 @@ class _Rows:
 
     def _check_named(self, record: Record) -> None:
         for number, cell in enumerate(record.cells):
-            if cell is not None and number not in self._named:
-                raise self._bad(
-                    record, number, f"expected values below a name of the header only, found {in_words(cell)}"
+            if cell is not None and not is_blank(cell) and number not in self._named:
+                below = (
+                    f"expected values below a name of the header in row {self._sheet.header_row} (options.header_row) only"
+                    if self._sheet.header_row
+                    else "expected values in the columns of source.schema only"
                 )
+                raise self._bad(record, number, f"{below}, found {in_words(cell)}")
 
     def _converted(
         self, record: Record, field: Any, number: int | None, convert: Callable[[Cell], Any]
@@ -226,15 +229,21 @@ class _Rows:
         cell = None if number is None or number >= len(record.cells) else record.cells[number]
         if cell is None or number is None:
             return None
-        with suppress(MisfitError):
+        try:
             return convert(cell)
-        what = f"field {field.name}: expected {field.dataType.simpleString()}, found {in_words(cell)}"
+        except MisfitError as misfit:
+            if is_blank(cell):
+                return None
+            reason = str(misfit) or in_words(cell)
+        what = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
         raise self._bad(record, number, what)
 
     def _bad(self, record: Record, number: int, what: str) -> BadFile:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
         why = f"{self._sheet.place(record.row, number)}: {what}"
-        return bad_record(self._path, BadRecord(text, why), show=self._show)
+        cell = record.cells[number]
+        value = None if cell is None else as_text(cell)
+        return bad_record(self._path, BadRecord(text, why, value=value), show=self._show)
 
 
 class _StagedScanner(Scanner):

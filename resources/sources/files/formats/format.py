@@ -35,6 +35,7 @@ class FormatReader(ABC):
 
     Attributes:
         READER: the name of Spark's reader.
+        TELLS_TYPES: whether files tell the types of their columns: one whose types do not read is bad.
         PACKAGE: the Maven coordinates of the reader; None: Spark has it.
         place: the root.
         source: what the definition says of the files.
@@ -42,6 +43,7 @@ class FormatReader(ABC):
     """
 
     READER: ClassVar[str]
+    TELLS_TYPES: ClassVar[bool] = False
     PACKAGE: ClassVar[str | None] = None
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
@@ -83,6 +85,10 @@ class FormatReader(ABC):
             infer: whether the schema is asked for.
         """
         return {}
+
+    def has_rows(self, file: SourceFile) -> bool:
+        """Return whether a file may have rows: one of 0 bytes has none, whatever its format."""
+        return file.size > 0
 
     def apart(self, path: str) -> str:
         """Return what the files of one scan must have in common, as their paths tell it."""

@@ -12,13 +12,13 @@ from partitions.records.conversions import VOID
 from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles, Unknown
-from resources.sources.files.converting import own_struct, with_own_types
-from resources.sources.files.failures import names_twice, unreadable_type
-from resources.sources.files.footers import FieldPath, FooterCache, paths_of, unknown_columns
+from resources.sources.files.converting import converted, own_struct, own_type, with_own_types
+from resources.sources.files.failures import bad_document, names_twice, unreadable_type
+from resources.sources.files.footers import FieldPath, Footer, FooterCache, paths_of, shown, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
 from resources.sources.files.inexact import inexact_files, taking_checked
-from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded, shown
+from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
@@ -26,14 +26,17 @@ from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField, StructType
+
+_CHECKSUMS = "parquet.page.verify-checksum.enabled"
 
 
 class ParquetFiles(FormatReader):
     """Columns with types of their own. A file reads, or it does not: it has no bad records."""
 
     READER: ClassVar[str] = "parquet"
+    TELLS_TYPES: ClassVar[bool] = True
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Read no footer yet."""
@@ -48,8 +51,13 @@ class ParquetFiles(FormatReader):
         return tuple(self._remarks)
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
-        """The columns of all files count."""
-        return {"mergeSchema": True} if infer else {}
+        """The columns of all files count, and checksums of pages, where a file has some."""
+        return {_CHECKSUMS: True, **({"mergeSchema": True} if infer else {})}
+
+    def has_rows(self, file: SourceFile) -> bool:
+        """The footer counts them."""
+        footer = self._footers.read([file]).get(file.path) if file.size > 0 else None
+        return file.size > 0 and not (footer is not None and footer.is_empty)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """Columns with nanoseconds are read as whole numbers."""
@@ -59,12 +67,7 @@ class ParquetFiles(FormatReader):
             if footer.columns not in by_columns:
                 if footer.nanoseconds:
                     self._remark(data, footer.nanoseconds)
-                own = {
-                    name.casefold(): data_type
-                    for name, data_type in footer.types.items()
-                    if data_type is not None
-                }
-                by_columns[footer.columns] = as_numbers(with_own_types(data, own), footer.nanoseconds)
+                by_columns[footer.columns] = _read_with(data, footer)
             if by_columns[footer.columns] != data:
                 schemas[path] = by_columns[footer.columns]
         return schemas
@@ -74,11 +77,9 @@ class ParquetFiles(FormatReader):
         bad_files: dict[str, BadFile] = {}
         footers = self._footers.read(files)
         for path, footer in footers.items():
-            if footer.twice is not None:
-                bad_files[path] = names_twice(path, *footer.twice)
-            elif footer.unreadable:
-                column, data_type = next(iter(footer.unreadable.items()))
-                bad_files[path] = unreadable_type(path, column, data_type)
+            bad = _bad_footer(path, footer)
+            if bad is not None:
+                bad_files[path] = bad
         sound = [file for file in files if file.path not in bad_files]
         unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
         if not self.rescues:
@@ -99,12 +100,11 @@ class ParquetFiles(FormatReader):
         from pyspark.sql.types import NullType, StructType
 
         footers = self._footers.read(files)
-        bad = {path: footer for path, footer in footers.items() if footer.twice or footer.unreadable}
-        sound = [file for file in files if file.path not in bad] if len(bad) < len(files) else ()
-        for path, footer in () if sound else bad.items():
-            if footer.twice is not None:
-                raise names_twice(path, *footer.twice)
-            raise unreadable_type(path, *next(iter(footer.unreadable.items())))
+        bad = [_bad_footer(file.path, footers[file.path]) for file in files if file.path in footers]
+        refused = {error.path: error for error in bad if error is not None}
+        sound = [file for file in files if file.path not in refused]
+        for error in () if sound else refused.values():
+            raise error
         firsts = self._first_of_each(sound)
         if any(footers[file.path].nanoseconds for file in firsts.values()):
             spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
@@ -122,6 +122,9 @@ class ParquetFiles(FormatReader):
         footer = self._footers.read([file]).get(file.path)
         if footer is None or not footer.needs_own_types:
             schema = nullable(self.scan(spark, [file], None).schema)
+            for field in schema.fields:  # Spark writes them as numbers, and tells itself what they were
+                if "interval" in field.dataType.simpleString():
+                    raise unreadable_type(file.path, field.name, "an interval, which no table holds")
             return schema if footer is None else as_inferred(schema, footer.nanoseconds)
         strange = next((name for name, data_type in footer.types.items() if data_type is None), None)
         if strange is not None:
@@ -156,6 +159,7 @@ class ParquetFiles(FormatReader):
         return {
             path: frozenset(field[0].casefold() for field in footer.fields)
             for path, footer in self._footers.read(files).items()
+            if footer.fault is None
         }
 
     def other_columns(
@@ -172,7 +176,7 @@ class ParquetFiles(FormatReader):
 
     def _is_unreadable(self, file: SourceFile) -> bool:
         footer = self._footers.read([file]).get(file.path)
-        return footer is not None and bool(footer.twice or footer.unreadable)
+        return footer is not None and _bad_footer(file.path, footer) is not None
 
     def own_schemas(
         self,
@@ -184,7 +188,7 @@ class ParquetFiles(FormatReader):
         footers = self._footers.read(files)
         types = self._types_of(spark, self._first_of_each(files))
         return {
-            file.path: as_numbers(types[footers[file.path].columns], footers[file.path].nanoseconds)
+            file.path: _read_with(types[footers[file.path].columns], footers[file.path])
             for file in files
             if file.path in footers
         }
@@ -199,18 +203,13 @@ class ParquetFiles(FormatReader):
         bad: Collection[str] | None,
     ) -> DataFrame:
         """The same, with times of nanoseconds as times."""
-        from pyspark.sql import functions as F
-
         footer = self._footers.read(files).get(files[0].path)
-        if own is None or footer is None or not footer.nanoseconds:
+        if own is None or footer is None:
             return super().rescue(spark, files, own, data, scanner, bad)
-        real = as_inferred(own, footer.nanoseconds)
+        real = self._types_of(spark, self._first_of_each(files))[footer.columns]
         self._remark(real, footer.nanoseconds)
-        times = [
-            as_times(F.col(quoted(read.name)), read.dataType, time.dataType).alias(read.name)
-            for read, time in zip(own.fields, real.fields, strict=True)
-        ]
-        rows = self.scan(spark, files, own, scanner).select(*times)
+        values = [_as_column(read, real[read.name].dataType).alias(read.name) for read in own.fields]
+        rows = self.scan(spark, files, own, scanner).select(*values)
         return rescued_columns(rows, real, data, self.parsed)
 
     def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
@@ -227,3 +226,28 @@ class ParquetFiles(FormatReader):
         known = self._types
         self._types = {text: known.get(text) or self.infer(spark, [file]) for text, file in groups.items()}
         return self._types
+
+
+def _bad_footer(path: str, footer: Footer) -> BadFile | None:
+    """Why a file cannot be loaded, whatever its rows are; None if it can."""
+    if footer.fault is not None:
+        return bad_document(path, footer.fault)
+    if footer.twice is not None:
+        return names_twice(path, *footer.twice)
+    for column, data_type in footer.unreadable.items():
+        return unreadable_type(path, column, data_type)
+    return None
+
+
+def _read_with(data: StructType, footer: Footer) -> StructType:
+    """The columns to read a file with that become these: values of its own types, and nanoseconds as whole numbers."""
+    own = {name.casefold(): data_type for name, data_type in footer.types.items() if data_type is not None}
+    return as_numbers(with_own_types(data, own), footer.nanoseconds)
+
+
+def _as_column(read: StructField, column: DataType) -> Column:
+    """What was read as :func:`_read_with` says, in the type that it becomes."""
+    from pyspark.sql import functions as F
+
+    value, own = F.col(quoted(read.name)), own_type(read)
+    return as_times(value, read.dataType, column) if own is None else converted(value, own, column)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
@@ -34,12 +34,17 @@ def names_in_records(
 
 
 def unknown_in_records(
-    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    form: FormatReader,
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    pinned: PinnedSchema,
+    prefix: str,
+    value_tag: str,
 ) -> dict[str, list[str]]:
     """Return the fields of one record of each file that the pinned schema lacks, dotted, by path."""
     names: dict[str, list[str]] = {}
     for records, path in _as_variants(form, spark, files):
-        names |= unknown_fields(records, pinned.struct, path)
+        names |= unknown_fields(records, pinned.struct, path, prefix, value_tag)
     return names
 
 
@@ -62,20 +67,39 @@ def _as_variants(
 
 
 def columns_of_records(
-    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    form: FormatReader,
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    pinned: PinnedSchema,
+    prefix: str,
+    value_tag: str,
 ) -> dict[str, StructType]:
     """Return the pinned columns with those that records have beside them, by the path of the first file that has some.
 
     What has no value in any record tells no type, and is nobody's loss.
     """
-    unknown = unknown_in_records(form, spark, files, pinned)
+    unknown = unknown_in_records(form, spark, files, pinned, prefix, value_tag)
     suspects = [file for file in files if file.path in unknown]
     columns: dict[str, StructType] = {}
     for group in form.scanner.together(suspects):
         found = inferred(form, spark, group)
         known = json.loads(pinned.columns)
-        columns[group[0].path] = struct_of(new_fields(known, found))
+        columns[group[0].path] = struct_of(_with_attributes(new_fields(known, found), found, prefix))
     return columns
+
+
+def _with_attributes(schema: Schema, found: Schema, prefix: str) -> Schema:
+    """The schema in which columns of values are objects if their elements have attributes, too: no schema takes that change in silence."""
+    types = {field["name"]: field["type"] for field in found["fields"]}
+
+    def type_of(field: Mapping[str, Any]) -> Any:
+        became = types.get(field["name"])
+        item = became["elementType"] if isinstance(became, dict) and became["type"] == "array" else became
+        inner = item["fields"] if isinstance(item, dict) and item["type"] == "struct" else []
+        has_attributes = prefix and any(part["name"].startswith(prefix) for part in inner)
+        return became if isinstance(field["type"], str) and has_attributes else field["type"]
+
+    return {**schema, "fields": [{**field, "type": type_of(field)} for field in schema["fields"]]}
 
 
 def wider_numbers(

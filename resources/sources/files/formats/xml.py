@@ -10,7 +10,7 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
-from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
+from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import (
@@ -56,7 +56,6 @@ class XmlFiles(FormatReader):
         """
         from pyspark.sql.types import StructType
 
-        self._note_missing_tag(files)
         for file in files:
             options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             schema = self.scan(spark, [file], None, **options).schema
@@ -67,6 +66,7 @@ class XmlFiles(FormatReader):
                     sample = self._types(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(_typed(texts.jsonValue(), (), types))
+        self._note_missing_tag(files)
         return None
 
     def _types(
@@ -88,31 +88,30 @@ class XmlFiles(FormatReader):
         return dict(zip([path for path, _ in leaves], types, strict=True))
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Look whether there are records at all, and read all leaves as texts; files with one that is not exact are judged."""
+        """Read all leaves as texts, and judge files with one that is not exact; look whether each has records, and ends."""
         from pyspark.sql import functions as F
 
-        self._note_missing_tag(files)
         unknown = (
             {}
             if self._dataflow.unknown_fields == "ignore"
-            else unknown_in_records(self, spark, files, pinned)
+            else unknown_in_records(self, spark, files, pinned, *self._names)
         )
         records: list[tuple[str, BadRecord]] = []
+        empty: list[SourceFile] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
-            prefix, value_tag = self._option("attributePrefix", "_"), self._option("valueTag", "_VALUE")
-            rule = XmlRule(schema, reading, prefix, value_tag)
+            rule = XmlRule(schema, reading, *self._names)
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
-            suspicious = rows.where(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull())
-            paths = {
-                row["path"]
-                for row in suspicious.select(self.scanner.path_of(group).alias("path")).distinct().collect()
-            }
+            path = self.scanner.path_of(group).alias("path")
+            is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
+            answers = {row["path"]: row["is_bad"] for row in rows.groupBy(path).agg(is_bad).collect()}
+            empty += [file for file in group if file.path not in answers]
             for file in group:
-                record = self._judged(file.path, rule) if file.path in paths else None
+                record = self._judged(file.path, rule) if answers.get(file.path) else self._broken(file)
                 if record is not None:
                     records.append((file.path, record))
+        self._note_missing_tag(empty)
         lacking = {path: Unknown(names) for path, names in unknown.items()}
         return CheckedFiles(bad_records=in_order(records, files), unknown=lacking)
 
@@ -126,15 +125,26 @@ class XmlFiles(FormatReader):
                     line, why = fault
                     return BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
         except BrokenXmlError as broken:
-            return BadRecord("", f"expected XML, found text that is none ({broken.why})", broken.line)
+            return _as_record(broken)
         return None
 
+    def _broken(self, file: SourceFile) -> BadRecord | None:
+        """The place where a file without a bad record stops being XML; None if it is whole."""
+        encoding = self._option("encoding", self._option("charset", ""))
+        broken = broken_end(self.place, file, encoding or None)
+        return None if broken is None else _as_record(broken)
+
     def _note_missing_tag(self, files: Sequence[SourceFile]) -> None:
-        """Look into the first file: a wrong ``rowTag`` is no error to Spark, which finds no record then."""
-        tag, first = self._option("rowTag", ""), next((file.path for file in files if file.size), None)
-        names = names_before(self.place, first, tag, _MOST_NAMES) if first is not None else None
-        if names and len(names) > 1:  # a root alone is an empty document
-            remark = f"file {first} has no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
+        """Look into files without a record: a wrong ``rowTag`` is no error to Spark, which finds none then."""
+        tag = self._option("rowTag", "")
+        others: dict[str, list[str]] = {}
+        for file in files if len(self._remarks) < _MOST_NAMES else ():
+            names = names_before(self.place, file.path, tag, _MOST_NAMES) if file.size else None
+            if names and len(names) > 1:  # a root alone is an empty document
+                others[file.path] = names
+        for path, names in list(others.items())[:1]:
+            which = f"file {path} and {len(others) - 1} more have" if len(others) > 1 else f"file {path} has"
+            remark = f"{which} no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
             self._remarks[remark] = None
 
     def names_of(
@@ -151,7 +161,7 @@ class XmlFiles(FormatReader):
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Look for fields that are not pinned; only files that have some are read for their types."""
-        return columns_of_records(self, spark, files, pinned)
+        return columns_of_records(self, spark, files, pinned, *self._names)
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -162,10 +172,19 @@ class XmlFiles(FormatReader):
     def _elements(self, path: str) -> Iterator[Element]:
         return elements(self.place, path, self._option("rowTag", ""))
 
+    @property
+    def _names(self) -> tuple[str, str]:
+        """The prefix of the names of attributes, and the name of the text beside them."""
+        return self._option("attributePrefix", "_"), self._option("valueTag", "_VALUE")
+
     def _option(self, name: str, default: str) -> str:
         """An option of the user's, whatever its case."""
         given = {key.lower(): str(value) for key, value in self.source.options.items()}
         return given.get(name.lower(), default)
+
+
+def _as_record(broken: BrokenXmlError) -> BadRecord:
+    return BadRecord("", f"expected XML, found text that is none ({broken.why})", broken.line)
 
 
 def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...], str]) -> Any:

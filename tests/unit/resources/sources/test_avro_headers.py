@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from partitions.path.source import SourceFile
 from resources.places import Place
 from resources.sources.files.footers import ITEM, VALUE
-from resources.sources.files.formats.avro import fields_of, writer_schema
+from resources.sources.files.formats.avro import doubled_names, fields_of, header_of, unreadable_field
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def _written(folder: Path, schema: dict[str, Any] = SCHEMA, *rows: dict[str, Any
 
 
 def test_all_fields_are_told_at_any_depth_but_of_what_contains_itself_once(tmp_path: Path) -> None:
-    text = writer_schema(Place(str(tmp_path)), _written(tmp_path, SCHEMA, ROW))
+    text = header_of(Place(str(tmp_path)), _written(tmp_path, SCHEMA, ROW)).schema
     assert text is not None
     who = [(), ("name",), ("tags",), ("tags", ITEM, "k")]
     assert fields_of(text) == {
@@ -61,21 +62,66 @@ def test_all_fields_are_told_at_any_depth_but_of_what_contains_itself_once(tmp_p
 
 def test_a_header_that_is_longer_than_what_is_read_at_first_is_read_whole(tmp_path: Path) -> None:
     wide = record("row", **{f"column_{number}": ["null", "string"] for number in range(5000)})
-    text = writer_schema(Place(str(tmp_path)), _written(tmp_path, wide))
+    text = header_of(Place(str(tmp_path)), _written(tmp_path, wide)).schema
     assert text is not None
     assert len(fields_of(text)) == 5000
 
 
-@pytest.mark.parametrize("data", [b"", b"no avro", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])
-def test_what_has_no_header_tells_nothing(tmp_path: Path, data: bytes) -> None:
+def _header(*pairs: tuple[bytes, bytes]) -> bytes:
+    """A header of these pairs, each shorter than 64 bytes, with a mark behind it."""
+    body = b"".join(bytes([2 * len(part)]) + part for pair in pairs for part in pair)
+    return b"Obj\x01" + bytes([2 * len(pairs)]) + body + b"\0" + b"m" * 16
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"", "expected Avro, found another file"),
+        (b"no avro", "expected Avro, found another file"),
+        (b"Obj\x01", "its header is damaged, or the file ends in it"),
+        (b"Obj\x01\x04\x16avro.schema", "its header is damaged, or the file ends in it"),
+        (b"Obj\x01" + b"\xff" * 20, "its header is damaged, or the file ends in it"),
+        (_header((b"avro.schema", b"{}"))[:-1], "its header is damaged, or the file ends in it"),
+        (_header((b"avro.schema", b"{")), "expected a schema as JSON in its header, found none"),
+        (_header((b"x", b"{}")), "expected a schema as JSON in its header, found none"),
+        (
+            _header((b"avro.codec", b"lzo"), (b"avro.schema", b"{}")),
+            "expected blocks packed by one of null, deflate, snappy, bzip2, xz, zstandard, found lzo",
+        ),
+    ],
+)
+def test_a_header_that_is_none_tells_why(tmp_path: Path, data: bytes, fault: str) -> None:
     (tmp_path / "a.avro").write_bytes(data)
-    assert writer_schema(Place(str(tmp_path)), SourceFile("a.avro", len(data), "", 0)) is None
-    assert writer_schema(Place(str(tmp_path)), SourceFile("gone.avro", 5, "", 0)) is None
+    assert header_of(Place(str(tmp_path)), SourceFile("a.avro", len(data), "", 0)) == (None, fault)
+    assert header_of(Place(str(tmp_path)), SourceFile("gone.avro", 5, "", 0)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (record("n", next=["null", "n"]), ("c.next", "the record n, which holds itself")),
+        (record("n"), ("c", "a record without fields")),
+        ({"type": "fixed", "size": 12, "name": "d", "logicalType": "duration"}, ("c", "duration")),
+        (
+            ["null", {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}],
+            ("c", "a decimal of 60 digits, which is more than 38"),
+        ),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}, None),
+    ],
+)
+def test_a_field_that_no_table_holds_is_told(kind: Any, field: tuple[str, str] | None) -> None:
+    assert unreadable_field(json.dumps(record("row", c=kind))) == field
+
+
+def test_names_that_differ_in_case_only_are_told_at_any_depth() -> None:
+    inner = record("n", x="long", X="long")
+    assert doubled_names(json.dumps(record("row", c={"type": "array", "items": inner}))) == ("X", "x")
+    assert doubled_names(json.dumps(record("row", x=record("n", x="long")))) is None
 
 
 @pytest.mark.s3
 def test_the_header_of_a_file_of_a_bucket_is_read(bucket: Place, tmp_path: Path) -> None:
     file = _written(tmp_path, SCHEMA, ROW)
     bucket.store.put("a.avro", (tmp_path / "a.avro").read_bytes())
-    assert writer_schema(bucket, file) == writer_schema(Place(str(tmp_path)), file)
-    assert writer_schema(bucket, SourceFile("gone.avro", 5, "", 0)) is None
+    assert header_of(bucket, file) == header_of(Place(str(tmp_path)), file)
+    assert header_of(bucket, SourceFile("gone.avro", 5, "", 0)) == (None, None)

@@ -44,24 +44,30 @@ def _convert(kind: DataType, cell: Any) -> Any:
     ("kind", "cell", "value"),
     [
         (LongType(), 5.0, 5),
+        (LongType(), 9007199254740991.0, 9007199254740991),
         (LongType(), "007", 7),
         (ByteType(), -128, -128),
         (ShortType(), 32767.0, 32767),
         (IntegerType(), " 12 ", 12),
         (DoubleType(), 1, 1.0),
         (DoubleType(), "1e3", 1000.0),
+        (DoubleType(), 6.02e23, 6.02e23),
         (FloatType(), 1.5, 1.5),
         (DecimalType(10, 2), 0.1 + 0.2, Decimal("0.30")),
+        (DecimalType(10, 2), 0.7 + 0.1, Decimal("0.80")),
+        (DecimalType(20, 4), 1234567890123456.0, Decimal("1234567890123456.0000")),
         (DecimalType(3, 0), 999, Decimal(999)),
         (DecimalType(38, 18), "0.000000000000000001", Decimal("1E-18")),
         (StringType(), 5.0, "5"),
         (StringType(), 5.25, "5.25"),
-        (StringType(), 1e300, "1e+300"),
+        (StringType(), "  ", "  "),
         (StringType(), True, "true"),
         (StringType(), DAY, "2026-01-02"),
         (StringType(), MOMENT, "2026-01-02 03:04:05.678000"),
         (StringType(), time(3, 4, 5), "03:04:05"),
         (StringType(), timedelta(hours=30, seconds=1), "30:00:01"),
+        (StringType(), timedelta(seconds=1.5), "00:00:01.500000"),
+        (StringType(), -timedelta(minutes=30), "-00:30:00"),
         (Flag(), "TRUE", True),
         (Flag(), False, False),
         (DateType(), DAY, DAY),
@@ -108,6 +114,27 @@ def test_a_cell_that_a_column_cannot_hold_without_a_loss_is_refused(kind: DataTy
         _convert(kind, cell)
 
 
+@pytest.mark.parametrize(
+    ("kind", "cell", "reason"),
+    [
+        (LongType(), 2.0**53, "a number of more digits than a workbook holds exactly"),
+        (StringType(), 2.0**53, "a number of more digits than a workbook holds exactly"),
+        (DecimalType(20, 0), 2.0**53, "a number of more digits than a workbook holds exactly"),
+        (DecimalType(20, 4), 123456789012.3456, "a number of more digits than a workbook holds exactly"),
+        (DecimalType(20, 3), 123456789012.3456, "a number of more digits than a workbook holds exactly"),
+        (DoubleType(), math.inf, "a number beyond the range of a workbook"),
+        (StringType(), math.nan, "a number beyond the range of a workbook"),
+        (DateType(), date(1900, 2, 28), "28 February 1900, or a 29th, which no calendar has"),
+        (StringType(), datetime.fromisoformat("1900-02-28T12:00"), "28 February 1900, or a 29th"),
+    ],
+)
+def test_a_cell_that_may_stand_for_another_value_is_refused_with_the_reason(
+    kind: DataType, cell: Any, reason: str
+) -> None:
+    with pytest.raises(MisfitError, match=reason):
+        _convert(kind, cell)
+
+
 @pytest.mark.parametrize("kind", [ArrayType(LongType()), StructType(), BinaryType()])
 def test_no_cell_can_be_of_a_nested_type(kind: DataType) -> None:
     assert converter(kind) is None
@@ -119,7 +146,8 @@ def test_no_cell_can_be_of_a_nested_type(kind: DataType) -> None:
         ([], None),
         ([1, 2.0], LongType()),
         ([1, 2.5], DoubleType()),
-        ([2.0**63], DoubleType()),
+        ([2.0**63], LongType()),
+        ([2.0**63, 0.5], DoubleType()),
         ([DAY], DateType()),
         ([DAY, MOMENT], TimestampNTZType()),
         ([True], Flag()),
@@ -134,12 +162,12 @@ def test_a_type_is_inferred_that_holds_all_cells(cells: list[Any], kind: DataTyp
 
 
 _CELLS = (
-    st.integers(-(2**53), 2**53).map(float)
-    | st.floats(allow_nan=False, allow_infinity=False)
+    st.integers(1 - 2**53, 2**53 - 1).map(float)
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: abs(number) < 2**53)
     | st.text(min_size=1)
     | st.booleans()
-    | st.dates()
-    | st.datetimes()
+    | st.dates(min_value=date(1900, 3, 1))
+    | st.datetimes(min_value=datetime.fromisoformat("1900-03-01"))
     | st.times()
     | st.timedeltas(timedelta(0), timedelta(days=1000))
 )

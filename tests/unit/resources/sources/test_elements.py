@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
+from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
 from resources.sources.files.lines import Lines, beginning
 
 ROWS = """<?xml version="1.0"?>
@@ -103,3 +104,41 @@ def test_a_file_without_an_element_of_the_name_tells_the_names_that_it_has(
 ) -> None:
     (tmp_path / "a.xml").write_text(text)
     assert names_before(Place(str(tmp_path)), "a.xml", name, 9) == names
+
+
+SMALL = "<rows><row/></rows>"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "broken"),
+    [
+        (SMALL, "a.xml", None),
+        (f"{SMALL} \n", "a.xml", None),
+        (f"{SMALL}<!-- end -->", "a.xml", None),
+        ("<rows/>", "a.xml", None),
+        ('<?xml version="1.1"?><a:r xmlns:a="u"></a:r >', "a.xml", None),
+        (SMALL.encode("utf-16"), "a.xml", None),
+        ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ'.encode("shift_jis"), "a.xml", None),  # expat does not know it
+        (gzip.compress(SMALL.encode()), "a.xml.gz", None),
+        (SMALL[:-7], "a.xml", (1, "it ends too early")),
+        (gzip.compress(SMALL[:-7].encode()), "a.xml.gz", (1, "it ends too early")),
+        (f"{SMALL[:-7]}\n<!-- x", "a.xml", (2, "unclosed token")),
+        (f"<rows>{'<row/>' * 20_000}", "a.xml", (1, "it ends too early")),
+        (f"{SMALL}x", "a.xml", (1, "junk after document element")),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_document_is_proved(
+    tmp_path: Path, data: str | bytes, name: str, broken: tuple[int, str] | None
+) -> None:
+    content = data.encode() if isinstance(data, str) else data
+    (tmp_path / name).write_bytes(content)
+    error = broken_end(Place(str(tmp_path)), SourceFile(name, len(content), "", 0), None)
+    assert (error and (error.line, error.why)) == broken
+
+
+def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path: Path) -> None:
+    content = "<r>é</r><!-- end -->".encode("latin-1")
+    (tmp_path / "a.xml").write_bytes(content)
+    file = SourceFile("a.xml", len(content), "", 0)
+    assert broken_end(Place(str(tmp_path)), file, "ISO-8859-1") is None
+    assert broken_end(Place(str(tmp_path)), file, None) is not None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
 
 from partitions.path.source import SourceFile
@@ -21,7 +22,7 @@ NS = pa.timestamp("ns")
 def _footer(table: pa.Table, **options: Any) -> Footer:
     buffer = BytesIO()
     pq.write_table(table, buffer, **options)
-    return footer_of(pq.read_metadata(buffer).schema)
+    return footer_of(pq.read_metadata(buffer))
 
 
 def test_all_fields_are_told_at_any_depth() -> None:
@@ -64,7 +65,7 @@ def test_a_footer_longer_than_the_first_look_is_read_whole(tmp_path: Path) -> No
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 but not really PAR1")
     files = [SourceFile(path.name, path.stat().st_size, "", 0) for path in sorted(tmp_path.glob("*.parquet"))]
     found = footers(Place(str(tmp_path)), [*files, SourceFile("gone.parquet", 9, "", 0)])
-    assert list(found) == ["wide.parquet"]
+    assert set(found) == {"bad.parquet", "wide.parquet"}
     assert len(found["wide.parquet"].fields) == 3000
 
 
@@ -80,3 +81,87 @@ def test_unknown_columns_are_told_without_those_inside_them_and_whatever_their_c
     row = {"id": 1, "S": {"X": 1, "new": 1}, "l": [{"x": 1, "more": {"deep": 1}}], "other": {"a": 1}}
     found = unknown_columns(_footer(pa.Table.from_pylist([row])).fields, paths_of(schema))
     assert found == [("S", "new"), ("l", ITEM, "more"), ("other",)]
+
+
+GOOD = BytesIO()
+pq.write_table(pa.table({"id": [1]}), GOOD)
+DATA = GOOD.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (DATA, None),
+        (DATA[:-1], "expected Parquet, which ends with PAR1, found another file, or a part of one"),
+        (b"id\n1\n", "expected Parquet, which ends with PAR1, found another file, or a part of one"),
+        (DATA[:-4] + b"PARE", "it is encrypted"),
+        (DATA[:-8] + b"\xff\xff\x00\x00PAR1", "its footer is damaged: it is longer than the file"),
+        (DATA[:-300] + b"\xff" * 292 + DATA[-8:], "its footer is damaged"),
+        (DATA[:-8] + bytes(28) + (int.from_bytes(DATA[-8:-4], "little") + 28).to_bytes(4, "little") + b"PAR1", "columns of it are encrypted"),
+    ],
+)  # fmt: skip
+def test_a_footer_that_does_not_read_tells_why(tmp_path: Path, data: bytes, fault: str | None) -> None:
+    (tmp_path / "a.parquet").write_bytes(data)
+    (footer,) = footers(Place(str(tmp_path)), [SourceFile("a.parquet", len(data), "", 0)]).values()
+    assert footer.fault == fault
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (pa.array([1.5], pa.float16()), {"c": "float16"}),
+        (pa.array([[{"x": 1.5}]], pa.list_(pa.struct([("x", pa.float16())]))), {"c.x": "float16"}),
+        (pa.array([1], pa.decimal256(60, 2)), {"c": "decimal(60,2), which has more than 38 digits"}),
+        (pa.array([[(1, 2)]], pa.map_(pa.time64("us"), pa.int64())), {"c": "time64[us] as the key of a map"}),
+        (pa.array([{"x\0": 1}]), {r"c.x\0": "a name with a NUL"}),
+        (pa.array([bytes(16)], pa.uuid()), {}),
+    ],
+)
+def test_types_and_names_that_no_table_holds_are_told_at_any_depth(column: Any, why: dict[str, str]) -> None:
+    assert _footer(pa.table({"c": column})).unreadable == why
+
+
+def test_names_that_differ_in_case_only_are_told_at_any_depth() -> None:
+    assert _footer(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "A"])).twice == ("a", "A")
+    assert _footer(pa.table({"s": [[{"x": 1, "X": 2}]]})).twice == ("x", "X")
+    assert _footer(pa.table({"s": [{"x": 1}], "x": [1]})).twice is None
+
+
+DAYS = {"first": -719_162, "last": 2_932_896}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        (pa.date32(), DAYS["first"], "date"),
+        (pa.date32(), DAYS["last"], "date"),
+        (pa.date32(), DAYS["first"] - 1, "date(any)"),
+        (pa.date32(), DAYS["last"] + 1, "date(any)"),
+        (pa.date32(), None, "date"),
+        (pa.timestamp("us"), (DAYS["last"] + 1) * 86_400_000_000 - 1, "timestamp_ntz"),
+        (pa.timestamp("us"), (DAYS["last"] + 1) * 86_400_000_000, "timestamp_ntz(any)"),
+        (pa.timestamp("ms", "UTC"), DAYS["first"] * 86_400_000, "timestamp"),
+        (pa.timestamp("ms", "UTC"), DAYS["first"] * 86_400_000 - 1, "timestamp(any)"),
+        (pa.timestamp("ns", "UTC"), 2**62, "timestamp"),
+    ],
+)
+def test_statistics_prove_that_times_lie_in_the_years_1_to_9999(kind: Any, value: Any, told: str) -> None:
+    whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    table = pa.table(
+        {"c": pa.array([value, 0], whole).cast(kind) if value is not None else pa.nulls(1, kind)}
+    )
+    assert _footer(table).types == {"c": told}
+    if value is not None and kind.bit_width == 64 and kind.unit != "ns":
+        assert str(_footer(table, write_statistics=False).types["c"]).endswith("(any)")
+
+
+def test_a_uuid_a_variant_and_rows_are_told() -> None:
+    row = '{"type":"struct","fields":[{"name":"v","type":"variant"},{"name":"id","type":"long"}]}'
+    variant = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+    table = pa.table(
+        {"id": pa.array([b"x" * 16], pa.uuid()), "v": pa.array([{"metadata": b"", "value": b""}], variant)}
+    )
+    footer = _footer(table.replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": row}))
+    assert (footer.types, footer.is_empty) == ({"id": "uuid", "v": "variant"}, False)
+    assert footer.fields == {("id",), ("v",)}
+    assert _footer(pa.table({})).is_empty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,41 @@ def test_an_empty_cell_a_blank_one_and_one_with_an_error_are_no_value_and_rows_o
         tmp_path, xlsx([["a", "b", "c"], [None, " ", "#DIV/0!"], [1, "", "#N/A"], [], [None, None, 2]])
     )
     assert _rows(sheet) == [(3, [1, None, None]), (5, [None, None, 2])]
+
+
+def test_the_first_row_with_a_value_is_the_header(tmp_path: Path) -> None:
+    sheet = _read(tmp_path, xlsx([[], [" "], ["id", "text"], [], [1, "x"]]))
+    assert ([column.name for column in sheet.columns], sheet.header_row) == (["id", "text"], 3)
+    assert _rows(sheet) == [(5, [1, "x"])]
+
+
+def test_a_header_row_that_is_empty_makes_the_file_bad_if_others_are_not(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadFile, match=r"names of the columns in row 1 \(options.header_row\), found an empty row"
+    ):
+        _read(tmp_path, xlsx([[], ["id"], [1]]), header_row=1)
+    assert _rows(_read(tmp_path, xlsx([[]]), header_row=1)) == []
+
+
+def test_a_name_with_a_nul_makes_the_file_bad(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="A1: expected the name of a column, found one with a NUL"):
+        _read(tmp_path, xlsx([["a_x0000_b"], [1]]))
+
+
+def test_a_place_among_the_sheets_counts_those_that_are_shown(tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(io.BytesIO(xlsx([["id"], [1]], More=[["id"], [2]])))
+    book["Data"].sheet_state = "hidden"
+    assert _rows(_read(tmp_path, saved(book))) == [(2, [2])]
+    assert _rows(_read(tmp_path, saved(book), sheet="Data")) == [(2, [1])]
+
+
+def test_an_empty_sheet_beside_one_with_cells_makes_the_file_bad_unless_it_is_named(tmp_path: Path) -> None:
+    data = xlsx([], More=[["id"], [2]])
+    with pytest.raises(
+        BadFile, match=r"records in sheet Data, found none, but cells in More \(options.sheet\)"
+    ):
+        _read(tmp_path, data)
+    assert _rows(_read(tmp_path, data, sheet="Data")) == []
 
 
 def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipped(tmp_path: Path) -> None:
