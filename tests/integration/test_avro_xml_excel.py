@@ -165,6 +165,22 @@ class TestXml:
             "c.xml": "expected the fields of the pinned schema, found tags._k beside them",
         }
 
+    @pytest.mark.parametrize(
+        ("record", "row"),
+        [
+            ("x", {"_VALUE": "x"}),
+            ("".join(f"<f{number}>{number}</f{number}>" for number in range(500)), {"f0": 0, "f499": 499}),
+        ],
+        ids=["text alone", "500 fields"],
+    )
+    def test_a_record_may_be_a_text_alone_or_have_hundreds_of_fields(
+        self, make_feed: MakeFeed, record: str, row: dict[str, Any]
+    ) -> None:
+        feed = make_feed(source=XML)
+        feed.put_text("a.xml", xml(record))
+        feed.load()
+        assert feed.rows(*row) == [tuple(row.values())]
+
     def test_elements_are_records_and_attributes_their_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML)
         text = '<rows at="x"><row k="7"><id>1</id><tags>a</tags><tags>b</tags></row><other/><row><id>2</id></row></rows>'
@@ -272,6 +288,12 @@ class TestExcel:
             "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []
+
+    def test_a_first_column_without_a_name_is_named_by_its_place(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=EXCEL)
+        feed.put_bytes("a.xlsx", xlsx([[None, "id", "text"], [0, 1, "x"], [1, 2, "y"]]))
+        feed.load()
+        assert feed.rows("_c0", "id", "text") == [(0, 1, "x"), (1, 2, "y")]
 
     @pytest.mark.parametrize("schema", [None, "id long", "id string"])
     def test_a_number_of_more_digits_than_a_workbook_holds_is_refused(

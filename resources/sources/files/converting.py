@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.records.conversions import DOUBTFUL, NANOSECONDS, TIMES, UUID, VARIANT, VOID, conversion
 from partitions.records.forms import Type
 from resources.sources.files.nanoseconds import as_times
+from resources.sql import all_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -85,12 +86,12 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
         return value.isNull() | F.coalesce(there.try_cast(_spark_type(own)) == value, F.lit(False))
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
-        result = F.lit(True)
-        for field in column.fields:
-            if types.get(field.name.casefold(), VOID) != VOID:
-                inner = survives(value.getField(field.name), types[field.name.casefold()], field.dataType)
-                result = result & inner
-        return value.isNull() | result
+        inner = [
+            survives(value.getField(field.name), types[field.name.casefold()], field.dataType)
+            for field in column.fields
+            if types.get(field.name.casefold(), VOID) != VOID
+        ]
+        return value.isNull() | all_of(inner)
     items = value
     if isinstance(column, MapType):
         items = F.map_values(value)

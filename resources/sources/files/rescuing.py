@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.evolution import RESCUED_DATA, widens
@@ -12,7 +11,7 @@ from partitions.records.forms import Reading
 from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.fields import RECORD
-from resources.sql import quoted
+from resources.sql import all_of, any_of, quoted
 from resources.tables.row_columns import as_type
 
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, 
             ~_is_null(value)
             & (
                 ~name.isin(*known)
-                | reduce(
-                    lambda left, right: left | right,
+                | any_of(
                     [
                         (name == field)
                         & ~_fits(
@@ -136,7 +134,7 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
 
     if not values:
         return F.lit(None).cast("string")
-    has_any = reduce(lambda left, right: left | right, [value.isNotNull() for _, value in values])
+    has_any = any_of([value.isNotNull() for _, value in values])
     return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values])))
 
 
@@ -170,7 +168,7 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
             )
             for field in kind.fields
         ]
-        all_fit = reduce(lambda left, right: left & right, inner, F.coalesce(no_others, F.lit(False)))
+        all_fit = all_of([F.coalesce(no_others, F.lit(False)), *inner])
         return _is_null(value) | (parsed.isNotNull() & all_fit)
     if isinstance(kind, ArrayType):
         given = F.try_variant_get(value, "$", "array<variant>")

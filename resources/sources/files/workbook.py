@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 
+_CONTAINER = bytes.fromhex("d0cf11e0a1b11ae1")
+"""Begins a file of old programs, which may hold a new one encrypted."""
+
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+
+
 class Column(NamedTuple):
     """A column with a name.
 
@@ -50,12 +56,14 @@ class Sheet:
         name: of the sheet.
         header_row: the number of the row with the names of the columns; 0: there is none.
         columns: that the header names; without a header none.
+        index: the number of the first column if it alone has no name, as pandas writes its index; else None.
         records: which can be read once.
     """
 
     name: str
     header_row: int
     columns: Sequence[Column]
+    index: int | None
     records: Iterator[Record]
 
     def place(self, row: int, number: int) -> str:
@@ -72,8 +80,11 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
     """
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
+    content = content_of(place, path)
+    if content.startswith(_CONTAINER) and _ENCRYPTED in content:
+        raise _bad(path, "cannot be read: it is protected by a password")
     try:
-        opened = CalamineWorkbook.from_filelike(io.BytesIO(content_of(place, path)))
+        opened = CalamineWorkbook.from_filelike(io.BytesIO(content))
         sheet = _chosen(opened, path, options.sheet)
         rows = sheet.iter_rows()
     except PasswordError:
@@ -92,9 +103,14 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
     first = sheet.start[1] if sheet.start else 0
     numbered = enumerate(([None] * first + [_value(cell) for cell in row] for row in rows), 1)
     filled = (Record(number, cells) for number, cells in numbered if not all(map(is_blank, cells)))
-    header_row, columns = _header(path, sheet.name, options, filled)
+    header_row, header = _header(path, sheet.name, options, filled)
+    columns = _columns(path, sheet.name, header_row, header)
+    is_index = len(columns) > 1 and [column.number for column in columns] == list(
+        range(first + 1, len(header))
+    )
     first_row = header_row + options.skip_rows + 1
-    return Sheet(sheet.name, header_row, columns, (record for record in filled if record.row >= first_row))
+    records = (record for record in filled if record.row >= first_row)
+    return Sheet(sheet.name, header_row, columns, first if is_index else None, records)
 
 
 def letters(number: int) -> str:
@@ -148,11 +164,11 @@ def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> Calamin
 
 def _header(
     path: str, sheet: str, options: ExcelOptions, filled: Iterator[Record]
-) -> tuple[int, Sequence[Column]]:
-    """The number of the row with the names, and the columns; the rows up to it are taken from those with values.
+) -> tuple[int, Sequence[Cell | None]]:
+    """The number of the row with the names, and its cells; the rows up to it are taken from those with values.
 
     Raises:
-        BadFile: the row that the options name is empty, though others have values; or a name is none.
+        BadFile: the row that the options name is empty, though others have values.
     """
     if options.header_row == 0:
         return 0, ()
@@ -165,7 +181,7 @@ def _header(
     if options.header_row not in (None, record.row):
         why = f"sheet {sheet}: expected the names of the columns in row {options.header_row} (options.header_row), found an empty row"
         raise _bad(path, why, "Correct options.header_row, or mend or remove the file")
-    return record.row, _columns(path, sheet, record.row, record.cells)
+    return record.row, record.cells
 
 
 def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> list[Column]:

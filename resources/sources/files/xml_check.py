@@ -8,7 +8,7 @@ from partitions.records.forms import Reading
 from partitions.records.judge import Fault, fault_of_text, shown
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
-from resources.sql import quoted
+from resources.sql import any_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -34,10 +34,8 @@ class XmlRule:
         """Return whether a row that was read as texts is a record that cannot be loaded."""
         from pyspark.sql import functions as F
 
-        result = F.lit(False)
-        for field in self._schema.fields:
-            result = result | self._bad(F.col(quoted(field.name)), field.name, field.dataType)
-        return result
+        fields = self._schema.fields
+        return any_of([self._bad(F.col(quoted(field.name)), field.name, field.dataType) for field in fields])
 
     def fault(self, element: Element) -> tuple[int, Fault] | None:
         """Return the line of what is wrong in an element, and what it is; None if the columns hold it exactly."""
@@ -71,10 +69,9 @@ class XmlRule:
             fields = inner.fields
 
             def bad_struct(item: Column) -> Column:
-                result = F.lit(False)
-                for field in fields:
-                    result = result | self._bad(item.getField(field.name), field.name, field.dataType)
-                return result
+                return any_of(
+                    [self._bad(item.getField(field.name), field.name, field.dataType) for field in fields]
+                )
 
             bad = F.exists(value, bad_struct)
         elif _is_leaf(inner):

@@ -28,6 +28,7 @@ from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
+from resources.sources.files.workbook import Column as SheetColumn
 from resources.sources.files.workbook import Record, Sheet, read_sheet
 from resources.staging import StagedBatches, Staging
 
@@ -84,7 +85,7 @@ class ExcelFiles(FormatReader):
         for file in files:
             sheet = read_sheet(self.place, file.path, self._options)
             records = list(islice(sheet.records, _SAMPLE_ROWS))
-            for column in sheet.columns:
+            for column in [*_index(sheet, records), *sheet.columns]:
                 names.setdefault(column.name.casefold(), column.name)
                 cells = (record.cells[column.number] for record in records)
                 kinds.setdefault(column.name.casefold(), set()).update(
@@ -106,7 +107,7 @@ class ExcelFiles(FormatReader):
             for file in (files if self._options.header_row != 0 else ())
         }
         return {
-            path: frozenset(column.name.casefold() for column in sheet.columns)
+            path: frozenset(column.name.casefold() for column in [*_index(sheet), *sheet.columns])
             for path, sheet in sheets.items()
         }
 
@@ -121,8 +122,8 @@ class ExcelFiles(FormatReader):
         known = {name.casefold() for name in pinned.struct.fieldNames()}
         columns: dict[str, StructType] = {}
         for file in files if self._options.header_row != 0 else ():
-            names = read_sheet(self.place, file.path, self._options).columns
-            if all(column.name.casefold() in known for column in names):
+            sheet = read_sheet(self.place, file.path, self._options)
+            if all(column.name.casefold() in known for column in [*_index(sheet), *sheet.columns]):
                 continue
             found = self.infer(spark, [file])
             fields = [field for field in found.fields if field.name.casefold() not in known] if found else []
@@ -169,8 +170,18 @@ class ExcelFiles(FormatReader):
         if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
             raise unknown_field(file.path, unknown, sheet.header_row, self._dataflow)
         return {
-            known[key]: column.number for column in sheet.columns if (key := column.name.casefold()) in known
+            known[key]: column.number
+            for column in [*_index(sheet), *sheet.columns]
+            if (key := column.name.casefold()) in known
         }
+
+
+def _index(sheet: Sheet, records: Sequence[Record] | None = None) -> list[SheetColumn]:
+    """The first column if it alone has no name, named by its place, as one of CSV is; of some records only if it has a value in one."""
+    number = sheet.index
+    if number is None or (records is not None and all(is_blank(record.cells[number]) for record in records)):
+        return []
+    return [SheetColumn(f"_c{number}", number)]
 
 
 class _Rows:
@@ -181,7 +192,7 @@ class _Rows:
     ) -> None:
         """Refuse a type that no cell can have."""
         self._path, self._sheet, self._schema, self._show = path, sheet, data, show
-        self._named = {column.number for column in sheet.columns} or set(columns.values())
+        self._named = {column.number for column in sheet.columns} | set(columns.values())
         self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
         for field in data.fields:
             convert = converter(field.dataType)

@@ -11,6 +11,7 @@ from partitions.records.forms import Reading
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
+from resources.sources.files.failures import bad_record
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import (
@@ -66,6 +67,9 @@ class XmlFiles(FormatReader):
                     sample = self._types(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(_typed(texts.jsonValue(), (), types))
+            record = self._breaks(file.path)
+            if record is not None:
+                raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
         self._note_missing_tag(files)
         return None
 
@@ -105,7 +109,9 @@ class XmlFiles(FormatReader):
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")
             is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
-            answers = {row["path"]: row["is_bad"] for row in rows.groupBy(path).agg(is_bad).collect()}
+            first = schema.fieldNames()[0]
+            some = F.count(quoted(first)).alias("some")  # Spark refuses to read corrupt records alone
+            answers = {row["path"]: row["is_bad"] for row in rows.groupBy(path).agg(is_bad, some).collect()}
             empty += [file for file in group if file.path not in answers]
             for file in group:
                 record = self._judged(file.path, rule) if answers.get(file.path) else self._broken(file)
@@ -133,6 +139,15 @@ class XmlFiles(FormatReader):
         encoding = self._option("encoding", self._option("charset", ""))
         broken = broken_end(self.place, file, encoding or None)
         return None if broken is None else _as_record(broken)
+
+    def _breaks(self, path: str) -> BadRecord | None:
+        """The place where a file without any record stops being XML; None if it is whole."""
+        try:
+            for _ in self._elements(path):
+                pass
+        except BrokenXmlError as broken:
+            return _as_record(broken)
+        return None
 
     def _note_missing_tag(self, files: Sequence[SourceFile]) -> None:
         """Look into files without a record: a wrong ``rowTag`` is no error to Spark, which finds none then."""

@@ -67,6 +67,24 @@ def test_the_first_row_with_a_value_is_the_header(tmp_path: Path) -> None:
     assert _rows(sheet) == [(5, [1, "x"])]
 
 
+@pytest.mark.parametrize(
+    ("header", "index"),
+    [([None, "a", "b"], 0), (["a", None, "b"], None), ([None, "a", None], None), ([None, "a"], None)],
+)
+def test_the_first_column_alone_may_have_no_name(
+    tmp_path: Path, header: list[Any], index: int | None
+) -> None:
+    assert _read(tmp_path, xlsx([header, [1, 2, 3]])).index == index
+
+
+def test_a_workbook_with_a_password_is_named(tmp_path: Path) -> None:
+    data = (
+        bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600) + "EncryptedPackage".encode("utf-16-le") + bytes(600)
+    )
+    with pytest.raises(BadFile, match="it is protected by a password"):
+        _read(tmp_path, data)
+
+
 def test_a_header_row_that_is_empty_makes_the_file_bad_if_others_are_not(tmp_path: Path) -> None:
     with pytest.raises(
         BadFile, match=r"names of the columns in row 1 \(options.header_row\), found an empty row"
@@ -110,7 +128,7 @@ def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipp
 
 def test_without_a_header_all_rows_are_records(tmp_path: Path) -> None:
     sheet = _read(tmp_path, xlsx([[1, "a"], [2, "b"]]), header_row=0)
-    assert (sheet.columns, [row for row, _ in _rows(sheet)]) == ((), [1, 2])
+    assert (list(sheet.columns), [row for row, _ in _rows(sheet)]) == ([], [1, 2])
 
 
 @pytest.mark.parametrize(("sheet", "value"), [("More", 2), (2, 2), ("Data", 1), (1, 1), ("2026", 3), (3, 3)])
