@@ -310,10 +310,9 @@ def _bytes(data: io.BytesIO) -> bytes:
 
 @lru_cache(maxsize=64)
 def unreadable_field(schema: str) -> tuple[str, str] | None:
-    """Return a field of an Avro schema that no table can hold, dotted, and its type: of a record without fields or that
-    holds itself, a duration, a long decimal.
+    """Return a field of an Avro schema that no table can hold, dotted, and its type.
 
-    The field is "" if the values themselves are no records.
+    Such as a record without fields or that holds itself, a duration, a decimal of more than 38 digits. The field is "" if the values themselves are no records.
     """
     content = json.loads(schema)
     kind = content.get("type") if isinstance(content, dict) else content
