@@ -69,12 +69,12 @@ class Unread:
     Attributes:
         path: in its dataset.
         why: the reason.
-        kind: as that of :class:`partitions.records.first_types.Unclear`.
+        effect: as that of :class:`partitions.records.first_types.Unclear`.
     """
 
     path: str
     why: str
-    kind: str
+    effect: str
 
     def __str__(self) -> str:
         """Both, in a line."""
@@ -227,8 +227,8 @@ def _first_that_reads(
         if look.fault is None:
             return look, unread
         looks.append(look)
-        unread.append(Unread(path, str(look.fault), look.fault.kind))
-    filled = [look for look in looks if look.fault is not None and look.fault.kind != "empty"]
+        unread.append(Unread(path, str(look.fault), look.fault.effect))
+    filled = [look for look in looks if look.fault is not None and look.fault.effect != "empty"]
     return next(iter([*filled, *looks])), unread
 
 
@@ -328,5 +328,5 @@ def _head(place: Place, path: str) -> bytes:
 
 def _columns(types: FirstTypes, are: Callable[[Iterable[str]], bool]) -> list[str]:
     """The columns of text whose values are of one form."""
-    texts = (name for name, kind in types.columns if kind == "string")
+    texts = (name for name, data_type in types.columns if data_type == "string")
     return [name for name in texts if are(types.texts.get(name, ()))]

@@ -36,13 +36,13 @@ class Unclear(Exception):
     """A file's beginning does not tell its columns; the message says why.
 
     Attributes:
-        kind: ``bad`` if a run does not load the file, ``empty`` if it has no record, ``long`` if only a run tells.
+        effect: ``bad`` if a run does not load the file, ``empty`` if it has no record, ``long`` if only a run tells.
     """
 
-    def __init__(self, why: str, kind: Literal["bad", "empty", "long"] = "bad") -> None:
+    def __init__(self, why: str, effect: Literal["bad", "empty", "long"] = "bad") -> None:
         """Take the reason."""
         super().__init__(why)
-        self.kind = kind
+        self.effect = effect
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def _head(seen: Surveyed, today: date) -> list[str]:
 
 def _unread(seen: Surveyed) -> Iterator[str]:
     """Say which of the files that were looked at tell no columns, and what a run does with them."""
-    for kind, title in _UNREAD.items():
-        lines = [f"  {each}" for each in seen.unread if each.kind == kind]
+    for effect, title in _UNREAD.items():
+        lines = [f"  {each}" for each in seen.unread if each.effect == effect]
         for text in [title, *lines] if lines else []:
             for line in textwrap.wrap(
                 text, _WIDTH, break_on_hyphens=False, break_long_words=False, subsequent_indent="    "
@@ -72,8 +72,8 @@ def _schema(seen: Surveyed) -> list[str]:
     folders = {name.lower() for name in seen.partitions}
     columns += [column for column in seen.columns if column[0].lower() not in folders]
     if seen.codes:  # nothing widens a declared type later
-        columns = [(name, "long" if kind == "int" else kind) for name, kind in columns]
-    wrapped = _wrapped([f"{column_name(name)} {kind}" for name, kind in columns])
+        columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
+    wrapped = _wrapped([f"{column_name(name)} {data_type}" for name, data_type in columns])
     untyped = (
         f" Without a value so far, and without a type: {_some(seen.valueless)}." if seen.valueless else ""
     )

@@ -376,5 +376,5 @@ def _fault(text: str, *, documents: bool) -> str | None:
     try:
         types = types_of_document(text) if documents else types_of_lines(text)
     except Unclear as fault:
-        return str(fault) if fault.kind == "bad" else None
+        return str(fault) if fault.effect == "bad" else None
     return "Spark reads none of its records" if types.columns else None
