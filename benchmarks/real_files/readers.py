@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -62,8 +63,12 @@ def unpacked(file: Path) -> bytes:
     return data
 
 
+def _encoding(options: Mapping[str, Any]) -> str:
+    return str(options.get("encoding", "utf-8-sig"))
+
+
 def _csv(file: Path, options: Mapping[str, Any]) -> Iterator[Row]:
-    text = unpacked(file).decode(str(options.get("encoding", "utf-8-sig")))
+    text = unpacked(file).decode(_encoding(options))
     separator = str(options.get("sep", "\t" if ".tsv" in file.name.lower() else ",")).replace("\\t", "\t")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     header = next((row for row in rows if row), [])
@@ -93,13 +98,13 @@ def _parse(text: str) -> Any:
     )
 
 
-def _json(file: Path) -> Iterator[Row]:
-    document = _parse(unpacked(file).decode("utf-8-sig"))
+def _json(file: Path, options: Mapping[str, Any]) -> Iterator[Row]:
+    document = _parse(unpacked(file).decode(_encoding(options)))
     yield from document if isinstance(document, list) else [document]
 
 
-def _ndjson(file: Path) -> Iterator[Row]:
-    for line in unpacked(file).decode("utf-8-sig").split("\n"):
+def _ndjson(file: Path, options: Mapping[str, Any]) -> Iterator[Row]:
+    for line in unpacked(file).decode(_encoding(options)).split("\n"):
         if line.strip():
             yield _parse(line)
 
@@ -201,24 +206,26 @@ def _unions(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _excel(file: Path) -> Iterator[Row]:
+    """The first sheet with cells; its first row with a value names the columns."""
     import openpyxl
 
-    book = openpyxl.load_workbook(file, data_only=True)
-    sheets = [
-        sheet for sheet in book.worksheets if any(_cell(cell) is not None for row in sheet for cell in row)
-    ]
-    if not sheets:
-        return
-    rows = [[_cell(cell) for cell in row] for row in sheets[0].iter_rows()]
-    header = [str(name) if name is not None else None for name in rows[0]]
-    for row in rows[1:]:
-        if any(value is not None for value in row):
-            lost = [
-                value for name, value in zip(header, row, strict=True) if name is None and value is not None
-            ]
-            if lost:
-                raise Unreadable(f"{lost[0]!r} stands in a column without a name")
-            yield {name: value for name, value in zip(header, row, strict=True) if name is not None}
+    try:
+        book = openpyxl.load_workbook(file, data_only=True)
+    except (KeyError, TypeError):  # of a drawing or a style, which say nothing of cells
+        book = openpyxl.load_workbook(file, data_only=True, read_only=True)
+    rows = [[_cell(cell) for cell in row] for sheet in book.worksheets[:1] for row in sheet.iter_rows()]
+    for sheet in book.worksheets[1:]:
+        if any(value is not None for row in rows for value in row):
+            break
+        rows = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
+    filled = [row for row in rows if any(value is not None for value in row)]
+    header = [None if name is None else str(name) for name in filled[0]] if filled else []
+    for row in filled[1:]:
+        named = list(zip_longest(header, row))
+        lost = [value for name, value in named if name is None and value is not None]
+        if lost:
+            raise Unreadable(f"{lost[0]!r} stands in a column without a name")
+        yield {name: value for name, value in named if name is not None}
 
 
 def _cell(cell: Any) -> Any:
@@ -330,8 +337,8 @@ def _value(element: Element, kind: pa.DataType | None) -> Any:
 Reader = Callable[[Path, Mapping[str, Any], pa.Schema], Iterable[Row]]
 _READERS: Mapping[str, Reader] = {
     "csv": lambda file, options, _: _csv(file, options),
-    "json": lambda file, *_: _json(file),
-    "ndjson": lambda file, *_: _ndjson(file),
+    "json": lambda file, options, _: _json(file, options),
+    "ndjson": lambda file, options, _: _ndjson(file, options),
     "parquet": lambda file, *_: _parquet(file),
     "avro": lambda file, *_: _avro(file),
     "excel": lambda file, *_: _excel(file),
