@@ -261,10 +261,8 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, take
         *([f"{', '.join(new)} not in the schema"] if new else []),
     ]
     misread = _named_twice(found) or _other_separator(expected, found)
-    why = (
-        f"expected the header {','.join(expected)}, found {','.join(found)}"
-        f" ({misread or '; '.join(differs) or 'another order'})"
-    )
+    header = f"the header {','.join(expected)}" if expected else "a header that names each column once"
+    why = f"expected {header}, found {','.join(found)} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
         "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
         if takes and differs and not misread
