@@ -406,6 +406,11 @@ def _merged(known: Schema, incoming: Schema, *, only_new: bool = False) -> Schem
     return {**known, "fields": [*_in_table_order(known["fields"], kept), *added]}
 
 
+def merged_type(was: Type, found: Type) -> Type:
+    """Return the type that holds values of both, at any depth: wider ones, and fields that either has; where there is none, the one that is known."""
+    return _wider(was, found, only_new=False)
+
+
 def _wider(was: Type, found: Type, *, only_new: bool) -> Type:
     if was == _NO_VALUE:
         return found

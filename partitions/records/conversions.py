@@ -6,6 +6,7 @@ Types are in Spark's JSON form. Beside Spark's there are ``time(millis)``, ``tim
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from partitions.evolution import widens
@@ -56,7 +57,8 @@ def conversion(own: Type, column: Type) -> Conversion | None:
             return "always" if column == "string" else None
         if widens(own, column):
             return "always"
-        return "checked" if _is_number(own) and _is_number(column) else None
+        is_checked = (_is_number(own) and _is_number(column)) or (own == "binary" and column == "string")
+        return "checked" if is_checked else None
     if isinstance(own, str) or isinstance(column, str) or own["type"] != column["type"]:
         return None
     if own["type"] == "array":
@@ -87,6 +89,16 @@ def shown_type(own: Type) -> str:
         own = DOUBTFUL.get(own, own)
         return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(own, own)
     return str(own["type"])
+
+
+def paths_without_value(name: str, own: Type) -> Iterator[tuple[str, ...]]:
+    """Yield the fields of a column that have no value in a file, at any depth, case-folded."""
+    if own == VOID:
+        yield (name.casefold(),)
+    elif not isinstance(own, str) and own["type"] == "struct":
+        for field in own["fields"]:
+            for path in paths_without_value(field["name"], field["type"]):
+                yield (name.casefold(), *path)
 
 
 def is_special_type(data_type: Type | None) -> bool:

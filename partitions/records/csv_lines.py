@@ -16,8 +16,14 @@ from partitions.records.forms import Reading, Type, text_form
 from partitions.records.judge import Fault, fault_of_text, shown
 
 _END = r"(?![\s\S])"
-_BREAK = r"(?:\r\n|\n|\r)"
+BREAK = r"(?:\r\n|\n|\r)"
+"""A pattern of what ends a line."""
 _BREAK_NAMES = {"\r\n": "CR LF", "\n": "LF", "\r": "CR"}
+
+SKIPPED = "".join(map(chr, range(33)))
+"""A line of these letters alone Spark's reader of lines skips, also if it is a record."""
+
+_NOT_SKIPPED = rf"(?![\x00-\x20]++{_END})"
 
 REFUSED: Mapping[str, str] = {
     "enforceschema": "no such option: each header is compared with the schema, so that no columns are mixed up",
@@ -242,14 +248,12 @@ class CsvRule:
             header: the text of the first line of a file; None if it has none.
         """
         unless = "" if header is None else f"(?!{re.escape(header)}{_END})"
-        # Spark's reader of lines skips a line of tabs, which is a record where tabs are separators.
-        unless += "" if self.form.separator.strip() else rf"(?![ \t]++{_END})"
-        return rf"^{unless}(?:{self._comment}{self._record}|{self._blank}){_END}"
+        return rf"^{unless}(?:{self._blank}{_END}|{_NOT_SKIPPED}(?:{self._comment}{self._record}){_END})"
 
     def text_pattern(self) -> str:
         """Return the pattern of the whole text of a file."""
         texts = CsvRule(self.form, [(name, "string") for name, _ in self.fields], Reading())
-        line_break = re.escape(self.form.line_break) or _BREAK
+        line_break = re.escape(self.form.line_break) or BREAK
         skipped = rf"(?:{self._comment}{self._blank}){line_break}"
         header = f"(?:{skipped})*+{texts._record}(?:{line_break}|{_END})" if self.form.header else ""
         record = rf"(?:{self._comment}{self._record}|{self._blank})(?:{line_break}|(?={_END}))"
@@ -362,7 +366,7 @@ _UNESCAPED = {"\\t": "\t", "\\\\": "\\", "\\u0000": "\0"}
 _BLANKS = re.compile(r"[ \t]*+")
 _NOTHING = re.compile("")
 _LINE = re.compile(r"[^\r\n]*+")
-_BREAKS = re.compile(_BREAK)
+_BREAKS = re.compile(BREAK)
 
 
 def _ends(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -56,12 +56,8 @@ _Spellings = dict[str, tuple[str, "_Spellings"]]
 """Names as they are first spelt, by their form without case, with those inside."""
 
 
-def names_by_case(text: str) -> tuple[str, str, int | None]:
-    """Return two names at one place of records that differ in upper and lower case only, and the line of the record with the second, from 1.
-
-    Raises:
-        ValueError: there are none.
-    """
+def names_by_case(text: str) -> tuple[str, str, int | None] | None:
+    """Return two names at one place of records that differ in upper and lower case only, and the line of the record with the second, from 1; None if there are none."""
     position = begin_of(text)
     across: _Spellings = {}
     while position < len(text):
@@ -75,7 +71,7 @@ def names_by_case(text: str) -> tuple[str, str, int | None]:
         if names := _in_two_cases(value, across):
             return *names, line_of(text, position)
         position = skip_blanks(text, end)
-    raise ValueError("no two names differ in upper and lower case only")
+    return None
 
 
 def _in_two_cases(value: Any, spellings: _Spellings) -> tuple[str, str] | None:

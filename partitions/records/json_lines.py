@@ -49,7 +49,10 @@ LENIENT = frozenset(
 
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
 _HALF = re.compile("[\ud800-\udfff]")
-"""Python makes one letter of both halves, and keeps one that stands alone."""
+"""Of a letter that JSON writes by the numbers of two: UTF-8 has none for it."""
+_DIGITS_OF_VARIANT = 38
+_BREAK = re.compile(r"\r\n|\n|\r")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _SECONDS = (-62_135_596_800, 253_402_300_799)
 """Of the years 1 to 9999, since 1970 in UTC."""
 
@@ -133,12 +136,12 @@ class JsonRule:
             return Judgement(Fault(f"expected a JSON object, found {type_of(value)}"))
         unknown: list[str] = []
         schema = self.schema
-        fault = _repeated(value, "") if schema is None else self._struct_fault(value, schema, "", unknown)
+        fault = _any_fault(value, "") if schema is None else self._struct_fault(value, schema, "", unknown)
         return Judgement(fault, () if self.takes_unknown else tuple(unknown))
 
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""
-        lines = enumerate(text.splitlines(), 1)
+        lines = enumerate(_BREAK.split(text), 1)
         items = (Item(None, line, number, self.judge(line)) for number, line in lines)
         return [item for item in items if item.judgement != _SOUND]
 
@@ -192,6 +195,8 @@ class JsonRule:
             if name in fields:
                 if fault := self._fault(item, fields[name], f"{above}{name}", unknown):
                     return fault
+            elif _HALF.search(name):
+                return _half_name(name, above)
             elif not _is_hollow(item):
                 unknown.append(f"{above}{name}")
         return None
@@ -212,7 +217,9 @@ class JsonRule:
             return next((fault for fault in faults if fault is not None), None)
         if kind == "map" and isinstance(value, Members):
             inner = (self._fault(item, data_type["valueType"], where, unknown) for _, item in value)
-            return _twice(value, f"{where}.") or next((fault for fault in inner if fault is not None), None)
+            return _names_fault(value, f"{where}.") or next(
+                (fault for fault in inner if fault is not None), None
+            )
         if kind == "udt":
             return self._fault(value, data_type["sqlType"], where, unknown)
         return _misfit(where, data_type, type_of(value))
@@ -243,23 +250,65 @@ def _twice(value: Sequence[tuple[str, Any]], above: str) -> Fault | None:
     return None
 
 
-def _repeated(value: Any, above: str) -> Fault | None:
-    """The fault of a name that stands twice in an object, at any depth."""
+def _names_fault(value: Members, above: str) -> Fault | None:
+    halves = (_half_name(name, above) for name, _ in value if _HALF.search(name))
+    return _twice(value, above) or next(halves, None)
+
+
+def _half_name(name: str, above: str) -> Fault:
+    return Fault(f"field {above}{_escaped(name)}: expected a name in UTF-8, found half of a letter in it")
+
+
+def _any_fault(value: Any, where: str) -> Fault | None:
+    """Why a variant does not hold all of a value: a name that stands twice in an object, at any depth, or a text or a number that it would change."""
     if isinstance(value, Members):
-        inner = (_repeated(item, f"{above}{name}.") for name, item in value)
-        return _twice(value, above) or next((fault for fault in inner if fault is not None), None)
+        above = f"{where}." if where else ""
+        inner = (_any_fault(item, f"{above}{name}") for name, item in value)
+        return _names_fault(value, above) or next((fault for fault in inner if fault is not None), None)
     if isinstance(value, list):
-        return next((fault for item in value if (fault := _repeated(item, above)) is not None), None)
-    return None
+        return next((fault for item in value if (fault := _any_fault(item, where)) is not None), None)
+    why = _number_of_variant_fault(value) if isinstance(value, Number) else _text_fault(value)
+    return None if why is None else _misfit(where, "variant", why, value)
+
+
+def _number_of_variant_fault(text: str) -> str | None:
+    if text in _SPECIAL:
+        return "a word that is no number of JSON"
+    digits = text.lstrip("-")
+    return (
+        number_fault(text, "double", Reading())
+        if len(digits) > _DIGITS_OF_VARIANT or "e" in digits.lower()
+        else None
+    )
+
+
+def _text_fault(value: Any) -> str | None:
+    """Why a text does not hold a value as it is written."""
+    if isinstance(value, Number):
+        return "a word that is no number of JSON" if value in _SPECIAL else None
+    if isinstance(value, str):
+        return "half of a letter that has two escapes, which is no text" if _HALF.search(value) else None
+    inner = (
+        [item for _, item in value]
+        if isinstance(value, Members)
+        else value
+        if isinstance(value, list)
+        else ()
+    )
+    texts = (_text_fault(item) for item in inner if not isinstance(item, str) or isinstance(item, Number))
+    return next((why for why in texts if why is not None), None)
+
+
+def _escaped(text: str) -> str:
+    """Return a text with halves of letters by their numbers, so that it can be shown."""
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _leaf_fault(value: Any, data_type: str, where: str, reading: Reading) -> Fault | None:
+    if data_type == "variant":
+        return _any_fault(value, where)
     why = _reason(value, data_type, reading)
-    if why is None:
-        return _repeated(value, f"{where}.") if data_type == "variant" else None
-    if isinstance(value, str):
-        value = type(value)(_HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", value))
-    return _misfit(where, data_type, why, value)
+    return None if why is None else _misfit(where, data_type, why, value)
 
 
 def _reason(value: Any, data_type: str, reading: Reading) -> str | None:
@@ -294,10 +343,8 @@ def _reason(value: Any, data_type: str, reading: Reading) -> str | None:
             return other
         return None if reading.own_times else time_fault(value, zoned=data_type == "timestamp")
     if data_type == "binary":
-        return None if is_text else other
-    if data_type == "string" and is_text and _HALF.search(value):
-        return "half of a letter that has two escapes, which is no text"
-    return None
+        return (None if _BASE64.fullmatch(value) else "text that is not base64") if is_text else other
+    return _text_fault(value)
 
 
 def _seconds_fault(text: str) -> str | None:
@@ -310,5 +357,5 @@ def _seconds_fault(text: str) -> str | None:
 
 
 def _misfit(where: str, data_type: Type, found: str, value: Any = None) -> Fault:
-    text = value if isinstance(value, str) else None
+    text = _escaped(value) if isinstance(value, str) else None
     return Fault(f"field {where}: expected {shown(data_type)}, found {found}", text)

@@ -26,14 +26,16 @@ from partitions.records.json_decoding import Names
 
 _SPACE = r"[ \t\r\n]*+"
 _LETTER = r"u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-"""An escape of one letter, with both halves if it has two."""
+"""A letter by its number, or one by two halves: half of one is no text."""
 _STRING = rf'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|{_LETTER})[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+"
 _WHOLE = "(?:0|[1-9][0-9]{{0,{0}}}+)"
-_SCALAR = f"(?:{_STRING}|{_NUMBER}|true|false|null)"
+_NUMBER_OF_VARIANT = r"-?+(?:0|[1-9][0-9]{0,37}+)(?![0-9])(?:\.[0-9]++(?:[eE][-+]?+[0-9]{1,2}+)?+|[eE][-+]?+[0-9]{1,2}+)?+(?![0-9.eE])"
 _NEXT = rf"{_SPACE}(?:,{_SPACE}(?=\")|(?=\}}))"
 _NEXT_ITEM = rf"{_SPACE}(?:,{_SPACE}(?!\])|(?=\]))"
 _END = r"(?![\s\S])"
+_AS_DECLARED = Names((), {})
+"""The order of the schema, where the first record does not tell another: each name is accepted once all the same."""
 _DEPTH = 2
 """Levels of objects and arrays inside of a text or an unknown value, that the pattern follows."""
 
@@ -72,12 +74,16 @@ class JsonPattern:
         return rf"^\uFEFF?+{_SPACE}(?:(?:{record}|\[{_SPACE}(?:{record}{_NEXT_ITEM})*+\]){_SPACE})?+{_END}"
 
     def _record(self, names: Names | None) -> str:
-        return _object_of_any(_DEPTH) if self.schema is None else self._object(self.schema, names)
+        return (
+            _object_of_any(_DEPTH, _NUMBER_OF_VARIANT)
+            if self.schema is None
+            else self._object(self.schema, names)
+        )
 
     def _object(self, schema: Mapping[str, Any], names: Names | None) -> str:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
         columns = "|".join(re.escape(_quoted(name)) for name in fields)
-        value = _any(_DEPTH) if self.takes_unknown else rf"(?:\{{{_SPACE}\}}|\[{_SPACE}\])"
+        value = _any(_DEPTH, _NUMBER) if self.takes_unknown else rf"(?:\{{{_SPACE}\}}|\[{_SPACE}\])"
         other = rf'{f"(?!(?:{columns}))" if fields else ""}"[^"\\\x00-\x1f]*+"{_SPACE}:{_SPACE}{value}'
         if names is None:
             members = [self._member(name, data_type, None) for name, data_type in fields.items()]
@@ -86,7 +92,7 @@ class JsonPattern:
         order += [name for name in fields if name not in order]
         others = f"(?:{other}{_NEXT})*+" if set(names.order) - fields.keys() else ""
         once = (
-            f"(?:{self._member(name, fields[name], names.inner.get(name))}{_NEXT})?+{others}"
+            f"(?:{self._member(name, fields[name], names.inner.get(name, _AS_DECLARED))}{_NEXT})?+{others}"
             for name in order
         )
         return rf"\{{{_SPACE}{others}{''.join(once)}\}}"
@@ -131,22 +137,25 @@ def _value_form(data_type: str, reading: Reading) -> str:
         return f"(?:{text}|-?+(?:0|[1-9][0-9]{{0,9}}+)(?![.eE0-9]))"
     if data_type == "timestamp_ntz":
         return _STRING if reading.own_times else f'"{LOCAL_TIME}"'
-    return _STRING if data_type == "binary" else _any(_DEPTH)
+    if data_type == "binary":
+        return '"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+"'
+    return _any(_DEPTH, _NUMBER_OF_VARIANT if data_type == "variant" else _NUMBER)
 
 
 def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _any(depth: int) -> str:
+def _any(depth: int, number: str) -> str:
+    scalar = f"(?:{_STRING}|{number}|true|false|null)"
     if depth == 0:
-        return _SCALAR
-    items = rf"\[{_SPACE}(?:{_any(depth - 1)}{_NEXT_ITEM})*+\]"
-    return f"(?:{_SCALAR}|{_object_of_any(depth)}|{items})"
+        return scalar
+    items = rf"\[{_SPACE}(?:{_any(depth - 1, number)}{_NEXT_ITEM})*+\]"
+    return f"(?:{scalar}|{_object_of_any(depth, number)}|{items})"
 
 
-def _object_of_any(depth: int) -> str:
-    return rf"\{{{_SPACE}(?:{_STRING}{_SPACE}:{_SPACE}{_any(depth - 1)}{_NEXT})*+\}}"
+def _object_of_any(depth: int, number: str) -> str:
+    return rf"\{{{_SPACE}(?:{_STRING}{_SPACE}:{_SPACE}{_any(depth - 1, number)}{_NEXT})*+\}}"
 
 
 def _may_repeat(data_type: Type, *, inside: bool = False) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -183,7 +183,7 @@ def time_fault(text: str, *, zoned: bool) -> str | None:
         return _other_time(text, "timestampFormat")
     day, clock, seconds, fraction, offset = match.groups()
     try:
-        datetime.fromisoformat(f"{day}T{clock or '00:00'}:{seconds or '00'}")
+        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}:{seconds or '00'}")
     except ValueError:
         return "a time that no calendar or clock has"
     if fraction and fraction[6:].strip("0"):
@@ -194,6 +194,11 @@ def time_fault(text: str, *, zoned: bool) -> str | None:
         hours, minutes = int(offset.strip()[1:3]), int(offset.strip()[3:].strip(":") or 0)
         if minutes > 59 or hours * 60 + minutes > 18 * 60:
             return "a time with an offset that no zone has"
+        shift = timedelta(hours=hours, minutes=minutes)
+        try:
+            moment = moment - shift if offset.strip()[0] == "+" else moment + shift
+        except OverflowError:
+            return "a time that lies beyond the years 1 to 9999 in UTC"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from io import BytesIO
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -493,3 +494,123 @@ class TestSchema:
             spark.read.format("delta").load(str(feed.table)).drop("_source_file", "_ingested_at", "_run_id")
         )
         assert [row.asDict() for row in found.collect()] == [dict(row) for row in rows] * 2
+
+
+def _why(feed: Feed) -> dict[str, str]:
+    """The reasons of files in quarantine, by their paths."""
+    return {file["path"]: file["reason"] for file in feed.cli("list").json[0]["quarantined"]["files"]}
+
+
+def _avro(fields: list[dict[str, object]], *records: dict[str, object]) -> bytes:
+    buffer = BytesIO()
+    fastavro.writer(buffer, {"type": "record", "name": "r", "fields": fields}, records)
+    return buffer.getvalue()
+
+
+class TestWhole:
+    def test_a_missing_value_changes_no_type_and_a_file_without_records_tells_none(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": None})
+        feed.put_text("a.csv", "v,day,part\n")
+        feed.put_text("b.csv", "v,day,part\n1,2026-01-01,1E5\n,,3E5\n")
+        feed.load()
+        assert _types(feed) == {"v": "integer", "day": "date", "part": "string"}
+        assert feed.rows("v", "part") == [(None, "3E5"), (1, "1E5")]
+
+    @pytest.mark.parametrize(
+        "header", ["id,text", "id,text\r\n\r\n 0,zero", ""], ids=["header", "blank", "none"]
+    )
+    def test_line_breaks_within_quotes_stay_as_they_are(self, make_feed: MakeFeed, header: str) -> None:
+        options = {"multiLine": True, "header": bool(header)}
+        feed = make_feed(source={"format": "csv", "schema": "id string, text string", "options": options})
+        feed.put_text("a.csv", f'{header}\r\n1,"a\r\nb"\r\n\r\n2,"c\n""d"""\r\n3,"e\rf"')
+        feed.load()
+        first = [(" 0", "zero")] if "zero" in header else []
+        assert feed.rows("id", "text") == [*first, ("1", "a\r\nb"), ("2", 'c\n"d"'), ("3", "e\rf")]
+
+    def test_a_quote_of_the_user_is_doubled_within_itself(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"format": "csv", "schema": "id long, text string", "options": {"quote": "'"}}
+        )
+        feed.put_text("a.csv", "id,text\n1,'it''s, so'\n2,\"x\"\n")
+        feed.load()
+        assert feed.rows("id", "text") == [(1, "it's, so"), (2, '"x"')]
+
+    def test_a_record_of_control_letters_or_of_the_columns_names_is_one(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"format": "csv", "schema": "a string, b string", "options": {"sep": "\x01"}},
+            max_bad_records=1,
+        )
+        feed.put_text("a.csv", "a\x01b\n1\x012\n\x01\na\x01b\nodd\n3\x014\n")
+        feed.load()
+        assert feed.rows("a", "b") == [(None, None), ("1", "2"), ("3", "4"), ("a", "b")]
+
+    @pytest.mark.parametrize(
+        ("form", "text", "why"),
+        [
+            ("ndjson", '{"id":1}\n{"id":2,"o":{"a":1,"a":2}}\n', "line 2: field o.a stands twice"),
+            ("ndjson", '{"id":1,"o":{"a":1,"a":2}}\n', "line 1: field o.a stands twice"),
+            ("json", '[{"id":1,"x":1,"x":2}]', "record 1: field x stands twice"),
+        ],
+    )
+    def test_a_name_that_stands_twice_is_told_where_types_are_inferred(
+        self, make_feed: MakeFeed, form: str, text: str, why: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": None}, on_bad_file="quarantine")
+        feed.put_text(f"a.{form}", text)
+        feed.put_text(f"b.{form}", '{"id":3,"o":{"a":1},"x":1}')
+        feed.load()
+        assert feed.rows("id") == [(3,)]
+        assert why in _why(feed)["a." + form]
+
+    @pytest.mark.parametrize(
+        ("column", "why"),
+        [
+            (pa.array([253402300800000000], pa.int64()).cast(pa.timestamp("us", tz="UTC")), "column x: expected dates and times of the years 1 to 9999"),
+            (pa.array([[2932897]], pa.list_(pa.int32())).cast(pa.list_(pa.date32())), "column x: expected dates and times of the years 1 to 9999"),
+            (pa.array([{"a": 1, "A": 2}]), "found x.a and x.A"),
+        ],
+        ids=["instant", "dates", "names"],
+    )  # fmt: skip
+    def test_a_file_of_parquet_that_no_table_holds_is_bad(
+        self, make_feed: MakeFeed, column: pa.Array, why: str
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, on_bad_file="quarantine")
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": [1], "x": column})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": [2]})))
+        feed.load()
+        assert feed.rows("id") == [(2,)]
+        assert why in _why(feed)["a.parquet"]
+
+    def test_a_field_of_a_struct_gets_its_type_from_the_file_that_has_a_value(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_bytes("a.parquet", _parquet(pa.table({"o": pa.array([{"a": None, "b": 1}])})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"o": pa.array([{"a": "x", "b": 2}])})))
+        feed.load()
+        assert feed.rows("_source_file", "o") == [
+            ("a.parquet", {"a": None, "b": 1}),
+            ("b.parquet", {"a": "x", "b": 2}),
+        ]
+
+    def test_a_file_of_avro_that_no_table_holds_is_bad(self, make_feed: MakeFeed) -> None:
+        instant = {"type": "long", "logicalType": "timestamp-micros"}
+        feed = make_feed(source={"format": "avro", "schema": None}, on_bad_file="quarantine")
+        feed.put_bytes("a.avro", b"Obj\x01nonsense")
+        feed.put_bytes(
+            "b.avro",
+            _avro([{"name": "at", "type": "long"}, {"name": "At", "type": "long"}], {"at": 1, "At": 2}),
+        )
+        feed.put_bytes("c.avro", _avro([{"name": "at", "type": instant}], {"at": 253402300800000000}))
+        feed.put_bytes(
+            "d.avro",
+            _avro([{"name": "at", "type": instant}, {"name": "no", "type": "null"}], {"at": 0, "no": None}),
+        )
+        feed.load()
+        assert len(feed.rows("at")) == 1
+        why = _why(feed)
+        assert "expected an Avro file" in why["a.avro"]
+        assert "expected columns with names of their own, found At and at" in why["b.avro"]
+        assert "column at: expected dates and times of the years 1 to 9999" in why["c.avro"]

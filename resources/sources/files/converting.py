@@ -81,6 +81,8 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
         return F.lit(True)
     if isinstance(own, str) and own in DOUBTFUL:
         return F.coalesce(lies_within_years(value, DOUBTFUL[own]), F.lit(True))
+    if own == "binary":
+        return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
         there = value.try_cast(column)
         return value.isNull() | F.coalesce(there.try_cast(_spark_type(own)) == value, F.lit(False))

@@ -105,6 +105,8 @@ class SchemaFollower:
         try:
             return list(self._format.other_columns(spark, files, pinned, check).items())
         except SchemaError as error:
+            if len(files) > 1:
+                return [columns for file in files for columns in self._incoming(spark, [file], pinned, check)]
             raise self._refused(error, files[0].path) from error
 
     def _evolution(

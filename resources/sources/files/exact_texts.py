@@ -34,12 +34,19 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
     """
     from pyspark.sql import functions as F
 
+    return F.when(text.isNotNull(), _is_exact_text(text, data_type, reading))
+
+
+def _is_exact_text(text: Column, data_type: Type, reading: Reading) -> Column:
+    """Return whether a text that is none of NULL is an exact value of a type."""
+    from pyspark.sql import functions as F
+
     if not isinstance(data_type, str):
         return F.lit(True)
     if data_type in INTEGER_BITS:
         sql_type = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}[data_type]
         shape = WHOLE_SHAPE if reading.inferred else SIGNED_WHOLE_SHAPE
-        return _is_whole(text, shape) & _casts(text, sql_type)
+        return _is_whole(text, shape) & text.try_cast(sql_type).isNotNull()
     if data_type in WHOLE_BITS and not reading.inferred:
         near = text.try_cast(data_type)
         is_whole = _is_whole(text, SIGNED_WHOLE_SHAPE)
@@ -49,19 +56,22 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
         number = _is_whole(text, NUMBER_SHAPE) & is_finite & (~is_whole | F.coalesce(same, F.lit(False)))
         return text.isin(*reading.specials) | number
     if data_type == "date" and not reading.own_dates:
-        return _is_whole(text, DATE_SHAPE) & _casts(text, "date")
+        return _is_whole(text, DATE_SHAPE) & text.try_cast("date").isNotNull()
     if data_type in ("timestamp", "timestamp_ntz") and not reading.own_times:
         shape = INSTANT_SHAPE if data_type == "timestamp" else LOCAL_TIME_SHAPE
-        return _is_whole(text, shape) & _casts(text, data_type)
+        return _is_whole(text, shape) & F.coalesce(
+            is_in_calendar(text.try_cast(data_type), data_type), F.lit(False)
+        )
     pattern = text_form(data_type, reading)
     return F.lit(True) if pattern is None else _is_whole(text, pattern)
 
 
-def _casts(text: Column, sql_type: str) -> Column:
-    """Return whether Spark casts a text; NULL of NULL, so that a column with an empty value has the type of the others."""
+def is_in_calendar(value: Column, data_type: str) -> Column:
+    """Return whether a date or a time lies in the years 1 to 9999, which all readers of tables know; NULL of none."""
     from pyspark.sql import functions as F
 
-    return F.when(text.isNotNull(), text.try_cast(sql_type).isNotNull())
+    first, last = "0001-01-01", "9999-12-31" if data_type == "date" else "9999-12-31 23:59:59.999999"
+    return value.between(F.lit(first).cast(data_type), F.lit(last).cast(data_type))
 
 
 def _is_whole(text: Column, pattern: str) -> Column:

@@ -222,13 +222,17 @@ def inexact_value(
     )
 
 
-def open_quote(path: str, line: int | None) -> BadFile:
-    """The error for a CSV file with a line that ends within quotes."""
+def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
+    """The error for a CSV file with a line that ends within quotes; ``over_lines``: whether it may, so that the text ends within them."""
     where = f"line {line}: " if line else ""
-    why = f"{where}a quote opens a value and is not closed in its line"
+    why = f"{where}a quote opens a value and is not closed{'' if over_lines else ' in its line'}"
+    option = (
+        ""
+        if over_lines
+        else "If values go over several lines, set `options: {multiLine: true}` of the source; else m"
+    )
     return BadFile(
-        f"file {path}, {why}. If values go over several lines, set `options: {{multiLine: true}}` of the source; else mend or remove the file."
-        " Nothing of it was loaded; the watermark stays below it",
+        f"file {path}, {why}. {option or 'M'}end or remove the file. Nothing of it was loaded; the watermark stays below it",
         path=path,
         why=why,
         code=OPEN_QUOTE,

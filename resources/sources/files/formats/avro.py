@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.conversions import NANOSECONDS, VOID, is_special_type
+from partitions.records.conversions import NANOSECONDS, VOID, is_special_type, paths_without_value
 from partitions.records.forms import Type
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles, Unknown
@@ -136,9 +136,13 @@ class AvroFiles(FormatReader):
         for file in files:
             text = self._schema(file) if file.size else None
             names = unknown_columns(fields_of(text), known) if text else ()
-            valueless = (
-                {(name.casefold(),) for name, own in own_types(text).items() if own == VOID} if text else ()
-            )
+            own_of = own_types(text) if text else {}
+            valueless = {
+                inner
+                for name, own in own_of.items()
+                if own is not None
+                for inner in paths_without_value(name, own)
+            }
             names = [name for name in names if folded(name) not in valueless]
             if names:
                 unknown[file.path] = [shown(name) for name in names]

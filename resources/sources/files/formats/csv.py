@@ -13,7 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.evolution import Schema, with_wider_integers
 from partitions.path.source import SourceFile
-from partitions.records.csv_lines import CsvForm, CsvItem, CsvRule
+from partitions.records.csv_lines import BREAK, SKIPPED, CsvForm, CsvItem, CsvRule
 from partitions.records.forms import INTEGER_BITS, Reading
 from partitions.sources.formats import Option
 from resources.places import Place
@@ -70,6 +70,7 @@ class CsvFiles(FormatReader):
         super().__init__(place, dataflow, staging)
         self._header = lru_cache(_HEADERS_KEPT)(self._read_header)
         self._line_breaks: dict[str, str] = {}
+        self._with_header_again: set[str] = set()
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
@@ -81,7 +82,7 @@ class CsvFiles(FormatReader):
             "header": True,
             "enforceSchema": infer,
             "sep": separator(path),
-            "escape": '"',  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
+            "escape": form.escape,  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
             **of_text,
         }
 
@@ -156,12 +157,21 @@ class CsvFiles(FormatReader):
             for path, header in headers.items():
                 raise bad_header(path, (), header.names)
             return None
-        path, header = next(iter(sound.items()))
-        schema = self._inferred(spark, [file for file in files if file.path == path], header.names)
-        alike = [file for file in files if file.path in sound and sound[file.path].names == header.names]
+        names = next(iter(sound.values())).names
+        alike = [file for file in files if file.path in sound and sound[file.path].names == names]
+        first = next((file for file in alike if self._has_record(spark, file, names)), alike[0])
+        schema = self._inferred(spark, [first], names)
         if len(alike) > 1:
-            schema = self._with_types_of_sample(spark, alike, header.names, schema)
+            schema = self._with_types_of_sample(spark, alike, names, schema)
         return struct_of(schema)
+
+    def _has_record(self, spark: SparkSession, file: SourceFile, names: Sequence[str]) -> bool:
+        """Whether more than a header stands in a file."""
+        return not self._as_texts(spark, [file], names).isEmpty()
+
+    def _as_texts(self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
+        """The values of files under one header, as they stand there."""
+        return self.scan(spark, files, _texts(names), mode="PERMISSIVE", enforceSchema="true")
 
     def _with_types_of_sample(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
@@ -241,21 +251,42 @@ class CsvFiles(FormatReader):
             if form.header and any(_MADE_UP.fullmatch(name) for name in schema.names):
                 changes = {**changes, "enforceSchema": "true"}  # Spark compares no names that it has made up
             return self.scan(spark, files, schema, scanner, **changes)
-        lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
-        headers = {header.text for header in self._headers(files).values()}
-        text = F.col(TEXT)
-        lines = without_texts(spark, lines, {*records, *headers})
-        lines = (
-            lines.where(F.trim(text, F.lit(form.blanks)) != "") if form.blanks else lines.where(text != "")
-        )
-        if form.comment:
-            lines = lines.where(~text.startswith(form.comment))
+        text, left_out = F.col(TEXT), set(records)
+        if any(file.path in self._with_header_again for file in files):
+            whole = lines_of(
+                spark, scanner or self.scanner, files, self._of_text, wholetext="true", **changes
+            )
+            lines = self._lines_below_header(whole, form)
+        else:
+            lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
+            left_out |= {header.text for header in self._headers(files).values()}
+        lines = without_texts(spark, lines, left_out).where(~self._is_none(text, form))
         folders = [name for name in schema.names if name in lines.columns]
         data = StructType([field for field in schema.fields if field.name not in folders])
         options = {**self.options(files[0].path, infer=True), **self.source.options}
-        of_values = {key: _option(value) for key, value in options.items() if key.lower() != "header"}
+        of_values = {
+            key: _option(value)
+            for key, value in options.items()
+            if key.lower() not in ("header", "multiline")
+        }
         record = F.from_csv(text, F.lit(data.toDDL()), {**of_values, "mode": "FAILFAST"}).alias("record")
         return lines.select(record, *folders).select("record.*", *folders)
+
+    def _lines_below_header(self, texts: DataFrame, form: CsvForm) -> DataFrame:
+        """The lines of whole texts behind the first that is a record, which is the header."""
+        from pyspark.sql import functions as F
+
+        pattern = {name.lower(): value for name, value in self._of_text.items()}.get("linesep")
+        lines = F.split(F.col(TEXT), BREAK if pattern is None else re.escape(pattern))
+        records = F.filter(lines, lambda line: ~self._is_none(line, form))
+        return texts.withColumn(TEXT, F.explode(F.slice(records, 2, F.greatest(F.size(records), F.lit(1)))))
+
+    def _is_none(self, line: Column, form: CsvForm) -> Column:
+        """Whether a line is no record: blank, or a comment."""
+        from pyspark.sql import functions as F
+
+        is_blank = F.trim(line, F.lit(form.blanks)) == "" if form.blanks else line == ""
+        return is_blank | line.startswith(form.comment) if form.comment else is_blank
 
     def _check_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
@@ -293,6 +324,7 @@ class CsvFiles(FormatReader):
     def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """What is wrong with files whose lines were judged."""
         form, bad_files = rejected.rule.form, dict[str, BadFile]()
+        self._with_header_again |= rejected.with_header_again
         texts = [(path, item.text) for path, items in rejected.items.items() for item in items]
         lines = Lines(self.place, texts, form.encoding or "utf-8")
         records: list[tuple[str, BadRecord]] = []
@@ -308,7 +340,7 @@ class CsvFiles(FormatReader):
                 numbered = [(lines.next(path, item.text), item) for item in items]
                 opened = next((line for line, item in numbered if item.is_open), None)
                 if any(item.is_open for item in items):
-                    bad_files[path] = open_quote(path, opened)
+                    bad_files[path] = open_quote(path, opened, over_lines=form.over_lines)
                 records += [
                     (path, BadRecord(item.text, item.fault.reason, line, item.fault.value))
                     for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
@@ -352,7 +384,7 @@ class CsvFiles(FormatReader):
 
     def _bad(self, path: str, item: CsvItem) -> BadFile:
         if item.is_open:
-            return open_quote(path, item.line)
+            return open_quote(path, item.line, over_lines=self._form(path).over_lines)
         record = BadRecord(item.text, item.fault.reason, item.line, item.fault.value)
         return bad_record(path, record, show=self._dataflow.show_bad_records)
 
@@ -389,7 +421,7 @@ class CsvFiles(FormatReader):
         from pyspark.sql import functions as F
 
         reading = reading or Reading.of(self.source.options, inferred=True)
-        rows = self.scan(spark, files, _texts(names), mode="PERMISSIVE", enforceSchema="true")
+        rows = self._as_texts(spark, files, names)
         texts = [F.col(quoted(name)) for name in names]
         types = types_of_texts(rows, texts, self.source.options, reading, several=False)
         fields = [
@@ -457,6 +489,7 @@ class _Rejected:
         self.items: dict[str, list[CsvItem]] = {}
         self.headers: dict[str, int] = {}
         self.undecodable: set[str] = set()
+        self.with_header_again: set[str] = set()
         self.line_by_line: set[str] = set()
         self._names = _folded([name for name, _ in rule.fields])
 
@@ -466,11 +499,14 @@ class _Rejected:
             self.undecodable.add(path)
             return
         line = text.removeprefix("\ufeff")
-        if self.rule.form.header and self._is_header(line) and not self.headers.get(path):
+        is_header = self.rule.form.header and self._is_header(line)
+        if is_header and self.headers.get(path):
+            self.with_header_again.add(path)
+        if is_header and not self.headers.get(path):
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item)
-        elif not line.strip(" \t"):
+        elif not line.strip(SKIPPED):
             self.line_by_line.add(path)
 
     def _is_header(self, line: str) -> bool:

@@ -215,10 +215,13 @@ class _Json(FormatReader):
         """Return the files whose names are spelt as in those before them; others are told when they are checked.
 
         Raises:
-            BadFile: a file spells a name in two ways.
+            BadFile: a file spells a name in two ways, or an object of it has a name twice.
         """
         if len(files) == 1:
-            spelt = names_by_case(whole_text(self.place, files[0].path))
+            spelt = names_by_case(whole_text(self.place, files[0].path, self._encoding))
+            if spelt is None:
+                self._refuse_unreadable(files)
+                raise error
             raise names_in_two_cases(files[0].path, *spelt) from error
         spellings: dict[str, str] = {}
         alike: list[SourceFile] = []
@@ -235,7 +238,7 @@ class _Json(FormatReader):
         """Raise BadFile for the first file without a record that reads."""
         rule = JsonRule(None, True)
         for file in files:
-            text = whole_text(self.place, file.path)
+            text = whole_text(self.place, file.path, self._encoding)
             fault, items = (
                 rule.judge_document(text) if self.READS_DOCUMENTS else (None, rule.judge_lines(text))
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from partitions.evolution import widens
+from partitions.evolution import merged_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def merged(schemas: Iterable[StructType]) -> StructType:
     """Return the columns of all these schemas, in the order of their files. Upper and lower case name the same column.
 
-    A column has the type of the first file that has a value of it, or a wider one of a later file. What does not fit is told when the files are
-    checked.
+    A column has the type of the first file that has a value of it, or a wider one of a later file, at any depth. What does not fit is told when
+    the files are checked.
     """
     from pyspark.sql.types import NullType, StructField, StructType
 
@@ -23,9 +23,12 @@ def merged(schemas: Iterable[StructType]) -> StructType:
     for schema in schemas:
         for field in schema.fields:
             earlier = fields.setdefault(field.name.lower(), field)
-            was, becomes = earlier.dataType, field.dataType
-            if isinstance(was, NullType) or widens(was.jsonValue(), becomes.jsonValue()):
-                fields[field.name.lower()] = StructField(earlier.name, becomes, True, field.metadata)
+            if isinstance(earlier.dataType, NullType):
+                fields[field.name.lower()] = StructField(earlier.name, field.dataType, True, field.metadata)
+            elif earlier.dataType != field.dataType:
+                both = merged_type(earlier.dataType.jsonValue(), field.dataType.jsonValue())
+                known = {**earlier.jsonValue(), "type": both}
+                fields[field.name.lower()] = StructField.fromJson(known)
     return StructType(list(fields.values()))
 
 

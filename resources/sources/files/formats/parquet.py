@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.conversions import VOID
+from partitions.records.conversions import paths_without_value
 from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles, Unknown
@@ -143,7 +143,12 @@ class ParquetFiles(FormatReader):
             path: unknown_columns(footer.fields, known) for path, footer in self._footers.read(files).items()
         }
         valueless = {
-            path: {(name.casefold(),) for name, data_type in footer.types.items() if data_type == VOID}
+            path: {
+                inner
+                for name, data_type in footer.types.items()
+                if data_type is not None
+                for inner in paths_without_value(name, data_type)
+            }
             for path, footer in self._footers.read(files).items()
         }
         names_of = {

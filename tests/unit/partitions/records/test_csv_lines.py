@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.records.csv_lines import CsvForm, CsvRule
-from partitions.records.forms import Reading
+from partitions.records.forms import Reading, text_form
 
 _FIELDS = [("id", "long"), ("text", "string"), ("day", "date"), ("v", "double")]
 _RULE = CsvRule(CsvForm(","), _FIELDS)
@@ -70,6 +70,27 @@ def test_a_line_of_separators_alone_is_a_record_and_one_of_blanks_is_none() -> N
     assert re.search(tabs.pattern(), "\t") is None, "Spark skips it, so it has to be seen"
     assert tabs.judge("\t\t") is not None
     assert tabs.is_none("  ")
+
+
+def test_a_line_that_spark_skips_is_seen_if_it_is_a_record() -> None:
+    for separator, line in ((",", "\x01"), (",", " \x1f"), ("\x01", "\x01")):
+        columns = [("a", "string"), ("b", "string")][: 2 if separator in line else 1]
+        rule = CsvRule(CsvForm(separator), columns)
+        assert rule.judge(line) is None
+        assert re.search(rule.pattern(), line) is None
+        assert re.search(rule.pattern(), "  "), "a blank line is none"
+
+
+def test_an_exponent_makes_a_number_only_behind_a_fraction_where_types_are_inferred() -> None:
+    inferred, declared = (text_form("double", Reading(inferred=inferred)) for inferred in (True, False))
+    assert inferred is not None
+    assert declared is not None
+    assert [re.fullmatch(inferred, text) is not None for text in ("3E5", "1e5", "1.5E3")] == [
+        False,
+        False,
+        True,
+    ]
+    assert re.fullmatch(declared, "3E5")
 
 
 _CELLS = st.one_of(

@@ -22,7 +22,7 @@ def _rule(takes_unknown: bool = False, **types: Any) -> JsonRule:
     return JsonRule({"type": "struct", "fields": fields}, takes_unknown)
 
 
-_RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string")  # fmt: skip
+_RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string", blob="binary")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,10 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         (r'{"text": "x\ud83dy"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"x\ud83dy"),
         (r'{"text": "\ud83d\u0041"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ud83dA"),
         (r'{"text": "\uDE00\uD83D"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ude00\ud83d"),
+        ('{"text": NaN}', "field text: expected string, found a word that is no number of JSON", "NaN"),
+        ('{"text": {"a": [NaN]}}', "field text: expected string, found a word that is no number of JSON", None),
+        ('{"blob": "a"}', "field blob: expected binary, found text that is not base64", "a"),
+        ('{"\\ud83d": 1}', "field \\ud83d: expected a name in UTF-8, found half of a letter in it", None),
     ],
 )  # fmt: skip
 def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(
@@ -82,10 +86,40 @@ def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(
         '{"at": 1767614340}',
         '{"text": {"any": [1.10, "x"], "any": 2}}',
         '{"more": {}, "id": 1}',
+        '{"text": "\\ud83d\\ude00 \\u00e9 \\\\ud83d"}',
+        '{"text": {"as it is written": "\\ud83d"}}',
+        '{"blob": "aGk="}',
     ],
 )
 def test_a_record_that_the_columns_hold_exactly_has_no_fault(text: str) -> None:
     assert _RULE.judge(text).fault is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "value"),
+    [
+        ('{"any": {"a": "\\ude00"}}', "field any.a: expected variant, found half of a letter that has two escapes, which is no text", "\\ude00"),
+        ('{"any": [1e400]}', "field any: expected variant, found a number beyond its range", "1e400"),
+        ('{"any": 1234567890123456789012345678901234567890}', "field any: expected variant, found a whole number of more digits than a double holds exactly", "1234567890123456789012345678901234567890"),
+        ('{"any": {"a": 1, "a": 1}}', "field any.a stands twice in it", None),
+        ('{"any": {"a": [0.1, -12345678901234567890123456789012345678, 1e30, null]}}', None, None),
+    ],
+)  # fmt: skip
+def test_a_variant_takes_no_name_twice_and_nothing_that_it_would_change(
+    text: str, why: str | None, value: str | None
+) -> None:
+    rule = _rule(any="variant")
+    fault = rule.judge(text).fault
+    assert (fault and fault.reason, fault and fault.value) == (why, value)
+    is_accepted = re.search(rule.pattern.line(), text) is not None
+    assert is_accepted == (fault is None or "twice" in fault.reason)
+
+
+@pytest.mark.parametrize("first", ['{"id": 1}', '{"id": 1, "who": null}', '{"who": {"age": 1, "age": 2}}'])
+def test_a_name_that_stands_twice_is_seen_whatever_the_first_record_tells_of_the_order(first: str) -> None:
+    pattern = _RULE.pattern.line(first_names(first) or Names((), {}))
+    assert re.search(pattern, '{"who": {"age": 1}}')
+    assert re.search(pattern, '{"who": {"age": 1, "age": 2}}') is None
 
 
 def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_nothing() -> None:
@@ -178,6 +212,7 @@ def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
     assert names_by_case('[{"id":1},{"ID":2}]') == ("id", "ID", 1)
     assert names_by_case('{"a":{"b":[{"x":1},\n{"X":2}]}}') == ("x", "X", 1)
     assert names_by_case('{"a":{"x":1}}\n{"a":{"X":2}}') == ("x", "X", 2)
+    assert names_by_case('{"id":1,"id":2}') is None
 
 
 def test_a_deep_record_is_a_fault_and_no_crash() -> None:

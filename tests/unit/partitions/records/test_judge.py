@@ -55,6 +55,16 @@ def test_every_instant_as_iso_text_is_a_time(moment: datetime) -> None:
     assert fault_of_text(moment.isoformat(), "timestamp", Reading()) is None
 
 
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+01:00", "9999-12-31 23:30:00-01:00"])
+def test_an_offset_that_leads_out_of_the_calendar_is_no_time(text: str) -> None:
+    fault = fault_of_text(text, "timestamp", Reading())
+    assert fault is not None
+    assert "years 1 to 9999" in fault
+    form = text_form("timestamp", Reading())
+    assert form is not None
+    assert re.fullmatch(form, text) is None
+
+
 @pytest.mark.parametrize(
     ("data_type", "text", "what"),
     [
