@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from io import BytesIO
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -501,12 +500,6 @@ def _why(feed: Feed) -> dict[str, str]:
     return {file["path"]: file["reason"] for file in feed.cli("list").json[0]["quarantined"]["files"]}
 
 
-def _avro(fields: list[dict[str, object]], *records: dict[str, object]) -> bytes:
-    buffer = BytesIO()
-    fastavro.writer(buffer, {"type": "record", "name": "r", "fields": fields}, records)
-    return buffer.getvalue()
-
-
 class TestWhole:
     def test_a_missing_value_changes_no_type_and_a_file_without_records_tells_none(
         self, make_feed: MakeFeed
@@ -564,25 +557,6 @@ class TestWhole:
         assert feed.rows("id") == [(3,)]
         assert why in _why(feed)["a." + form]
 
-    @pytest.mark.parametrize(
-        ("column", "why"),
-        [
-            (pa.array([253402300800000000], pa.int64()).cast(pa.timestamp("us", tz="UTC")), "column x: expected dates and times of the years 1 to 9999"),
-            (pa.array([[2932897]], pa.list_(pa.int32())).cast(pa.list_(pa.date32())), "column x: expected dates and times of the years 1 to 9999"),
-            (pa.array([{"a": 1, "A": 2}]), "found x.a and x.A"),
-        ],
-        ids=["instant", "dates", "names"],
-    )  # fmt: skip
-    def test_a_file_of_parquet_that_no_table_holds_is_bad(
-        self, make_feed: MakeFeed, column: pa.Array, why: str
-    ) -> None:
-        feed = make_feed(source={"format": "parquet", "schema": None}, on_bad_file="quarantine")
-        feed.put_bytes("a.parquet", _parquet(pa.table({"id": [1], "x": column})))
-        feed.put_bytes("b.parquet", _parquet(pa.table({"id": [2]})))
-        feed.load()
-        assert feed.rows("id") == [(2,)]
-        assert why in _why(feed)["a.parquet"]
-
     def test_a_field_of_a_struct_gets_its_type_from_the_file_that_has_a_value(
         self, make_feed: MakeFeed
     ) -> None:
@@ -595,22 +569,12 @@ class TestWhole:
             ("b.parquet", {"a": "x", "b": 2}),
         ]
 
-    def test_a_file_of_avro_that_no_table_holds_is_bad(self, make_feed: MakeFeed) -> None:
-        instant = {"type": "long", "logicalType": "timestamp-micros"}
-        feed = make_feed(source={"format": "avro", "schema": None}, on_bad_file="quarantine")
-        feed.put_bytes("a.avro", b"Obj\x01nonsense")
-        feed.put_bytes(
-            "b.avro",
-            _avro([{"name": "at", "type": "long"}, {"name": "At", "type": "long"}], {"at": 1, "At": 2}),
-        )
-        feed.put_bytes("c.avro", _avro([{"name": "at", "type": instant}], {"at": 253402300800000000}))
-        feed.put_bytes(
-            "d.avro",
-            _avro([{"name": "at", "type": instant}, {"name": "no", "type": "null"}], {"at": 0, "no": None}),
-        )
+    def test_bytes_that_a_file_of_parquet_calls_no_text_are_one_if_they_are_utf8(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": "text string"}, on_bad_file="quarantine")
+        feed.put_bytes("a.parquet", _parquet(pa.table({"text": [b"\xc3\xa9", None]})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"text": [b"\xff"]})))
         feed.load()
-        assert len(feed.rows("at")) == 1
-        why = _why(feed)
-        assert "expected an Avro file" in why["a.avro"]
-        assert "expected columns with names of their own, found At and at" in why["b.avro"]
-        assert "column at: expected dates and times of the years 1 to 9999" in why["c.avro"]
+        assert feed.rows("text") == [(None,), ("é",)]
+        assert "column text: expected string" in _why(feed)["b.parquet"]
