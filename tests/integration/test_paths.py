@@ -89,6 +89,21 @@ class TestNames:
         ]
 
     @pytest.mark.full
+    @pytest.mark.parametrize("form", ["json", "xml"])
+    def test_documents_below_a_folder_with_a_colon_tell_their_columns(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        options = {"rowTag": "row"} if form == "xml" else {}
+        feed = make_feed(source={"format": form, "schema": None, "options": options})
+        text = (
+            '[{"id": 1}, {"id": 2}]'
+            if form == "json"
+            else "<r><row><id>1</id></row><row><id>2</id></row></r>"
+        )
+        feed.put_text(f"hour=2026-01-01T10:00/a.{form}", text)
+        feed.load()
+        assert feed.rows("id", "hour") == [(1, "2026-01-01T10:00"), (2, "2026-01-01T10:00")]
+
     def test_ten_thousand_files_of_one_partition(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 5000}})
         folder = feed.landing / "date=2026-01-01"

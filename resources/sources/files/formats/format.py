@@ -6,8 +6,10 @@ Belongs here: the contract, and what formats have in common unless one of them s
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -15,8 +17,10 @@ from partitions.errors import BadFile
 from partitions.evolution import Schema
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
+from resources.listing.failures import store_failures
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.failures import bad_document, bad_file
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
@@ -25,6 +29,9 @@ from resources.staging import Staging
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
+
+_ENDING = re.compile(r"(?:\.\w+){0,2}$", re.ASCII)
+"""How a name ends, by which Spark unpacks."""
 
 CORRUPT = "_corrupt_record"
 """The column of a scan for the text of a record that does not parse."""
@@ -37,6 +44,7 @@ class FormatReader(ABC):
         READER: the name of Spark's reader.
         TELLS_TYPES: whether files tell the types of their columns: one whose types do not read is bad.
         PACKAGE: the Maven coordinates of the reader; None: Spark has it.
+        READS_DOCUMENTS: whether a file is one document, whose records are no lines.
         place: the root.
         source: what the definition says of the files.
         scanner: scans them where they lie.
@@ -45,6 +53,7 @@ class FormatReader(ABC):
     READER: ClassVar[str]
     TELLS_TYPES: ClassVar[bool] = False
     PACKAGE: ClassVar[str | None] = None
+    READS_DOCUMENTS: ClassVar[bool] = False
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Use a root, and what a definition says of the files below it; nothing is opened.
@@ -130,6 +139,38 @@ class FormatReader(ABC):
         """Return the columns that Spark inferred of files with texts where records hold empty ones, which it takes for no value."""
         return schema
 
+    def columns_by_spark(
+        self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
+    ) -> StructType:
+        """Return the columns that Spark's reader infers.
+
+        It looks at whole documents through Hadoop's globs, which take no colon in a path: such files are copied for this look.
+
+        Raises:
+            BadFile: a copy does not read.
+        """
+        is_refused = self.READS_DOCUMENTS and any(
+            ":" in f"{self.place.spark_url.rpartition('://')[2]}/{file.path}" for file in files
+        )
+        if not is_refused:
+            return self.scan(spark, files, None, **changes).schema
+        with self._staging.emptied():
+            copies = {f"{number}{_ENDING.findall(file.path)[0]}": file for number, file in enumerate(files)}
+            folder = self._staging.folder
+            for name, file in copies.items():
+                with store_failures(self.place):
+                    content = self.place.store.get(file.path).bytes()
+                with store_failures(folder):
+                    folder.store.put(name, content)
+            scanned = [replace(file, path=name) for name, file in copies.items()]
+            try:
+                return self.scan(spark, scanned, None, Scanner(folder), **changes).schema
+            except Exception as error:
+                bad = bad_file(error, copies)
+                if bad is None:
+                    raise
+                raise bad_document(copies[bad.path].path, bad.why) from error
+
     def own_schemas(
         self, spark: SparkSession, files: Sequence[SourceFile], data: StructType
     ) -> Mapping[str, StructType]:
@@ -169,7 +210,7 @@ class FormatReader(ABC):
         Raises:
             BadFile: a file contradicts the others, or does not read.
         """
-        return self.scan(spark, files, None).schema
+        return self.columns_by_spark(spark, files)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look through files before they are loaded, and return what of them cannot be loaded exactly.

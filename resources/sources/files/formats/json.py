@@ -55,7 +55,6 @@ _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
 class _Json(FormatReader):
     READER: ClassVar[str] = "json"
-    READS_DOCUMENTS: ClassVar[bool] = False
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Have looked for no empty text yet."""
@@ -179,9 +178,9 @@ class _Json(FormatReader):
         from pyspark.sql.types import StructType
 
         try:
-            schema = self.scan(
-                spark, files, None, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
-            ).schema
+            schema = self.columns_by_spark(
+                spark, files, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
+            )
         except Exception as error:
             if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
                 bad = next((bad for file in files if (bad := self._undecodable(file.path)) is not None), None)

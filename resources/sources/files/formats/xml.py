@@ -38,6 +38,7 @@ class XmlFiles(FormatReader):
     """Elements of one name, wherever they stand in the document."""
 
     READER: ClassVar[str] = "xml"
+    READS_DOCUMENTS: ClassVar[bool] = True
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Have nothing to say yet."""
@@ -59,7 +60,7 @@ class XmlFiles(FormatReader):
 
         for file in files:
             options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            schema = self.scan(spark, [file], None, **options).schema
+            schema = self.columns_by_spark(spark, [file], **options)
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
                 types = self._types(spark, [file], texts)
