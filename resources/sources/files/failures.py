@@ -120,7 +120,7 @@ _WORDS = (
     ),
     (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
     (r"ParquetCrypto|Decryptor", "it is encrypted"),
-    (r"^\[FAILED_READ_FILE", "it is damaged, or ends too early"),
+    (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
 )
 """What Spark's readers say, as people understand it."""
 

@@ -189,4 +189,6 @@ def test_why_a_file_does_not_read_is_told_without_a_class_or_an_address(caused: 
     silent = (
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b.avro.  SQLSTATE: KD001"
     )
-    assert why_unreadable(Exception(silent)) == "it is damaged, or ends too early"
+    in_this_process = f"Job aborted\nCaused by: org.apache.spark.SparkException: {silent}\n\tat c.D"
+    for text in (silent, in_this_process):
+        assert why_unreadable(Exception(text)) == "it is damaged, or ends too early"
