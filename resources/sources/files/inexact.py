@@ -45,7 +45,10 @@ def inexact_files(
             continue
         firsts = [
             F.first(
-                F.when(~survives(F.col(quoted(name)), own, column), F.col(quoted(name)).cast("string")),
+                F.when(
+                    ~survives(F.col(quoted(name)), own, column),
+                    F.make_valid_utf8(F.col(quoted(name)).cast("string")),
+                ),
                 ignorenulls=True,
             ).alias(f"c{place}")
             for place, (name, own, column) in enumerate(checked)
