@@ -16,6 +16,7 @@ from typing import Any, Literal
 from partitions.ddl import column_name
 from partitions.plan import counted
 from partitions.records.forms import NO_TYPE, Reading
+from partitions.records.json_decoding import MOST_LEVELS
 from partitions.records.judge import fault_of_text
 
 _OF_TEXTS = ("integer", "long", "double", "boolean", "date", "timestamp")
@@ -26,9 +27,6 @@ _LONGEST_NUMBER, _LONGEST_NAME = 1000, 50_000
 """Digits and letters that Spark's parser of JSON takes."""
 
 _BLANK = "it holds blank lines alone"
-_DEEPEST = 100
-"""Levels of a document that are looked into."""
-
 _SQL = {"integer": "int", NO_TYPE: "void"}
 
 
@@ -180,11 +178,11 @@ def _parsed(text: str, where: str) -> Any:
             object_pairs_hook=_object,
         )
     except RecursionError:
-        raise Unclear(f"{where} is nested more than {_DEEPEST} levels deep") from None
+        raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
     except ValueError as error:
         raise Unclear(f"{where} is no whole JSON: {error}") from None
-    if _is_deeper(value, _DEEPEST):
-        raise Unclear(f"{where} is nested more than {_DEEPEST} levels deep")
+    if _is_deeper(value, MOST_LEVELS):
+        raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep")
     return value
 
 

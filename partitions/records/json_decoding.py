@@ -10,6 +10,13 @@ from typing import Any, NamedTuple
 from partitions.json_types import json_type
 
 BLANK = " \t\r\n"
+BESIDE_BRACKETS = r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|[^\[\]{}"]++|"'
+"""The pattern of what stands between the brackets of objects and arrays: texts, which may hold some, and all else."""
+
+MOST_LEVELS = 30
+"""Objects and arrays of a record that may lie in each other where types are inferred: Spark Connect sends no type of more than 33."""
+
+_BESIDE_BRACKETS = re.compile(BESIDE_BRACKETS)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -54,6 +61,15 @@ def first_names(text: str) -> Names | None:
 
 _Spellings = dict[str, tuple[str, "_Spellings"]]
 """Names as they are first spelt, by their form without case, with those inside."""
+
+
+def depth_of(text: str) -> int:
+    """Return how many objects and arrays of a text lie in each other, at most."""
+    depth = most = 0
+    for bracket in _BESIDE_BRACKETS.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        most = max(most, depth)
+    return most
 
 
 def names_by_case(text: str) -> tuple[str, str, int | None] | None:

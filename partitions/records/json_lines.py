@@ -71,6 +71,7 @@ class Judgement:
 
 
 _SOUND = Judgement()
+_TOO_DEEP = Judgement(Fault("expected a JSON object, found one that is nested too deeply"))
 
 
 class Item(NamedTuple):
@@ -115,7 +116,7 @@ class JsonRule:
         try:
             value, end = DECODER.raw_decode(text, begin_of(text))
         except RecursionError:
-            return Judgement(Fault("expected a JSON object, found one that is nested too deeply"))
+            return _TOO_DEEP
         except json.JSONDecodeError as error:
             return Judgement(
                 Fault(
@@ -136,7 +137,12 @@ class JsonRule:
             return Judgement(Fault(f"expected a JSON object, found {type_of(value)}"))
         unknown: list[str] = []
         schema = self.schema
-        fault = _any_fault(value, "") if schema is None else self._struct_fault(value, schema, "", unknown)
+        try:
+            fault = (
+                _any_fault(value, "") if schema is None else self._struct_fault(value, schema, "", unknown)
+            )
+        except RecursionError:
+            return _TOO_DEEP
         return Judgement(fault, () if self.takes_unknown else tuple(unknown))
 
     def judge_lines(self, text: str) -> list[Item]:

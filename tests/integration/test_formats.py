@@ -195,6 +195,21 @@ class TestSchema:
         assert len({entry.pinned for entry in feed.entries}) == 1
 
     @pytest.mark.each_case
+    @pytest.mark.parametrize(("form", "levels"), [("ndjson", 31), ("json", 300)])
+    def test_records_that_lie_too_deep_for_types_are_named_and_load_as_text(
+        self, make_feed: MakeFeed, form: str, levels: int
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": None})
+        inner = '{"a":' * (levels - 1) + "1" + "}" * (levels - 1)
+        feed.put_text(f"a.{form}", f'{{"id": 1, "a": {inner}}}\n')
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert f"at most 30 levels deep where types are inferred, found {levels}" in outcome.error.message
+        feed.define(source={"format": form, "schema": "id int, a string"})
+        feed.load()
+        assert feed.rows("id", "a") == [(1, inner)]
+
+    @pytest.mark.each_case
     @pytest.mark.parametrize(
         ("form", "first", "second"),
         [

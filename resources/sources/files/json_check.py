@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.json_decoding import Names
+from partitions.records.json_decoding import BESIDE_BRACKETS, Names
 from partitions.records.json_lines import JsonRule, Judgement
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
@@ -163,3 +163,26 @@ def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
     return (_Line(row["path"], row[TEXT]) for row in some)
+
+
+def is_deeper(text: Column, levels: int) -> Column:
+    """Return whether more objects and arrays of a text lie in each other than so many levels."""
+    from pyspark.sql import functions as F
+
+    brackets = F.split(F.regexp_replace(text, BESIDE_BRACKETS, ""), "")
+    depth = F.aggregate(
+        brackets,
+        F.struct(F.lit(0).alias("depth"), F.lit(0).alias("most")),
+        _with_bracket,
+        lambda seen: seen["most"],
+    )
+    opened = F.length(text) - F.length(F.translate(text, "[{", ""))
+    return F.when(opened > levels, depth > levels).otherwise(F.lit(False))
+
+
+def _with_bracket(seen: Column, bracket: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    step = F.when(bracket.isin("[", "{"), 1).when(bracket.isin("]", "}"), -1).otherwise(0)
+    depth = seen["depth"] + step
+    return F.struct(depth.alias("depth"), F.greatest(seen["most"], depth).alias("most"))

@@ -15,7 +15,7 @@ from partitions.evolution import Schema, new_fields, without_values
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.forms import Reading
-from partitions.records.json_decoding import Names, first_names, names_by_case
+from partitions.records.json_decoding import MOST_LEVELS, Names, depth_of, first_names, names_by_case
 from partitions.records.json_lines import LENIENT, JsonRule
 from partitions.sources.formats import Option
 from resources.places import Place
@@ -30,7 +30,7 @@ from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
-from resources.sources.files.json_check import check_documents, check_lines
+from resources.sources.files.json_check import check_documents, check_lines, is_deeper
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
@@ -57,9 +57,10 @@ class _Json(FormatReader):
     READER: ClassVar[str] = "json"
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Have looked for no empty text yet."""
+        """Have looked for no empty text, and for no deep record yet."""
         super().__init__(place, dataflow, staging)
         self._empty_texts: tuple[Sequence[SourceFile], str | None] | None = None
+        self._shallow: set[SourceFile] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Hold all records against the rule of the schema."""
@@ -172,6 +173,52 @@ class _Json(FormatReader):
                 else field
                 for field in found.fields
             ]
+        )
+
+    def columns_by_spark(
+        self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
+    ) -> StructType:
+        """Return the columns that Spark's reader infers, unless records lie in each other more deeply than its types can.
+
+        Raises:
+            BadFile: they do.
+        """
+        new = [file for file in files if file not in self._shallow]
+        if new:
+            self._refuse_deep(spark, new)
+            self._shallow.update(new)
+        return super().columns_by_spark(spark, files, **changes)
+
+    def _refuse_deep(self, spark: SparkSession, files: Sequence[SourceFile]) -> None:
+        from pyspark.sql import functions as F
+
+        whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
+        for group in self.scanner.together(files):
+            rows = lines_of(spark, self.scanner, group, self._of_text, **whole)
+            paths = rows.where(is_deeper(F.col(TEXT), MOST_LEVELS)).select(
+                self.scanner.path_of(group).alias("path")
+            )
+            deep = {row["path"] for row in paths.distinct().collect()}
+            for file in group:
+                if file.path in deep:
+                    raise self._too_deep(file.path)
+
+    def _too_deep(self, path: str) -> BadFile:
+        text = whole_text(self.place, path, self._encoding)
+        lines = [text] if self.READS_DOCUMENTS else text.splitlines()
+        number, levels = next(
+            (
+                (number, levels)
+                for number, line in enumerate(lines, 1)
+                if (levels := depth_of(line)) > MOST_LEVELS
+            ),
+            (1, MOST_LEVELS + 1),
+        )
+        where = "" if self.READS_DOCUMENTS else f"line {number}: "
+        return bad_document(
+            path,
+            f"{where}expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found {levels}:"
+            " declare source.schema, with the field that holds them as string or variant",
         )
 
     def _inferred(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:

@@ -155,7 +155,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
         "dropFieldIfAllNull": "true",
     }
     try:
-        found: dict[str, Any] = form.scan(spark, files, None, **options).schema.jsonValue()
+        found: dict[str, Any] = form.columns_by_spark(spark, files, **options).jsonValue()
     except Exception as error:
         if (twice := _TWICE.search(str(error))) is None:
             raise

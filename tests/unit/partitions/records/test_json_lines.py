@@ -224,3 +224,16 @@ def test_a_whole_number_of_thousands_of_digits_is_beyond_the_range_of_its_type(d
     fault = _rule(n=data_type).judge(f'{{"n": {"9" * 5000}}}').fault
     assert fault is not None
     assert re.search("beyond|more than", fault.reason)
+
+
+@pytest.mark.parametrize("levels", [600, 100_000])
+def test_a_record_that_is_nested_too_deeply_is_told_by_its_number(levels: int) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    rule = _rule(a="string")
+    why = "expected a JSON object, found one that is nested too deeply"
+    fault = rule.judge(deep).fault
+    assert fault is not None
+    assert fault.reason == why
+    fault, items = rule.judge_document(f'[{{"a": "x"}}, {deep}]')
+    told = [f"record {item.number}: {item.judgement.fault.reason}" for item in items if item.judgement.fault]
+    assert [*told, *([fault.reason] if fault else [])] == [f"record 2: {why}"]
