@@ -43,6 +43,8 @@ settings.load_profile("exploring")
 
 _BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
+_ONE_OF = 4
+"""Cases of a test on Spark, of which `make test` has one."""
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
 
@@ -143,7 +145,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases of a test on Spark two of three are `full`, so that `make test` has each rule, and a third of the places where it holds.
+    """Of the cases of a test on Spark three of four are `full`, so that `make test` has each rule, and a fourth of the places where it holds.
 
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """
@@ -154,9 +156,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function) and _runs_on_spark(item):
             cases[item.nodeid.partition("[")[0]].append(item)
     for name, of_test in cases.items():
-        quick = crc32(name.encode()) % min(3, len(of_test))
+        quick = crc32(name.encode()) % min(_ONE_OF, len(of_test))
         for number, item in enumerate(of_test):
-            if number % 3 != quick:
+            if number % _ONE_OF != quick:
                 item.add_marker(pytest.mark.full)
 
 
