@@ -91,6 +91,12 @@ class Reading:
         )
 
 
+def lacks_part_of_date(form: str) -> bool:
+    """Return whether the form of a date or a time, in Spark's letters, leaves a year, a month or a day out, which would be filled in."""
+    letters = set(re.sub(r"'[^']*'", "", form))
+    return not (letters & set("yu") and (letters & {"D"} or (letters & set("ML") and "d" in letters)))
+
+
 def fraction_form(type_name: str, sign: str, whole: str, *, inferred: bool = False) -> str:
     """Return the pattern of numbers that a ``float`` or ``double`` holds: whole ones that are exact, others as the nearest.
 

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from partitions.model import Model
 from partitions.records.csv_lines import REFUSED as CSV_REFUSED
+from partitions.records.forms import lacks_part_of_date
 from partitions.refusal import Refusal
 
 
@@ -82,6 +83,12 @@ class FileFormat:
         for name in given:
             if name.lower() in self.refused:
                 yield Refusal(("source", "options", name), repr(given[name]), self.refused[name.lower()])
+            if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):
+                yield Refusal(
+                    ("source", "options", name),
+                    repr(given[name]),
+                    "a form with year, month and day, such as dd.MM.yyyy: a part that it leaves out would be filled in. Declare the column as string",
+                )
         if self.options is None:
             return
         try:
@@ -102,6 +109,9 @@ class FileFormat:
                 ("source", "schema"), "nothing", "the columns from the left, since header_row: 0 names none"
             )
 
+
+_OF_TIMES = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
+"""Options that name the form of dates and times, in lower case."""
 
 _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",

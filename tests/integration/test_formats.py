@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from io import BytesIO
 
 import pyarrow as pa
@@ -593,3 +594,50 @@ class TestWhole:
         feed.load()
         assert feed.rows("text") == [(None,), ("é",)]
         assert "column text: expected string" in _why(feed)["b.parquet"]
+
+    @pytest.mark.parametrize("form", ["csv", "ndjson", "json"])
+    def test_a_value_in_a_form_that_options_name_is_told_by_line_and_column_and_never_rounded(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(
+            source={
+                "format": form,
+                "schema": "n decimal(12,2), day date, at timestamp",
+                "options": {"sep": ";", "locale": "de-DE", "dateFormat": "dd.MM.yyyy", "timestampFormat": "dd.MM.yyyy HH:mm"},
+            },
+            on_bad_file="quarantine",
+        )  # fmt: skip
+        good = ("1.234,56", "28.12.2024", "28.12.2024 10:05")
+        bad = {
+            "b": ("1,005", *good[1:]),
+            "c": (good[0], "31.02.2024", good[2]),
+            "d": (*good[:2], "28.12.2024 10:05:07"),
+            "e": ("5 kg", *good[1:]),
+            "f": (good[0], "28.12.0000", good[2]),
+            "g": (good[0], "28.12.2024\t", good[2]),
+        }
+        for name, values in {"a": good, **bad}.items():
+            records = [dict(zip(("n", "day", "at"), record, strict=True)) for record in (good, values)]
+            text = {
+                "csv": "n;day;at\n" + "".join(f"{';'.join(record.values())}\n" for record in records),
+                "ndjson": "".join(f"{json.dumps(record)}\n" for record in records),
+                "json": json.dumps(records),
+            }[form]
+            feed.put_text(f"{name}.{form}", text)
+        feed.load()
+        assert feed.rows("n") == [(Decimal("1234.56"),)] * 2
+        where = {"csv": "line 3", "ndjson": "line 2", "json": "record 2"}[form]
+        for name, values in bad.items():
+            why = _why(feed)[f"{name}.{form}"]
+            column = {"b": "n", "c": "day", "d": "at", "e": "n", "f": "day", "g": "day"}[name]
+            value = values[("n", "day", "at").index(column)]
+            assert why.startswith(f"{where}: field {column}: expected ")
+            assert why.endswith(f"{value!r}")
+
+
+def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) -> None:
+    for name, form in (("dateFormat", "MM.yyyy"), ("timestampFormat", "HH:mm")):
+        feed = make_feed(source={"format": "csv", "schema": "x date", "options": {name: form}})
+        answer = feed.cli("validate")
+        assert answer.code == 2
+        assert "expected a form with year, month and day" in answer.out

@@ -170,3 +170,25 @@ def test_a_value_that_its_column_does_not_hold_exactly_is_rescued_and_not_cut(ma
         "v": 9007199254740993,
     }
     assert rows[1][4] is None
+
+
+def test_a_value_of_which_a_part_is_not_exact_is_kept_whole(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "m map<string, decimal(10,2)>, a array<decimal(10,2)>, s struct<d: date>"},
+        target=RESCUE,
+    )
+    feed.put_text("a.ndjson", '{"m":{"k":1.5},"a":[1.5],"s":{"d":"2026-05-07"}}\n')
+    feed.put_text("b.ndjson", '{"m":{"k":1.005},"a":[1.005],"s":{"d":"2026-05"}}\n')
+    feed.load()
+    kept = {"m": {"k": 1.005}, "a": [1.005], "s": {"d": "2026-05"}}
+    assert rows(feed, "_source_file", "m", "a", "s")[1] == ("b.ndjson", None, None, None, kept)
+    assert rows(feed, "_source_file", "a")[0] == ("a.ndjson", [Decimal("1.50")], None)
+
+
+def test_a_code_behind_whole_numbers_is_kept_where_types_are_inferred(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": None}, target=RESCUE)
+    feed.put_text("a.csv", "code,n\n12,1\n")
+    feed.load()
+    feed.put_text("b.csv", "code,n\n0012, 2\n")
+    feed.load()
+    assert rows(feed, "code", "n") == [(None, None, {"code": "0012", "n": " 2"}), (12, 1, None)]

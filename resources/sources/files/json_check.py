@@ -6,16 +6,18 @@ and the look costs one scan of the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.json_decoding import BESIDE_BRACKETS, Names
 from partitions.records.json_lines import JsonRule, Judgement
+from partitions.records.judge import Fault
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
+from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class _Line(NamedTuple):
     path: str
     text: str | None
     """None of one with bytes that are no text."""
+    misread: Fault | None
 
 
 def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
@@ -56,6 +59,7 @@ def check_lines(
     most: int,
     numbers: Callable[[Sequence[tuple[str, str]]], Lines],
     undecodable: Callable[[str], BadFile | None],
+    own: OwnForms,
 ) -> CheckedFiles:
     """Look through lines with a record each.
 
@@ -68,17 +72,20 @@ def check_lines(
         most: bad records that are wanted at least, if there are as many.
         numbers: looks for the lines of texts.
         undecodable: returns the error for a file with bytes that are no text.
+        own: of columns whose values stand in forms that options name.
     """
     bad_files: dict[str, BadFile] = {}
     bad: dict[str, list[tuple[str, Judgement]]] = {}
     unknown: dict[str, tuple[str, Judgement]] = {}
     count = 0
-    for line in _rejected(rows, path, rule, names):
+    for line in _rejected(rows, path, rule, names, own):
         if line.text is None:
             if line.path not in bad_files and (of_file := undecodable(line.path)) is not None:
                 bad_files[line.path] = of_file
             continue
         judgement = rule.judge(line.text)
+        if judgement.fault is None and line.misread is not None:
+            judgement = Judgement(line.misread)
         if judgement.fault is not None:
             bad.setdefault(line.path, []).append((line.text, judgement))
             count += 1
@@ -118,6 +125,7 @@ def check_documents(
     files: Sequence[SourceFile],
     content: Callable[[str], str],
     undecodable: Callable[[str], BadFile | None],
+    own: OwnForms,
 ) -> CheckedFiles:
     """Look through documents; only those that the pattern does not accept are read here.
 
@@ -129,14 +137,23 @@ def check_documents(
         files: in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
+        own: of columns whose values stand in forms that options name.
     """
-    rejected = rows.where(~_is_accepted(rule, names, rule.pattern.document)).select(path.alias("path"))
-    paths = {row["path"] for row in rejected.collect()}
+    from pyspark.sql import functions as F
+
+    accepted = _is_accepted(rule, names, rule.pattern.document)
+    values = own.values(F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT)))
+    for value in values.values():
+        accepted &= value.isNull()
+    told = rows.where(~accepted).select(
+        path.alias("path"), *[value.alias(name) for name, value in values.items()]
+    )
+    rejected = {row["path"]: row.asDict() for row in told.collect()}
     bad_files: dict[str, BadFile] = {}
     bad_records: list[tuple[str, BadRecord]] = []
     unknown: dict[str, Unknown] = {}
     for file in files:
-        if file.path not in paths:
+        if file.path not in rejected:
             continue
         if (of_file := undecodable(file.path)) is not None:
             bad_files[file.path] = of_file
@@ -151,18 +168,35 @@ def check_documents(
                 unknown[file.path] = Unknown(judged.unknown, item.line)
         if fault is not None:
             bad_files[file.path] = bad_document(file.path, fault.reason)
+        misread = own.first(rejected[file.path])
+        if misread is not None and fault is None and not items:
+            number, of_value = misread
+            why = f"record {number}: {of_value.reason}"
+            bad_records.append((file.path, BadRecord("", why, None, of_value.value)))
     return CheckedFiles(bad_files, bad_records, unknown)
 
 
-def _rejected(rows: DataFrame, path: Column, rule: JsonRule, names: Names | None) -> Iterator[_Line]:
+def _rejected(
+    rows: DataFrame, path: Column, rule: JsonRule, names: Names | None, own: OwnForms
+) -> Iterator[_Line]:
     """The lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
     accepted, text = _is_accepted(rule, names, rule.pattern.line), F.try_validate_utf8(F.col(TEXT))
-    rejected = rows.where(~accepted).select(path.alias("path"), text.alias(TEXT))
+    misread_in = own.values(F.array(TEXT))
+    for value in misread_in.values():
+        accepted &= value.isNull()
+    rejected = rows.where(~accepted).select(
+        path.alias("path"), text.alias(TEXT), *[value.alias(name) for name, value in misread_in.items()]
+    )
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
-    return (_Line(row["path"], row[TEXT]) for row in some)
+    return (_line(row.asDict(), own) for row in some)
+
+
+def _line(row: Mapping[str, Any], own: OwnForms) -> _Line:
+    misread = own.first(row)
+    return _Line(row["path"], row[TEXT], None if misread is None else misread[1])
 
 
 def is_deeper(text: Column, levels: int) -> Column:

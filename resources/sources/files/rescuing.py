@@ -139,12 +139,9 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
 
 
 def _exact_part(members: Column, parsed: Column, name: str, kind: DataType, reading: Reading) -> Column:
-    """The value of a pinned column, which Spark may have cut or rounded: NULL then. Of a struct or an array the parts that fit may stand there."""
+    """The value of a pinned column, which Spark may have cut or rounded, in a part of it, too: NULL then."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(kind, ArrayType | MapType | StructType):
-        return parsed
     return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, kind, reading), parsed)
 
 
@@ -176,9 +173,14 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
         each_fits = F.forall(each, lambda fits: fits)
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
     if isinstance(kind, MapType):
-        return _is_null(value) | (
-            F.size(parsed) == F.size(F.try_variant_get(value, "$", "map<string,variant>"))
+        members = F.try_variant_get(value, "$", "map<string,variant>")
+        each_fits = F.forall(
+            F.map_keys(members),
+            lambda key: _fits(
+                F.try_element_at(members, key), F.try_element_at(parsed, key), kind.valueType, reading
+            ),
         )
+        return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
     return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, kind, reading))
 
 

@@ -25,6 +25,8 @@ from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.own_forms import data_type_of, has_own_form, misread
+from resources.sources.files.own_forms import fault as own_form_fault
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
@@ -34,7 +36,7 @@ from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 _OF_LINES = frozenset(
     {"quote", "escape", "comment", "linesep", "sep", "delimiter", "header", "encoding", "charset"}
@@ -46,6 +48,10 @@ _THREADS = 16
 
 _MADE_UP = re.compile(r"_c\d+")
 """The names that Spark gives to columns without one."""
+
+
+_BLANKS_KEPT = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+"""Spark's writer of CSV leaves blanks around values out."""
 
 
 class _Header(NamedTuple):
@@ -210,14 +216,50 @@ class CsvFiles(FormatReader):
         """Read the text as a file of one value, with the user's options for values; NULL if the column's type does not hold it exactly."""
         from pyspark.sql import functions as F
 
+        text = F.col(quoted(given.name))
+        reading = Reading.of(self.source.options, inferred=self.source.schema_ is None)
+        exact = is_exact(text, wanted.dataType.jsonValue(), reading)
+        if has_own_form(wanted.dataType.jsonValue(), reading):
+            exact &= ~misread(lambda data_type: self._value(text, data_type), wanted.dataType)
+        return F.when(exact, self._value(text, wanted.dataType))
+
+    def _value(self, text: Column, data_type: DataType) -> Column:
+        """Read a text as a file of one value, with the user's options for values; NULL if Spark cannot."""
+        from pyspark.sql import functions as F
+
         options = {
             key: str(value) for key, value in self.source.options.items() if key.lower() not in _OF_LINES
         }
-        text = F.col(quoted(given.name))
-        line = F.to_csv(F.struct(text.alias("c")), {"quoteAll": "true", "escape": '"'})
-        schema = f"c {wanted.dataType.simpleString()}"
-        value = F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
-        return F.when(is_exact(text, wanted.dataType.jsonValue(), Reading.of(self.source.options)), value)
+        line = F.to_csv(F.struct(text.alias("c")), {"quoteAll": "true", "escape": '"', **_BLANKS_KEPT})
+        schema = f"c {data_type.simpleString()}"
+        return F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
+
+    def _misread(self, form: CsvForm, rule: CsvRule) -> list[tuple[int, Column]]:
+        """The places of columns whose values stand in forms that options name, each with the text of a line's value that is misread; NULL of another."""
+        from pyspark.sql import functions as F
+
+        own = [(place, of) for place, (_, of) in enumerate(rule.fields) if has_own_form(of, rule.reading)]
+        if not own:
+            return []
+        options = {
+            **self.options("", infer=True),
+            **self.source.options,
+            "sep": form.separator,
+            "mode": "PERMISSIVE",
+        }
+        of_lines = {
+            key: _option(value)
+            for key, value in options.items()
+            if key.lower() not in ("header", "multiline")
+        }
+        schema = ", ".join(f"c{place} string" for place in range(len(rule.fields)))
+        line = F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, of_lines)
+        misread_texts: list[tuple[int, Column]] = []
+        for place, kind in own:
+            text = line.getField(f"c{place}")
+            wrong = misread(lambda data_type, text=text: self._value(text, data_type), data_type_of(kind))  # type: ignore[misc]
+            misread_texts.append((place, F.when(text.isNotNull() & wrong, text)))
+        return misread_texts
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and hold all records against the rule of the schema."""
@@ -311,14 +353,19 @@ class CsvFiles(FormatReader):
         accepted = text.rlike(rule.pattern(None if first is None else first.text))
         if rule.form.encoding is None:
             accepted &= F.is_valid_utf8(text)
+        others = self._misread(rule.form, rule)
+        for _, other in others:
+            accepted &= other.isNull()
         rejected = rows.where(~accepted).select(
             self.scanner.path_of(files).alias("path"),
             F.try_validate_utf8(text).alias(TEXT),
+            *[other.alias(f"c{place}") for place, other in others],
         )
         some = rejected.limit(MOST_AT_ONCE + 1).collect()
         lines = _Rejected(rule)
         for row in some if len(some) <= MOST_AT_ONCE else rejected.toLocalIterator():
-            lines.add(row["path"], row[TEXT])
+            misread_texts = {place: row[f"c{place}"] for place, _ in others if row[f"c{place}"] is not None}
+            lines.add(row["path"], row[TEXT], misread_texts)
         return self._told(lines, files, pinned)
 
     def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -493,8 +540,8 @@ class _Rejected:
         self.line_by_line: set[str] = set()
         self._names = _folded([name for name, _ in rule.fields])
 
-    def add(self, path: str, text: str | None) -> None:
-        """Judge a line; None is one with bytes that are no text."""
+    def add(self, path: str, text: str | None, misread_texts: Mapping[int, str]) -> None:
+        """Judge a line; None is one with bytes that are no text. ``misread_texts`` are those of values that Spark has judged, by their places."""
         if text is None:
             self.undecodable.add(path)
             return
@@ -505,6 +552,10 @@ class _Rejected:
         if is_header and not self.headers.get(path):
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
+            self.items.setdefault(path, []).append(item)
+        elif misread_texts and not self.rule.is_none(line):
+            place, value = next(iter(misread_texts.items()))
+            item = CsvItem(0, line, own_form_fault(*self.rule.fields[place], value), False)
             self.items.setdefault(path, []).append(item)
         elif not line.strip(SKIPPED):
             self.line_by_line.add(path)

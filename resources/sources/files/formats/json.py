@@ -32,6 +32,7 @@ from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
 from resources.sources.files.json_check import check_documents, check_lines, is_deeper
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
@@ -365,6 +366,7 @@ class NdjsonFiles(_Json):
             most,
             lambda texts: Lines(self.place, texts, self._encoding),
             self._undecodable,
+            OwnForms.of(rule.schema, self._of_text),
         )
 
     def scan_without(
@@ -417,6 +419,7 @@ class JsonFiles(_Json):
             files,
             lambda name: whole_text(self.place, name, self._encoding),
             self._undecodable,
+            OwnForms.of(rule.schema, self._of_text),
         )
 
 

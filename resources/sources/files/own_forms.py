@@ -1,0 +1,140 @@
+"""Values in forms that options name, which only Spark reads: whether their column holds them exactly (docs/guide-files.md, Exact values)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from partitions.records.forms import DECIMAL, Reading, Type
+from partitions.records.judge import Fault, shown
+from resources.sources.files.converting import lies_within_years
+from resources.sources.files.formats.format import CORRUPT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+_MOST_DIGITS = 38
+
+
+def has_own_form(data_type: Type, reading: Reading) -> bool:
+    """Return whether a value of a type, or one at any depth of it, stands in a form that options name."""
+    if not isinstance(data_type, str):
+        inner = [field["type"] for field in data_type.get("fields", ())]
+        inner += [data_type[part] for part in ("elementType", "valueType") if part in data_type]
+        return any(has_own_form(each, reading) for each in inner)
+    if DECIMAL.fullmatch(data_type):
+        return reading.own_numbers
+    return (
+        reading.own_dates if data_type == "date" else reading.own_times and data_type.startswith("timestamp")
+    )
+
+
+@dataclass(frozen=True)
+class OwnForms:
+    """The columns of JSON whose values stand in forms that options name.
+
+    Attributes:
+        types: their types in Spark's JSON form, by name.
+        options: of the reader.
+    """
+
+    types: Mapping[str, Type]
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, schema: Mapping[str, Any] | None, options: Mapping[str, str]) -> OwnForms:
+        """Return those of a schema in Spark's JSON form; of none without one."""
+        reading, fields = Reading.of(options), () if schema is None else schema["fields"]
+        return cls(
+            {each["name"]: each["type"] for each in fields if has_own_form(each["type"], reading)}, options
+        )
+
+    def values(self, records: Column) -> dict[str, Column]:
+        """Return for each column what is misread first in an array of records, each as text: its number, from 1, and the text; NULL if all is read."""
+        return {
+            f"own{place}": self._first(records, name, kind)
+            for place, (name, kind) in enumerate(self.types.items())
+        }
+
+    def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
+        """Return the number of a record with a value that is misread, and what is wrong with it; None if there is none."""
+        for place, (name, kind) in enumerate(self.types.items()):
+            if (found := row[f"own{place}"]) is not None:
+                return found["number"], fault(name, kind, found["text"])
+        return None
+
+    def _first(self, records: Column, name: str, kind: Type) -> Column:
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType
+
+        def misread_in(record: Column, place: Column) -> Column:
+            text = self._read(record, name, StringType())
+            wrong = misread(lambda data_type: self._read(record, name, data_type), data_type_of(kind))
+            return F.when(text.isNotNull() & wrong, F.struct((place + 1).alias("number"), text.alias("text")))
+
+        return F.try_element_at(F.array_compact(F.transform(records, misread_in)), F.lit(1))
+
+    def _read(self, record: Column, name: str, data_type: DataType) -> Column:
+        """A value of a record as a type; NULL if Spark cannot read it as one."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructType
+
+        schema = StructType().add(name, data_type).add(CORRUPT, StringType())
+        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        read = F.from_json(record, schema, options)
+        return F.when(read.getField(CORRUPT).isNull(), read.getField(name))
+
+
+def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
+    """Return whether Spark does not read a value, or reads another one; it must be there.
+
+    Args:
+        read: reads it as a type; NULL if it cannot.
+        data_type: of its column.
+    """
+    from pyspark.sql import functions as F
+
+    value, kind = read(data_type), data_type.jsonValue()
+    wide_type = data_type_of(_wide(kind))
+    fits = value.isNotNull()
+    if wide_type != data_type:  # a decimal with fewer places is rounded
+        texts = [F.to_json(F.struct(each.alias("c"))) for each in (value.cast(wide_type), read(wide_type))]
+        fits &= texts[0] == texts[1]
+    if isinstance(kind, str) and (kind == "date" or kind.startswith("timestamp")):
+        fits &= lies_within_years(value, kind)
+    return ~F.coalesce(fits, F.lit(False))
+
+
+def data_type_of(kind: Type) -> DataType:
+    """Return a type in Spark's JSON form as Spark's own."""
+    from pyspark.sql.types import StructType
+
+    field = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+
+
+def fault(name: str, data_type: Type, value: str | None) -> Fault:
+    """Return what is wrong with a value that is misread."""
+    option = "locale"
+    if not isinstance(data_type, str) or DECIMAL.fullmatch(data_type) is None:
+        option = "dateFormat" if data_type == "date" else "timestampFormat"
+    why = (
+        f"expected {shown(data_type)} in the form of options.{option}, found other text, or digits beyond it"
+    )
+    return Fault(f"field {name}: {why}", value)
+
+
+def _wide(kind: Type) -> Type:
+    """The type with decimals of as many places behind the point as there may be."""
+    if not isinstance(kind, str):
+        wide = dict(kind)
+        if "fields" in kind:
+            wide["fields"] = [{**field, "type": _wide(field["type"])} for field in kind["fields"]]
+        return wide | {part: _wide(kind[part]) for part in ("elementType", "valueType") if part in kind}
+    match = DECIMAL.fullmatch(kind)
+    if match is None:
+        return kind
+    before = int(match[1]) - int(match[2])
+    return f"decimal({_MOST_DIGITS},{_MOST_DIGITS - before})"
