@@ -640,4 +640,4 @@ def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) 
         feed = make_feed(source={"format": "csv", "schema": "x date", "options": {name: form}})
         answer = feed.cli("validate")
         assert answer.code == 2
-        assert "expected a form with year, month and day" in answer.out
+        assert "a form with year, month and day, such as dd.MM.yyyy" in answer.out

@@ -102,7 +102,7 @@ class Lines:
         return numbers.pop(0) if numbers else None
 
     def _key(self, text: str) -> bytes:
-        return text.strip().encode(self._encoding, "replace")
+        return text.encode(self._encoding, "replace").strip()
 
     def _find(self, place: Place, path: str, texts: Collection[bytes]) -> None:
         number = 0

@@ -103,6 +103,11 @@ class SchemaPinner:
         try:
             return spark.createDataFrame([], self._source.schema_).schema
         except (PySparkException, ValueError, TypeError) as error:
+            if "char/varchar" in str(error):
+                raise ConfigurationError(
+                    f"source.schema: expected texts of any length (string), found {self._source.schema_!r}: char would fill texts with blanks, and varchar"
+                    " would not take longer ones; declare string"
+                ) from error
             raise ConfigurationError(
                 f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
             ) from error

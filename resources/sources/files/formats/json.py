@@ -294,7 +294,9 @@ class _Json(FormatReader):
             if items:
                 item = items[0]
                 assert item.judgement.fault is not None
-                record = BadRecord(item.text, item.judgement.fault.reason, item.line)
+                of_record = f"record {item.number}: " if item.number else ""
+                why = f"{of_record}{item.judgement.fault.reason}"
+                record = BadRecord(item.text, why, item.line, item.judgement.fault.value)
                 raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
             if why := _fault(text, documents=self.READS_DOCUMENTS):
                 raise bad_document(file.path, why)
