@@ -295,8 +295,8 @@ class _Json(FormatReader):
                 item = items[0]
                 assert item.judgement.fault is not None
                 of_record = f"record {item.number}: " if item.number else ""
-                why = f"{of_record}{item.judgement.fault.reason}"
-                record = BadRecord(item.text, why, item.line, item.judgement.fault.value)
+                reason = f"{of_record}{item.judgement.fault.reason}"
+                record = BadRecord(item.text, reason, item.line, item.judgement.fault.value)
                 raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
             if why := _fault(text, documents=self.READS_DOCUMENTS):
                 raise bad_document(file.path, why)
