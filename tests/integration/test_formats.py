@@ -641,3 +641,11 @@ def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) 
         answer = feed.cli("validate")
         assert answer.code == 2
         assert "a form with year, month and day, such as dd.MM.yyyy" in answer.out
+
+
+def test_a_first_file_whose_only_record_is_no_text_names_the_encoding(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": None})
+    feed.put_bytes("a.ndjson", b'{"a":"\xe9"}\n')
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, "line 1" in error.message) == ("bad_encoding", True)

@@ -285,6 +285,8 @@ class _Json(FormatReader):
         """Raise BadFile for the first file without a record that reads."""
         rule = JsonRule(None, True)
         for file in files:
+            if (undecodable := self._undecodable(file.path)) is not None:
+                raise undecodable
             text = whole_text(self.place, file.path, self._encoding)
             fault, items = (
                 rule.judge_document(text) if self.READS_DOCUMENTS else (None, rule.judge_lines(text))
