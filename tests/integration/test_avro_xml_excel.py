@@ -165,13 +165,66 @@ class TestXml:
             "c.xml": "expected the fields of the pinned schema, found tags._k beside them",
         }
 
+    def test_what_no_column_takes_as_it_is_makes_the_record_bad(self, make_feed: MakeFeed) -> None:
+        schema = "id long, note struct<_k: int, _VALUE: string, b: string>, text string, all array<string>, mixed struct<_VALUE: array<string>, b: int>"
+        feed = make_feed(source=XML | {"schema": schema}, on_bad_file="quarantine")
+        feed.put_text("a.xml", xml('<id>1</id><note k="1">x<b/>y</note>'))
+        feed.put_text("b.xml", xml('<id>2</id><note k="1">x<!-- -->y</note>'))
+        nil = 'xsi:nil="true" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+        feed.put_text("c.xml", xml("<id>3</id><text/>", f"<id>3</id><text {nil}/>"))
+        feed.put_text("d.xml", xml("<id>4</id><all>x</all><All>y</All>"))
+        feed.put_text("e.xml", xml("<id>5<!-- -->5</id>"))
+        feed.put_text(
+            "f.xml",
+            xml(
+                f'<id {nil}/><note {nil} k="6">\n </note>',
+                f"<id>7</id><text {nil.replace('true', 'false')}>x</text>",
+            ),
+        )
+        feed.put_text("g.xml", xml("<id>8</id><mixed>x<b>9</b>y</mixed>"))
+        feed.load()
+        assert feed.rows("id", "note", "text", "mixed") == [
+            (None, {"_k": 6, "_VALUE": None, "b": None}, None, None),
+            (7, None, "x", None),
+            (8, None, None, {"_VALUE": ["x", "y"], "b": 9}),
+        ]
+        reasons = {path: reason.partition(";")[0] for path, reason in _reasons(feed).items()}
+        two = "line 2: record 1: field note._VALUE: expected one text, found 2 with elements or comments between them"
+        assert reasons == {
+            "a.xml": two,
+            "b.xml": two,
+            "c.xml": "line 3: record 2: field text: expected a text, found an element with xsi:nil, which no column of texts tells from an empty one",
+            "d.xml": "expected columns with names of their own, found all and All, which differ in upper and lower case only",
+            "e.xml": "cannot be read: an element of a value has a comment or an instruction within it",
+        }
+
+    @pytest.mark.parametrize("mode", ["strict", "merge"])
+    def test_names_that_differ_in_case_only_are_told_on_a_first_load_and_later(
+        self, make_feed: MakeFeed, mode: str
+    ) -> None:
+        feed = make_feed(source=XML, on_bad_file="quarantine", target={"schema_mode": mode})
+        feed.put_text("a.xml", xml("<id>1</id><ID>2</ID>"))
+        feed.put_text("b.xml", xml("<id>3</id>").replace("<row>", '<row k="1" K="2">'))
+        feed.put_text("c.xml", xml("<id>4</id>"))
+        feed.load()
+        feed.put_text("d.xml", xml("<id>5</id>", "<Id>6</Id>"))
+        feed.load()
+        assert feed.ids == [4]
+        two = "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
+        assert _reasons(feed) == {
+            "a.xml": two.format("id", "ID"),
+            "b.xml": two.format("_K", "_k"),
+            "d.xml": two.format("id", "Id"),
+        }
+
     @pytest.mark.parametrize(
         ("record", "row"),
         [
             ("x", {"_VALUE": "x"}),
+            ("x<b>1</b>y", {"_VALUE": ["x", "y"], "b": 1}),
             ("".join(f"<f{number}>{number}</f{number}>" for number in range(500)), {"f0": 0, "f499": 499}),
         ],
-        ids=["text alone", "500 fields"],
+        ids=["text alone", "text at two places", "500 fields"],
     )
     def test_a_record_may_be_a_text_alone_or_have_hundreds_of_fields(
         self, make_feed: MakeFeed, record: str, row: dict[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -24,14 +24,19 @@ class Element:
         line: on which it begins, from 1.
         attributes: by name.
         children: in their order.
-        text: its own, without that of its children.
+        texts: its own, without those of its children: one from each child, comment or instruction to the next.
     """
 
     name: str
     line: int
     attributes: Mapping[str, str]
     children: list[Element] = field(default_factory=list)
-    text: str = ""
+    texts: list[str] = field(default_factory=lambda: [""])
+
+    @property
+    def text(self) -> str:
+        """All of its own text."""
+        return "".join(self.texts)
 
 
 class BrokenXmlError(Exception):
@@ -82,14 +87,23 @@ def names_before(place: Place, path: str, name: str, most: int) -> list[str] | N
     return None if name in names else list(names)[:most]
 
 
-def broken_end(place: Place, file: SourceFile, encoding: str | None) -> BrokenXmlError | None:
+def broken_end(
+    place: Place, file: SourceFile, encoding: str | None, names: Collection[str] = ()
+) -> BrokenXmlError | None:
     """Return where and how a document is broken; None if it ends with the end of its root, cannot be opened, or is in an encoding that is unknown here.
 
-    Spark reads records, and takes the end of a file for the end of its document. The first and the last bytes prove the end; only if they do not,
-    the whole file is parsed.
+    Spark reads records, and takes the end of a file for the end of its document. The first and the last bytes prove the end of a long one; only if they
+    do not, or an element inside may be called as the root, the whole file is parsed.
+
+    Args:
+        place: of the files.
+        file: the document.
+        encoding: of it, if the definition names one.
+        names: of elements inside, case-folded, as far as they are known.
     """
     try:
-        if not _is_packed(file.path) and _ends_with_its_root(place, file, encoding):
+        is_long = file.size > 2 * _PIECE and not _is_packed(file.path)
+        if is_long and _ends_with_its_root(place, file, encoding, names):
             return None
         parser = expat.ParserCreate(encoding)
         with opened(place, file.path) as whole:
@@ -104,17 +118,18 @@ def broken_end(place: Place, file: SourceFile, encoding: str | None) -> BrokenXm
     return None
 
 
-def _ends_with_its_root(place: Place, file: SourceFile, encoding: str | None) -> bool:
-    """Whether the last element that ends is called as the first one that begins; not if that stands further behind than is looked."""
-    root: dict[str, None] = {}
+def _ends_with_its_root(place: Place, file: SourceFile, encoding: str | None, names: Collection[str]) -> bool:
+    """Whether the last element that ends is called as the first one that begins, and no other one where is looked."""
+    begun: list[str] = []
     parser = expat.ParserCreate(encoding)
-    parser.StartElementHandler = lambda name, _attributes: root or root.setdefault(name)
+    parser.StartElementHandler = lambda name, _attributes: begun.append(name)
     parser.Parse(part_of(place, file, 0, _PIECE), False)
-    last = part_of(place, file, file.size - _PIECE, file.size)
-    return (
-        bool(root)
-        and re.search(rb"</" + re.escape(next(iter(root)).encode()) + rb"\s*>\s*\Z", last) is not None
-    )
+    if not begun or begun.count(begun[0]) > 1 or begun[0].rpartition(":")[2].casefold() in names:
+        return False
+    last, root = part_of(place, file, file.size - _PIECE, file.size), re.escape(begun[0].encode())
+    ends, begins = rb"</" + root + rb"\s*>", rb"<" + root + rb"[\s/>]"
+    is_end = re.search(ends + rb"\s*\Z", last) is not None
+    return is_end and len(re.findall(ends, last)) == 1 and re.search(begins, last) is None
 
 
 def _broken(error: expat.ExpatError) -> BrokenXmlError:
@@ -140,6 +155,8 @@ class _Reader:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
+        self.parser.CommentHandler = lambda _: self._divide()
+        self.parser.ProcessingInstructionHandler = lambda *_: self._divide()
 
     def taken(self) -> list[Element]:
         """Return the elements that are finished since the last call."""
@@ -152,6 +169,7 @@ class _Reader:
         made = Element(name, self.parser.CurrentLineNumber, attributes)
         if self._open:
             self._open[-1].children.append(made)
+            self._divide()
         self._open.append(made)
 
     def _end(self, _: str) -> None:
@@ -162,4 +180,8 @@ class _Reader:
 
     def _text(self, text: str) -> None:
         if self._open:
-            self._open[-1].text += text
+            self._open[-1].texts[-1] += text
+
+    def _divide(self) -> None:
+        if self._open:
+            self._open[-1].texts.append("")

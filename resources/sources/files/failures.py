@@ -119,6 +119,7 @@ _WORDS = (
         "a page has another checksum than the one beside it: it is damaged",
     ),
     (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
+    (r"Expected EndElement", "an element of a value has a comment or an instruction within it"),
     (r"ParquetCrypto|Decryptor", "it is encrypted"),
     (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
 )

@@ -7,13 +7,28 @@ Every record is parsed a second time, as a variant, which shows all its names; b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from resources.sources.files.footers import doubled
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+class Strays(NamedTuple):
+    """What a file has that a schema does not take.
+
+    Attributes:
+        names: of the fields of a record that it lacks, dotted.
+        nils: elements of a record that ``xsi:nil`` makes none, though their column is a text, which would be an empty one; dotted.
+    """
+
+    names: Sequence[str]
+    nils: Sequence[str] = ()
+
 
 RECORD = "record"
 """The column of a scan that holds a whole record, or a whole document, as a variant."""
@@ -41,17 +56,22 @@ class _Look:
         """The pattern of names that stand for no value of a record."""
         return f"^{re.escape(self.prefix)}(?:xmlns(?:$|:)|xsi:)"
 
+    @property
+    def nil(self) -> str:
+        """The name of the attribute that says of an element that it has no value."""
+        return f"{self.prefix}xsi:nil"
+
 
 def unknown_fields(
     records: DataFrame, schema: StructType, path: Column, prefix: str, value_tag: str
-) -> dict[str, list[str]]:
-    """The fields that a schema lacks, dotted, of a record of each file that has some, by the path of the file.
+) -> dict[str, Strays]:
+    """What a schema does not take of each file that has some of it, by the path of the file.
 
     Args:
         records: with the column ``RECORD``.
         schema: of all columns.
         path: of a record's file.
-        prefix: of the names of attributes. Declarations of namespaces, and ``xsi:nil`` and its like, are no fields.
+        prefix: of the names of attributes. Declarations of namespaces, and ``xsi:type`` and its like, are no fields.
         value_tag: the name of the text beside attributes.
     """
     from pyspark.sql import functions as F
@@ -61,8 +81,27 @@ def unknown_fields(
     # Objects without a value are told apart in few records only: functions over arrays are slow.
     suspect = records.where(F.size(_in_document(record, schema, hasty)) > 0)
     rows = suspect.select(path.alias("path"), _in_document(record, schema, exact).alias("names"))
-    unknown = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
-    return {row["path"]: list(row["names"]) for row in unknown.collect()}
+
+    def least(is_nil: bool) -> Column:
+        kept = F.filter("names", lambda name: name.endswith(f".{exact.nil}") == F.lit(is_nil))
+        return F.coalesce(F.min(F.when(F.size(kept) > 0, kept)), _none())
+
+    stray = rows.where(F.size("names") > 0).groupBy("path")
+    found = stray.agg(least(False).alias("names"), least(True).alias("nils")).collect()
+    return {row["path"]: Strays(list(row["names"]), list(row["nils"])) for row in found}
+
+
+def spelt_in_two_cases(schema: StructType, names: Sequence[str] = ()) -> tuple[str, str] | None:
+    """Return two that differ in upper and lower case only, of the fields of a schema at any depth and other names, dotted; None if there are none."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    def walk(above: str, kind: DataType) -> Iterator[str]:
+        inner = kind.elementType if isinstance(kind, ArrayType) else kind
+        for field in inner.fields if isinstance(inner, StructType) else ():
+            yield f"{above}{field.name}"
+            yield from walk(f"{above}{field.name}.", field.dataType)
+
+    return doubled([*walk("", schema), *names])
 
 
 def names_found(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -119,7 +158,7 @@ def _has_parts(kind: DataType) -> bool:
 def _in_value(value: Column, kind: DataType, look: _Look) -> Column:
     """The same of a value of any type; none if it is of another type."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StructType
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
     if isinstance(kind, StructType):
         return F.coalesce(_in_object(value, kind, look), _none())
@@ -134,7 +173,11 @@ def _in_value(value: Column, kind: DataType, look: _Look) -> Column:
         return _none()
     # An element with attributes beside its text is an object, of which the type of a text takes the text alone.
     names = F.map_keys(F.try_variant_get(value, "$", "map<string,variant>"))
-    attributes = F.filter(names, lambda name: name.startswith(look.prefix) & ~name.rlike(look.no_fields))
+    nil = F.lit(look.nil if isinstance(kind, StringType) else None)  # of other types it is NULL, as it says
+    attributes = F.filter(
+        names,
+        lambda name: name.startswith(look.prefix) & (~name.rlike(look.no_fields) | name.eqNullSafe(nil)),
+    )
     return F.coalesce(F.filter(attributes, lambda name: name != F.lit(look.value_tag)), _none())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.records.forms import Reading
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
+_NIL = "xsi:nil"
+
+
 class XmlRule:
     """What records must be.
 
@@ -22,8 +26,14 @@ class XmlRule:
     in it.
     """
 
-    def __init__(self, schema: StructType, reading: Reading, prefix: str, value_tag: str) -> None:
-        """Use the columns of the records, what the definition says of texts, and how attributes and texts beside them are named."""
+    def __init__(
+        self, schema: StructType, reading: Reading, prefix: str, value_tag: str, *, takes_nil: bool = True
+    ) -> None:
+        """Use the columns of the records, what the definition says of texts, and how attributes and texts beside them are named.
+
+        Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
+        """
+        self._takes_nil = takes_nil
         self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
 
     def as_texts(self) -> StructType:
@@ -89,41 +99,35 @@ class XmlRule:
         return F.coalesce(~exact & ~text.isin("", self._reading.null), F.lit(False))
 
     def _stands_alone(self, name: str) -> bool:
-        """Whether a column is an attribute, or the text beside attributes: each of an element once."""
-        return name == self._value_tag or name.startswith(self._prefix)
+        """Whether a column is an attribute, of which an element has one."""
+        return name != self._value_tag and name.startswith(self._prefix)
 
     def _fault_in(self, element: Element, schema: StructType, above: str) -> tuple[int, Fault] | None:
         from pyspark.sql.types import ArrayType, StructType
 
         for field in schema.fields:
             name = f"{above}{field.name}"
-            if self._stands_alone(field.name):
-                is_value = field.name == self._value_tag
-                text = (
-                    element.text
-                    if is_value
-                    else element.attributes.get(field.name.removeprefix(self._prefix), "")
-                )
-                fault = self._text_fault(text, field.dataType, name)
+            is_array = isinstance(field.dataType, ArrayType)
+            inner = field.dataType.elementType if isinstance(field.dataType, ArrayType) else field.dataType
+            if self._stands_alone(field.name) or field.name == self._value_tag:
+                fault = self._fault_of_texts(self._texts(element, field.name), inner, name, several=is_array)
                 if fault is not None:
                     return element.line, fault
                 continue
-            children = [
-                child
-                for child in element.children
-                if child.name.rpartition(":")[2] == field.name or child.name == field.name
-            ]
-            is_array = isinstance(field.dataType, ArrayType)
+            children = [child for child in element.children if _is_called(child.name, field.name)]
             if len(children) > 1 and not is_array:
-                why = f"field {name}: expected one element, found {len(children)}; a column that holds several is an array, which source.schema declares"
+                spellings = list(dict.fromkeys(child.name for child in children))
+                count = len(children) if len(spellings) == 1 else f"{len(children)} ({', '.join(spellings)})"
+                why = f"field {name}: expected one element, found {count}; a column that holds several is an array, which source.schema declares"
                 return children[1].line, Fault(why)
-            inner = field.dataType.elementType if isinstance(field.dataType, ArrayType) else field.dataType
             for child in children:
                 if isinstance(inner, StructType):
                     found_inside = self._fault_in(child, inner, f"{name}.")
                     if found_inside is not None:
                         return found_inside
                 elif _is_leaf(inner):
+                    if not self._takes_nil and inner.simpleString() == "string" and _is_nil(child):
+                        return child.line, self._fault_of_nil(name, is_array=is_array)
                     if child.children and inner.simpleString() != "string":
                         return child.line, Fault(
                             f"field {name}: expected {shown(inner.jsonValue())}, found elements"
@@ -133,6 +137,31 @@ class XmlRule:
                         return child.line, fault
         return None
 
+    def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
+        told = f"struct<`{self._prefix}{_NIL}`: boolean, {self._value_tag}: string>"
+        return Fault(
+            f"field {name}: expected a text, found an element with {_NIL}, which no column of texts tells from an empty one; leave the element out,"
+            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` for empty texts"
+        )
+
+    def _texts(self, element: Element, name: str) -> list[str]:
+        """The texts of an element, or of its attribute."""
+        if name == self._value_tag:
+            return [text for text in element.texts if text.strip()]
+        own = element.attributes.items()
+        return [value for key, value in own if _is_called(key, name.removeprefix(self._prefix))]
+
+    def _fault_of_texts(
+        self, texts: Sequence[str], data_type: DataType, name: str, *, several: bool
+    ) -> Fault | None:
+        if len(texts) > 1 and not several:
+            return Fault(
+                f"field {name}: expected one text, found {len(texts)} with elements or comments between them; a column that holds several is an"
+                " array, which source.schema declares"
+            )
+        faults = (self._text_fault(text, data_type, name) for text in texts)
+        return next((fault for fault in faults if fault is not None), None)
+
     def _text_fault(self, text: str, data_type: DataType, name: str) -> Fault | None:
         stripped = text.strip()
         if stripped in ("", self._reading.null):
@@ -141,6 +170,16 @@ class XmlRule:
         if why is None:
             return None
         return Fault(f"field {name}: expected {shown(data_type.jsonValue())}, found {why}", stripped)
+
+
+def _is_nil(element: Element) -> bool:
+    """Whether an element says of itself that it has no value."""
+    return element.attributes.get(_NIL, "").strip() in ("true", "1")
+
+
+def _is_called(name: str, column: str) -> bool:
+    """Whether an element or attribute of a name is of a column, as Spark takes it: whatever the case, and the prefix of an element's namespace."""
+    return column.casefold() in (name.casefold(), name.rpartition(":")[2].casefold())
 
 
 def texts_at(value: Column, data_type: DataType) -> list[tuple[tuple[str, ...], Column]]:

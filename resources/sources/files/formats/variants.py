@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
 from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
-from resources.sources.files.fields import RECORD, names_found, unknown_fields
+from resources.sources.files.fields import RECORD, Strays, names_found, unknown_fields
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -19,6 +20,19 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
+
+
+@contextmanager
+def names_told_by_case(spark: SparkSession) -> Iterator[None]:
+    """Let Spark tell names apart that differ in upper and lower case only, until the block ends: else their values are taken together."""
+    setting = "spark.sql.caseSensitive"
+    before = str(spark.conf.get(setting))
+    spark.conf.set(setting, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(setting, before)
+
 
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
 
@@ -33,19 +47,19 @@ def names_in_records(
     return found
 
 
-def unknown_in_records(
+def strays_in_records(
     form: FormatReader,
     spark: SparkSession,
     files: Sequence[SourceFile],
-    pinned: PinnedSchema,
+    schema: StructType,
     prefix: str,
     value_tag: str,
-) -> dict[str, list[str]]:
-    """Return the fields of one record of each file that the pinned schema lacks, dotted, by path."""
-    names: dict[str, list[str]] = {}
+) -> dict[str, Strays]:
+    """Return what a schema does not take of each file that has some of it, by path."""
+    found: dict[str, Strays] = {}
     for records, path in _as_variants(form, spark, files):
-        names |= unknown_fields(records, pinned.struct, path, prefix, value_tag)
-    return names
+        found |= unknown_fields(records, schema, path, prefix, value_tag)
+    return found
 
 
 def _as_variants(
@@ -72,16 +86,13 @@ def columns_of_records(
     files: Sequence[SourceFile],
     pinned: PinnedSchema,
     prefix: str,
-    value_tag: str,
 ) -> dict[str, StructType]:
-    """Return the pinned columns with those that records have beside them, by the path of the first file that has some.
+    """Return the pinned columns with those that the records of files have beside them, by the path of the first of files that are read together.
 
     What has no value in any record tells no type, and is nobody's loss.
     """
-    unknown = unknown_in_records(form, spark, files, pinned, prefix, value_tag)
-    suspects = [file for file in files if file.path in unknown]
     columns: dict[str, StructType] = {}
-    for group in form.scanner.together(suspects):
+    for group in form.scanner.together(files):
         found = inferred(form, spark, group)
         known = json.loads(pinned.columns)
         columns[group[0].path] = struct_of(_with_attributes(new_fields(known, found), found, prefix))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -11,14 +11,17 @@ from partitions.records.forms import Reading
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
-from resources.sources.files.failures import bad_record
+from resources.sources.files.failures import bad_record, names_in_two_cases
+from resources.sources.files.fields import spelt_in_two_cases
+from resources.sources.files.footers import paths_of
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import (
     columns_of_records,
     names_in_records,
+    names_told_by_case,
+    strays_in_records,
     struct_of,
-    unknown_in_records,
     wider_numbers,
 )
 from resources.sources.files.inferring import type_of_sample, types_of_texts
@@ -60,9 +63,12 @@ class XmlFiles(FormatReader):
 
         for file in files:
             options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            schema = self.columns_by_spark(spark, [file], **options)
+            with names_told_by_case(spark):
+                schema = self.columns_by_spark(spark, [file], **options)
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
+                if (spellings := spelt_in_two_cases(texts)) is not None:
+                    raise names_in_two_cases(file.path, *spellings, None)
                 types = self._types(spark, [file], texts)
                 if len(files) > 1:
                     sample = self._types(spark, files, texts)
@@ -96,31 +102,40 @@ class XmlFiles(FormatReader):
         """Read all leaves as texts, and judge files with one that is not exact; look whether each has records, and ends."""
         from pyspark.sql import functions as F
 
-        unknown = (
-            {}
-            if self._dataflow.unknown_fields == "ignore"
-            else unknown_in_records(self, spark, files, pinned, *self._names)
-        )
+        with names_told_by_case(spark):
+            strays = (
+                {}
+                if self._dataflow.unknown_fields == "ignore"
+                else strays_in_records(self, spark, files, pinned.struct, *self._names)
+            )
+        bad_files = {
+            path: names_in_two_cases(path, *spellings, None)
+            for path, stray in strays.items()
+            if (spellings := spelt_in_two_cases(pinned.struct, stray.names)) is not None
+        }
+        with_nils = {path for path, stray in strays.items() if stray.nils}
         records: list[tuple[str, BadRecord]] = []
         empty: list[SourceFile] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
-            rule = XmlRule(schema, reading, *self._names)
+            rule = XmlRule(schema, reading, *self._names, takes_nil=not with_nils)
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")
             is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
             first = schema.fieldNames()[0]
+            names = {part for field in paths_of(schema) for part in field}
             some = F.count(quoted(first)).alias("some")  # Spark refuses to read corrupt records alone
             answers = {row["path"]: row["is_bad"] for row in rows.groupBy(path).agg(is_bad, some).collect()}
             empty += [file for file in group if file.path not in answers]
             for file in group:
-                record = self._judged(file.path, rule) if answers.get(file.path) else self._broken(file)
+                is_suspect = answers.get(file.path) or file.path in with_nils
+                record = self._judged(file.path, rule) if is_suspect else self._broken(file, names)
                 if record is not None:
                     records.append((file.path, record))
         self._note_missing_tag(empty)
-        lacking = {path: Unknown(names) for path, names in unknown.items()}
-        return CheckedFiles(bad_records=in_order(records, files), unknown=lacking)
+        lacking = {path: Unknown(stray.names) for path, stray in strays.items() if stray.names}
+        return CheckedFiles(bad_files, bad_records=in_order(records, files), unknown=lacking)
 
     def _judged(self, path: str, rule: XmlRule) -> BadRecord | None:
         """The first record of a file that cannot be loaded."""
@@ -135,10 +150,10 @@ class XmlFiles(FormatReader):
             return _as_record(broken)
         return None
 
-    def _broken(self, file: SourceFile) -> BadRecord | None:
+    def _broken(self, file: SourceFile, names: Collection[str]) -> BadRecord | None:
         """The place where a file without a bad record stops being XML; None if it is whole."""
         encoding = self._option("encoding", self._option("charset", ""))
-        broken = broken_end(self.place, file, encoding or None)
+        broken = broken_end(self.place, file, encoding or None, names)
         return None if broken is None else _as_record(broken)
 
     def _breaks(self, path: str) -> BadRecord | None:
@@ -176,8 +191,11 @@ class XmlFiles(FormatReader):
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Look for fields that are not pinned; only files that have some are read for their types."""
-        return columns_of_records(self, spark, files, pinned, *self._names)
+        """Return the pinned columns with those that records have beside them; only files that have some, and can be loaded, are read for their types."""
+        checked = check()
+        bad = {*checked.bad_files, *(path for path, _ in checked.bad_records)}
+        others = [file for file in files if file.path in checked.unknown and file.path not in bad]
+        return columns_of_records(self, spark, others, pinned, self._names[0])
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

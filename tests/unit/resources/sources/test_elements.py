@@ -125,6 +125,10 @@ SMALL = "<rows><row/></rows>"
         (f"{SMALL[:-7]}\n<!-- x", "a.xml", (2, "unclosed token")),
         (f"<rows>{'<row/>' * 20_000}", "a.xml", (1, "it ends too early")),
         (f"{SMALL}x", "a.xml", (1, "junk after document element")),
+        ("<r><r></r>", "a.xml", (1, "it ends too early")),
+        (f"<r>{'<row/>' * 40_000}<r></r>", "a.xml", (1, "it ends too early")),
+        (f"<r><r>{'<row/>' * 40_000}</r>", "a.xml", (1, "it ends too early")),
+        (f"<r>{'<row/>' * 20_000}<R>{'<row/>' * 20_000}</R></r>", "a.xml", None),
     ],
 )  # fmt: skip
 def test_the_end_of_a_document_is_proved(
@@ -134,6 +138,13 @@ def test_the_end_of_a_document_is_proved(
     (tmp_path / name).write_bytes(content)
     error = broken_end(Place(str(tmp_path)), SourceFile(name, len(content), "", 0), None)
     assert (error and (error.line, error.why)) == broken
+
+
+def test_an_element_inside_may_be_called_as_the_root(tmp_path: Path) -> None:
+    content = f"<a:r xmlns:a='u'>{'<row/>' * 20_000}<a:r>{'<row/>' * 20_000}</a:r>".encode()
+    (tmp_path / "a.xml").write_bytes(content)
+    error = broken_end(Place(str(tmp_path)), SourceFile("a.xml", len(content), "", 0), None, {"row", "r"})
+    assert (error and error.why) == "it ends too early"
 
 
 def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path: Path) -> None:
