@@ -21,7 +21,10 @@ from resources.spark_process import said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
+
+_WITH_NAMES = ("ndjson", "jsonl", "json", "xml")
+"""Formats whose maps are objects or elements."""
 
 _SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
@@ -101,7 +104,7 @@ class SchemaPinner:
         from pyspark.errors import PySparkException
 
         try:
-            return spark.createDataFrame([], self._source.schema_).schema
+            declared = spark.createDataFrame([], self._source.schema_).schema
         except (PySparkException, ValueError, TypeError) as error:
             if "char/varchar" in str(error):
                 raise ConfigurationError(
@@ -111,6 +114,16 @@ class SchemaPinner:
             raise ConfigurationError(
                 f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
             ) from error
+        if self._source.format in _WITH_NAMES and (key := _key_of_no_text(declared)) is not None:
+            raise ConfigurationError(
+                f"source.schema: expected map<string, …>, since the names in {self._source.format} are texts, found map<{key}, …>"
+            )
+        if "interval" in declared.simpleString():
+            field = next(each for each in declared.fields if "interval" in each.dataType.simpleString())
+            raise ConfigurationError(
+                f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
+            )
+        return declared
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
         """Raise BadFile for the first file that does not read: it holds no record that could be waited for."""
@@ -126,6 +139,20 @@ class SchemaPinner:
             return None
         check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
         return nullable(inferred)
+
+
+def _key_of_no_text(data_type: DataType) -> str | None:
+    """The type of the keys of a map, at any depth, if they are no texts; None if there is no such map."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if isinstance(data_type, StructType):
+        return next((key for field in data_type.fields if (key := _key_of_no_text(field.dataType))), None)
+    if isinstance(data_type, ArrayType):
+        return _key_of_no_text(data_type.elementType)
+    if isinstance(data_type, MapType):
+        is_text = isinstance(data_type.keyType, StringType)
+        return _key_of_no_text(data_type.valueType) if is_text else data_type.keyType.simpleString()
+    return None
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:

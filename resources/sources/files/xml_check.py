@@ -65,7 +65,10 @@ class XmlRule:
             return StringType()
         inner = data_type.elementType if isinstance(data_type, ArrayType) else data_type
         if isinstance(inner, StructType):
-            return ArrayType(self._struct(inner))
+            inside = self._struct(inner)
+            if self._value_tag not in inside.names:  # a text that no column takes would be lost
+                inside = inside.add(self._value_tag, StringType())
+            return ArrayType(inside)
         return ArrayType(StringType()) if _is_leaf(inner) else data_type
 
     def _bad(self, value: Column, name: str, data_type: DataType) -> Column:
@@ -79,9 +82,10 @@ class XmlRule:
             fields = inner.fields
 
             def bad_struct(item: Column) -> Column:
-                return any_of(
-                    [self._bad(item.getField(field.name), field.name, field.dataType) for field in fields]
-                )
+                bad = [self._bad(item.getField(field.name), field.name, field.dataType) for field in fields]
+                if self._value_tag not in inner.names:
+                    bad.append(F.coalesce(F.trim(item.getField(self._value_tag)) != "", F.lit(False)))
+                return any_of(bad)
 
             bad = F.exists(value, bad_struct)
         elif _is_leaf(inner):
@@ -122,6 +126,10 @@ class XmlRule:
                 return children[1].line, Fault(why)
             for child in children:
                 if isinstance(inner, StructType):
+                    text = child.text.strip()
+                    if text and self._value_tag not in inner.names:
+                        why = f"field {name}: expected elements, found text beside them, which a column {self._value_tag} in it would take"
+                        return child.line, Fault(why, text)
                     found_inside = self._fault_in(child, inner, f"{name}.")
                     if found_inside is not None:
                         return found_inside
