@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from datetime import date
+from decimal import Decimal
 from io import BytesIO
 from typing import Any
 from uuid import UUID
@@ -27,6 +28,14 @@ def _parquet(table: pa.Table, **options: Any) -> bytes:
     buffer = BytesIO()
     pq.write_table(table, buffer, **options)
     return buffer.getvalue()
+
+
+def _with_footer(data: bytes, text: bytes, instead: bytes) -> bytes:
+    """The file with another text in its footer, where that stands first."""
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert text in data[start:]
+    footer = data[start:-8].replace(text, instead, 1)
+    return data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
 ROWS = b"".join(b'{"id": %d}\n' % number for number in range(5000))
@@ -118,7 +127,11 @@ class TestUnreadable:
         data = bytearray(_parquet(rows, write_page_checksum=True, use_dictionary=False, compression="none"))
         data[1000] ^= 1
         feed.put_bytes("g.parquet", bytes(data))
-        assert feed.load().quarantined == 5
+        grouped = _parquet(pa.table({"id": [8], "s": [{"x": 1, "y": 1}]}), store_schema=False)
+        feed.put_bytes("h.parquet", _with_footer(grouped, b"\x18\x01s\x15\x04", b"\x18\x01s\x15\x04\x15\x08"))
+        spans = _parquet(pa.table({"id": [9], "t": pa.array([b"a" * 12], pa.binary(12))}), store_schema=False)
+        feed.put_bytes("i.parquet", _with_footer(spans, b"\x18\x01t\x00", b"\x18\x01t\x25\x2a\x00"))
+        assert feed.load().quarantined == 7
         assert feed.ids == [6]
         reasons = {each["path"]: each["reason"] for each in feed.cli("list").json[0]["quarantined"]["files"]}
         assert reasons == {
@@ -127,7 +140,28 @@ class TestUnreadable:
             "c.parquet": r"column a\0b: expected a type that Spark reads, found a name with a NUL",
             "d.parquet": "it is encrypted",
             "g.parquet": "cannot be read: a page has another checksum than the one beside it: it is damaged",
+            "h.parquet": "its footer gives a column a type that Parquet does not have there",
+            "i.parquet": "column t: expected a type that Spark reads, found an interval, which no table holds",
         }
+
+    @pytest.mark.parametrize("by_dictionary", [True, False])
+    def test_decimals_of_parquet_may_be_bytes_of_any_number(
+        self, make_feed: MakeFeed, by_dictionary: bool
+    ) -> None:
+        numbers = [150, -99_999, None, 150]
+        values = [number and number.to_bytes(8, "big", signed=True) for number in numbers]
+        table = pa.table({"id": [1, 2, 3, 4], "d": values})
+        data = _parquet(table, store_schema=False, write_statistics=False, use_dictionary=by_dictionary)
+        decimal = b"\x18\x01d\x25\x0a\x15\x04\x15\x24\x00"  # of 18 digits, 2 of them behind the point
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_bytes("a.parquet", _with_footer(data, b"\x18\x01d\x00", decimal))
+        feed.load()
+        assert feed.rows("id", "d") == [
+            (1, Decimal("1.50")),
+            (2, Decimal("-999.99")),
+            (3, None),
+            (4, Decimal("1.50")),
+        ]
 
     @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
     def test_a_uuid_of_parquet_is_text_and_a_time_beyond_the_year_9999_is_no_time(

@@ -35,6 +35,8 @@ MOST_DIGITS = 38
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
+_INTERVAL = "an interval, which no table holds"
+
 _TAIL = 64 * 1024
 _THREADS = 16
 _SIGNATURE = 28
@@ -54,6 +56,7 @@ class Footer:
         twice: two fields beside each other whose names differ in upper and lower case only, or not at all; None if there are none.
         fault: why the file has no footer that reads; None if it has.
         is_empty: whether the file has no rows.
+        has_long_forms: whether decimals of few digits stand as bytes of any number, which Spark's reader of whole columns does not take.
     """
 
     fields: frozenset[FieldPath] = frozenset()
@@ -64,6 +67,7 @@ class Footer:
     twice: tuple[str, str] | None = None
     fault: str | None = None
     is_empty: bool = False
+    has_long_forms: bool = False
 
     @property
     def needs_own_types(self) -> bool:
@@ -104,7 +108,9 @@ def _footer(place: Place, file: SourceFile) -> Footer | None:
         if length - metadata.serialized_size == _SIGNATURE:  # pyarrow would end this process at such a column
             return Footer(fault="columns of it are encrypted")
         return footer_of(metadata)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException) as error:
+        if "logical type" in str(error).lower():
+            return Footer(fault="its footer gives a column a type that Parquet does not have there")
         return Footer(fault="its footer is damaged")
 
 
@@ -123,6 +129,7 @@ def footer_of(metadata: pq.FileMetaData) -> Footer:
             fields.add(path)
         if any("\0" in part for part in path):
             unreadable.setdefault(shown(path).replace("\0", r"\0"), "a name with a NUL")
+        leaf = None
         if below is None:
             leaf = schema.column(number)
             instant = _nanoseconds(leaf)
@@ -131,7 +138,8 @@ def footer_of(metadata: pq.FileMetaData) -> Footer:
             elif (own := _own_type(metadata, number)) is not None:
                 leaves[path] = own
             number += 1
-        why = _unreadable(path, kind, leaves.get(path))
+        is_interval = leaf is not None and leaf.converted_type == "INTERVAL"
+        why = _INTERVAL if is_interval else _unreadable(path, kind, leaves.get(path))
         if why is not None:
             unreadable.setdefault(shown(path), why)
         twice = twice or doubled(below or ())
@@ -149,6 +157,7 @@ def footer_of(metadata: pq.FileMetaData) -> Footer:
         unreadable,
         doubled([column.name for column in arrow]) or twice,
         is_empty=metadata.num_rows == 0,
+        has_long_forms=any(_is_long_form(schema.column(leaf)) for leaf in range(number)),
     )
 
 
@@ -160,6 +169,11 @@ def doubled(names: Sequence[str]) -> tuple[str, str] | None:
             return spellings[name.casefold()], name
         spellings[name.casefold()] = name
     return None
+
+
+def _is_long_form(leaf: pq.ColumnSchema) -> bool:
+    is_decimal = "DECIMAL" in (leaf.logical_type.type, leaf.converted_type)
+    return is_decimal and leaf.physical_type == "BYTE_ARRAY"
 
 
 _GROUP = re.compile(r"^  (?:required|optional) group field_id=\S+ (.+) \(Variant\(\d+\)\) \{$", re.MULTILINE)
@@ -355,10 +369,15 @@ def unknown_columns(fields: Iterable[FieldPath], known: Collection[FieldPath]) -
 
 
 class FooterCache:
-    """The footers of the Parquet files of a slice, each read once."""
+    """The footers of the Parquet files of a slice, each read once.
+
+    Attributes:
+        has_long_forms: whether any footer that was read says so of its file.
+    """
 
     def __init__(self, place: Place) -> None:
         """Use the root of the files."""
+        self.has_long_forms = False
         self._place = place
         self._known: dict[SourceFile, Footer] = {}
 
@@ -366,6 +385,7 @@ class FooterCache:
         """Return the footers of these files by path, without those that do not read; what other files had is forgotten."""
         missing = [file for file in files if file not in self._known]
         read = footers(self._place, missing)
+        self.has_long_forms |= any(footer.has_long_forms for footer in read.values())
         kept = {file: self._known[file] for file in files if file in self._known}
         self._known = kept | {file: read[file.path] for file in missing if file.path in read}
         return {file.path: footer for file, footer in self._known.items()}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
+_BY_COLUMNS = "spark.sql.parquet.enableVectorizedReader"
 _CHECKSUMS = "parquet.page.verify-checksum.enabled"
 
 
@@ -53,6 +54,20 @@ class ParquetFiles(FormatReader):
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """The columns of all files count, and checksums of pages, where a file has some."""
         return {_CHECKSUMS: True, **({"mergeSchema": True} if infer else {})}
+
+    def scan(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType | None,
+        scanner: Scanner | None = None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Scan them row by row from the first file on whose decimals Spark does not read by columns."""
+        if self._footers.has_long_forms:
+            spark.conf.set(_BY_COLUMNS, "false")
+        return super().scan(spark, files, schema, scanner, **changes)
 
     def has_rows(self, file: SourceFile) -> bool:
         """The footer counts them."""
