@@ -5,6 +5,7 @@ The other tests share a server. A session of the other kind has other classes, a
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,15 @@ def test_a_bad_file_is_named_or_passed_over_and_what_comes_before_it_is_loaded(t
     names.put("a.ndjson", 1)
     names.put_text("b.ndjson", '{"id": "no number"}\n')
     names.put("c.ndjson", 3)
+    german = {
+        "source": {"format": "csv", "schema": "id long, day date", "options": {"dateFormat": "dd.MM.yyyy"}}
+    }
+    dates = Feed(tmp_path, EMBEDDED, german, SETTINGS, name="dates")
+    dates.put_text("a.csv", "id,day\n1,28.11.2026\n")
 
     answer = answer_of(passes.start("run", "--all"), 300)
 
+    assert dates.rows("id", "day") == [(1, date(2026, 11, 28))]
     ended = {run["dataflow"]: run for run in answer.json}
     assert (ended["passes"]["status"], passes.path) == ("committed", "c.parquet")
     assert passes.ids == list(range(1001))

@@ -615,6 +615,8 @@ class TestWhole:
             "e": ("5 kg", *good[1:]),
             "f": (good[0], "28.12.0000", good[2]),
             "g": (good[0], "28.12.2024\t", good[2]),
+            "h": ("1.5", *good[1:]),
+            "i": ("1.234.5", *good[1:]),
         }
         for name, values in {"a": good, **bad}.items():
             records = [dict(zip(("n", "day", "at"), record, strict=True)) for record in (good, values)]
@@ -629,7 +631,7 @@ class TestWhole:
         where = {"csv": "line 3", "ndjson": "line 2", "json": "record 2"}[form]
         for name, values in bad.items():
             why = _why(feed)[f"{name}.{form}"]
-            column = {"b": "n", "c": "day", "d": "at", "e": "n", "f": "day", "g": "day"}[name]
+            column = {"b": "n", "c": "day", "d": "at", "e": "n", "f": "day", "g": "day"}.get(name, "n")
             value = values[("n", "day", "at").index(column)]
             assert why.startswith(f"{where}: field {column}: expected ")
             assert why.endswith(f"{value!r}")

@@ -107,7 +107,8 @@ def lies_within_years(value: Column, data_type: str) -> Column:
     from pyspark.sql import functions as F
 
     if data_type == "date":
-        return value.between(F.lit(date.min), F.lit(date.max))
+        # PySpark within the process makes no literal of Python's first date.
+        return value.between(F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'"))
     if data_type == "timestamp":
         day = 86_400_000_000
         first, end = (date.min.toordinal() - _EPOCH) * day, (date.max.toordinal() + 1 - _EPOCH) * day

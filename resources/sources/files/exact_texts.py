@@ -17,6 +17,7 @@ from partitions.records.forms import (
     Type,
     text_form,
 )
+from resources.sources.files.converting import lies_within_years
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -60,18 +61,10 @@ def _is_exact_text(text: Column, data_type: Type, reading: Reading) -> Column:
     if data_type in ("timestamp", "timestamp_ntz") and not reading.own_times:
         shape = INSTANT_SHAPE if data_type == "timestamp" else LOCAL_TIME_SHAPE
         return _is_whole(text, shape) & F.coalesce(
-            is_in_calendar(text.try_cast(data_type), data_type), F.lit(False)
+            lies_within_years(text.try_cast(data_type), data_type), F.lit(False)
         )
     pattern = text_form(data_type, reading)
     return F.lit(True) if pattern is None else _is_whole(text, pattern)
-
-
-def is_in_calendar(value: Column, data_type: str) -> Column:
-    """Return whether a date or a time lies in the years 1 to 9999, which all readers of tables know; NULL of none."""
-    from pyspark.sql import functions as F
-
-    first, last = "0001-01-01", "9999-12-31" if data_type == "date" else "9999-12-31 23:59:59.999999"
-    return value.between(F.lit(first).cast(data_type), F.lit(last).cast(data_type))
 
 
 def _is_whole(text: Column, pattern: str) -> Column:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _MOST_DIGITS = 38
+_GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(?:[^0-9][0-9]*+)?+(?![\s\S])"
+"""Digits, perhaps in groups, perhaps with a fraction, and a sign before them."""
 
 
 def has_own_form(data_type: Type, reading: Reading) -> bool:
@@ -95,6 +97,7 @@ def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
         data_type: of its column.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
 
     value, kind = read(data_type), data_type.jsonValue()
     wide_type = data_type_of(_wide(kind))
@@ -102,9 +105,28 @@ def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
     if wide_type != data_type:  # a decimal with fewer places is rounded
         texts = [F.to_json(F.struct(each.alias("c"))) for each in (value.cast(wide_type), read(wide_type))]
         fits &= texts[0] == texts[1]
+    if isinstance(kind, str) and DECIMAL.fullmatch(kind):
+        fits &= _is_grouped_as_read(read(StringType()), value)
     if isinstance(kind, str) and (kind == "date" or kind.startswith("timestamp")):
         fits &= lies_within_years(value, kind)
     return ~F.coalesce(fits, F.lit(False))
+
+
+def _is_grouped_as_read(text: Column, value: Column) -> Column:
+    """Return whether the signs between the digits of a number can mean its value: Java takes any sign of thousands for nothing, so ``1.5`` is 15 to a German.
+
+    Thousands have three digits behind their sign, in India two or three; what has another number of digits behind its last sign is a fraction.
+    """
+    from pyspark.sql import functions as F
+
+    digits = F.regexp_replace(text, "[^0-9]+$", "")
+    last = F.regexp_extract(digits, "[^0-9]([0-9]+)$", 1)
+    before = F.regexp_replace(F.regexp_replace(digits, "[^0-9][0-9]+$", ""), "[^0-9]|^0+(?=[0-9])", "")
+    whole = F.floor(F.abs(value)).cast("string")
+    is_fraction = ~F.length(last).isin(0, 3)
+    return digits.rlike(_GROUPED) & (
+        ~is_fraction | (F.ltrim(before, F.lit("0")) == F.ltrim(whole, F.lit("0")))
+    )
 
 
 def data_type_of(kind: Type) -> DataType:
