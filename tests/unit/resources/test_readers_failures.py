@@ -154,6 +154,8 @@ def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
 def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
     why = bad_header("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
     assert why.endswith("(id, ID: a column is named twice; give each another name)")
+    first = bad_header("a.csv", (), ["id", "ID"]).why
+    assert first.startswith("expected a header that names each column once, found id,ID (id, ID: ")
     assert bad_header("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
 
 
