@@ -161,11 +161,11 @@ def judge(real: RealFile, folder: Path, remote: str) -> Verdict:
 
 
 def _remedy(message: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a message names and that were not tried."""
+    """The options that a message names, of which none was tried."""
     for text in _REMEDY.findall(message):
         with suppress(yaml.YAMLError):
             options = yaml.safe_load(text)
-            if isinstance(options, dict) and not options.items() <= before.items():
+            if isinstance(options, dict) and options and not options.keys() & before.keys():
                 return options
     return {}
 
