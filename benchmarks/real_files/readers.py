@@ -213,19 +213,21 @@ def _excel(file: Path) -> Iterator[Row]:
         book = openpyxl.load_workbook(file, data_only=True)
     except (KeyError, TypeError):  # of a drawing or a style, which say nothing of cells
         book = openpyxl.load_workbook(file, data_only=True, read_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()
     rows = [[_cell(cell) for cell in row] for sheet in book.worksheets[:1] for row in sheet.iter_rows()]
     for sheet in book.worksheets[1:]:
         if any(value is not None for row in rows for value in row):
             break
         rows = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
     filled = [row for row in rows if any(value is not None for value in row)]
-    header = [None if name is None else str(name) for name in filled[0]] if filled else []
+    header = filled[0] if filled else []
     for row in filled[1:]:
-        named = list(zip_longest(header, row))
-        lost = [value for name, value in named if name is None and value is not None]
-        if lost:
-            raise Unreadable(f"{lost[0]!r} stands in a column without a name")
-        yield {name: value for name, value in named if name is not None}
+        yield {
+            f"_c{place}" if name is None else str(name): value
+            for place, (name, value) in enumerate(zip_longest(header, row))
+            if name is not None or value is not None
+        }
 
 
 def _cell(cell: Any) -> Any:
