@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+_LONGEST_PATTERN = 4_000_000
+"""Characters of a pattern that Java compiles in little memory: of some 1,000 fields. With more of them each text is judged here."""
+
+
 class _Line(NamedTuple):
     path: str
     text: str | None
@@ -41,10 +45,13 @@ def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names |
     """
     from pyspark.sql import functions as F
 
-    text = F.col(TEXT)
+    text, in_any_order = F.col(TEXT), pattern(None)
+    is_blank = F.trim(text) == ""
+    if len(in_any_order) > _LONGEST_PATTERN:
+        return is_blank
     # Spark's parser of variants refuses a name that stands twice.
-    once = F.try_parse_json(text).isNotNull() | (F.trim(text) == "")
-    accepted = text.rlike(pattern(None)) & once
+    once = F.try_parse_json(text).isNotNull() | is_blank
+    accepted = text.rlike(in_any_order) & once
     if not rule.pattern.may_repeat_names and names is not None:
         accepted = text.rlike(pattern(names)) | accepted
     return F.is_valid_utf8(text) & accepted
