@@ -26,7 +26,7 @@ class Skipped:
 
     Attributes:
         why: the reason and the remedy, for people.
-        names: relative to the source's root, in order of appearance, 1,000 at most.
+        names: relative to the source's root, sorted, 1,000 at most.
         count: how many there are.
         all_shown: whether a warning names each, since nobody can find them by a pattern.
     """
@@ -112,7 +112,8 @@ class SkippedNames:
         """What was taken so far, what cannot be loaded first."""
         ordered = sorted(self._names.items(), key=lambda item: not item[0][1])
         return tuple(
-            Skipped(why, tuple(names), self._counts[why, shown], shown) for (why, shown), names in ordered
+            Skipped(why, tuple(sorted(names)), self._counts[why, shown], shown)
+            for (why, shown), names in ordered
         )
 
 
@@ -124,7 +125,7 @@ def joined(before: Collection[Skipped], later: Iterable[Skipped]) -> tuple[Skipp
         if known is None:
             by_reason[each.why] = each
             continue
-        names = tuple(dict.fromkeys([*known.names, *each.names]))
+        names = tuple(sorted({*known.names, *each.names}))
         by_reason[each.why] = Skipped(
             each.why, names[:_KEPT], max(known.count, each.count, len(names)), each.all_shown
         )

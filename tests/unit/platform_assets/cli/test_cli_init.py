@@ -323,8 +323,8 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_to_check(tmp_path: Path
 ANY_BYTES: dict[str, tuple[str, bytes, str]] = {
     "null": ("a.json", b"null", "its line 1 holds null, expected an object"),
     "array of numbers": ("a.json", b"[1,2]", "element 1 of its array is a number, expected an object"),
-    "deep array": ("a.json", b"[" * 100_000 + b"]" * 100_000, "nested more than 100 levels deep"),
-    "deep lines": ("a.ndjson", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, "nested more than 100 levels deep"),
+    "deep array": ("a.json", b"[" * 100_000 + b"]" * 100_000, "nested more than 30 levels deep"),
+    "deep lines": ("a.ndjson", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, "nested more than 30 levels deep"),
     "long line": ("a.ndjson", b'{"a":' * 100_000, "its first line is longer than 256 KiB"),
     "doubled names": ("a.ndjson", b'{"id":1,"id":2}', 'the name "id" stands twice in an object'),
     "empty": ("a.csv", b"", "it is empty"),

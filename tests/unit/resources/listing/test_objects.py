@@ -100,6 +100,7 @@ class TestTheLaw:
         self, scene: Scene, pages: int, small_pages: KeyedS3
     ) -> None:
         place, found = small_pages.hold(scene.tree), list[str]()
+        asks = 2 if any("\ufffd" in path for path in scene.tree) else 1  # such a name is looked at once more
         resume: str | None = ""
         while resume is not None:
             before = resume
@@ -107,7 +108,7 @@ class TestTheLaw:
             found += _found(step)
             resume = step.resume
             assert step.complete == (resume is None)
-            assert step.listed.calls <= pages or scene.closes
+            assert step.listed.calls <= pages * asks or scene.closes
             assert step.resume is None or step.resume != before, "else it would never end"
         once = found if not scene.closes else set(found)
         assert sorted(once, key=FileKey.of) == scene.expected
