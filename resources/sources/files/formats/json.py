@@ -51,6 +51,8 @@ _LOOKED_AT = 10_000
 _EMPTY_TEXT = r'[:\[,]\s*""'
 """Where a value that is an empty text may stand."""
 
+_NONE_READ = "Spark reads none of its records"
+
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
 
@@ -293,14 +295,15 @@ class _Json(FormatReader):
             )
             if fault is not None:
                 raise bad_document(file.path, fault.reason)
-            if items:
+            why = _fault(text, documents=self.READS_DOCUMENTS)
+            if items and why in (None, _NONE_READ):
                 item = items[0]
                 assert item.judgement.fault is not None
                 of_record = f"record {item.number}: " if item.number else ""
                 reason = f"{of_record}{item.judgement.fault.reason}"
                 record = BadRecord(item.text, reason, item.line, item.judgement.fault.value)
                 raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
-            if why := _fault(text, documents=self.READS_DOCUMENTS):
+            if why is not None:
                 raise bad_document(file.path, why)
 
     def _with_times(
@@ -433,4 +436,4 @@ def _fault(text: str, *, documents: bool) -> str | None:
         types = types_of_document(text) if documents else types_of_lines(text)
     except Unclear as fault:
         return str(fault) if fault.effect == "bad" else None
-    return "Spark reads none of its records" if types.columns else None
+    return _NONE_READ if types.columns else None
