@@ -595,6 +595,17 @@ class TestWhole:
         assert feed.rows("text") == [(None,), ("é",)]
         assert "column text: expected string" in _why(feed)["b.parquet"]
 
+    def test_whole_numbers_that_a_fraction_rounds_up_are_bad(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"format": "parquet", "schema": "v double, f float"}, on_bad_file="quarantine"
+        )
+        for name, v, f in (("a", 2**62, 2**30), ("b", 2**63 - 1, 0), ("c", 0, 2**31 - 1)):
+            columns = {"v": pa.array([v], pa.int64()), "f": pa.array([f], pa.int32())}
+            feed.put_bytes(f"{name}.parquet", _parquet(pa.table(columns)))
+        feed.load()
+        assert feed.rows("v", "f") == [(2.0**62, 2.0**30)]
+        assert _why(feed).keys() == {"b.parquet", "c.parquet"}
+
     @pytest.mark.parametrize("form", ["csv", "ndjson", "json"])
     def test_a_value_in_a_form_that_options_name_is_told_by_line_and_column_and_never_rounded(
         self, make_feed: MakeFeed, form: str

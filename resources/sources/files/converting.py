@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from partitions.records.conversions import DOUBTFUL, NANOSECONDS, TIMES, UUID, VARIANT, VOID, conversion
-from partitions.records.forms import Type
+from partitions.records.forms import INTEGER_BITS, WHOLE_BITS, Type
 from resources.sources.files.nanoseconds import as_times
 from resources.sql import all_of
 
@@ -85,7 +85,11 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
         return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
         there = value.try_cast(column)
-        return value.isNull() | F.coalesce(there.try_cast(_spark_type(own)) == value, F.lit(False))
+        same = there.try_cast(_spark_type(own)) == value
+        if own in INTEGER_BITS and column.jsonValue() in WHOLE_BITS:
+            # The type's largest number is rounded up to one beyond it, which a cast brings back to the largest.
+            same &= there < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
+        return value.isNull() | F.coalesce(same, F.lit(False))
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         inner = [
