@@ -195,6 +195,14 @@ class TestSchema:
         ]
         assert len({entry.pinned for entry in feed.entries}) == 1
 
+    def test_files_wait_while_no_column_of_the_table_has_a_type(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None}, target={"load": "append", "origin_columns": False})
+        feed.put("a.ndjson", {"id": None, "who": {"name": None}})
+        assert feed.run().status == "nothing"
+        feed.put("b.ndjson", {"id": 2, "who": {"name": None}})
+        feed.load()
+        assert feed.rows("id") == [(None,), (2,)]
+
     @pytest.mark.each_case
     @pytest.mark.parametrize(("form", "levels"), [("ndjson", 31), ("json", 300)])
     def test_records_that_lie_too_deep_for_types_are_named_and_load_as_text(

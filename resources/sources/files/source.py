@@ -95,7 +95,7 @@ class FileSource:
         listing.check_unchanged(self.root, files)
 
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
-        """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row.
+        """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row, or no column has a type yet and the table has none of its own.
 
         Raises:
             BadFile: a file of the sample cannot be read.
@@ -116,7 +116,8 @@ class FileSource:
             if bad is None:
                 raise
             raise bad from error
-        return pinned.to_text() if pinned else None
+        has_columns = pinned is not None and (pinned.struct.fields or self._dataflow.target.origin_columns)
+        return pinned.to_text() if pinned is not None and has_columns else None
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Raise SchemaError if ``source.schema`` differs from the pinned schema."""
