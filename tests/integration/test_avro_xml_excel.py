@@ -222,7 +222,11 @@ class TestXml:
         [
             ("x", {"_VALUE": "x"}),
             ("x<b>1</b>y", {"_VALUE": ["x", "y"], "b": 1}),
-            ("".join(f"<f{number}>{number}</f{number}>" for number in range(500)), {"f0": 0, "f499": 499}),
+            pytest.param(
+                "".join(f"<f{number}>{number}</f{number}>" for number in range(500)),
+                {"f0": 0, "f499": 499},
+                marks=pytest.mark.full,
+            ),
         ],
         ids=["text alone", "text at two places", "500 fields"],
     )

@@ -104,6 +104,7 @@ class TestNames:
         feed.load()
         assert feed.rows("id", "hour") == [(1, "2026-01-01T10:00"), (2, "2026-01-01T10:00")]
 
+    @pytest.mark.full
     def test_ten_thousand_files_of_one_partition(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 5000}})
         folder = feed.landing / "date=2026-01-01"

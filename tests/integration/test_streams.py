@@ -420,7 +420,6 @@ def test_event_times_of_year_1_and_year_9999_are_event_times_and_others_are_quar
     operators = [OPERATORS[operator]] if operator in OPERATORS else []
     limits: dict[str, Any] = {
         "timeout": "PT0S",
-        "max_ahead": "P9999999D",
         "checkpoint": {"interval_files": 2},
     }
     stream = Stream(make_feed(**definition(*operators, **limits)))
