@@ -91,6 +91,14 @@ def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_b
     assert feed.path == "a.ndjson"
 
 
+def test_a_header_that_stands_again_is_told_by_its_own_line(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": "id long"}, **FEW)
+    feed.put_text("a.csv", "id\n1\nid\n2\nid\n")
+    feed.load()
+    assert feed.ids == [1, 2]
+    assert aside(feed, "position", "text") == [(3, "id"), (5, "id")]
+
+
 def test_lines_of_csv_are_told_by_their_values_whatever_a_step_asks_for(make_feed: MakeFeed) -> None:
     feed = make_feed(
         source={"format": "csv", "schema": "id long, v long"}, sql="select id, _source_file from input", **FEW

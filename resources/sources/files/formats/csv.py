@@ -384,6 +384,8 @@ class CsvFiles(FormatReader):
             elif wrong is not None:
                 bad_files[path] = wrong
             else:
+                if form.header and (header := self._header(file)) is not None:
+                    lines.next(path, header.text)  # the header is no record, also if one has its text
                 numbered = [(lines.next(path, item.text), item) for item in items]
                 opened = next((line for line, item in numbered if item.is_open), None)
                 if any(item.is_open for item in items):
