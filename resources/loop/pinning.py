@@ -45,10 +45,12 @@ def pinned_schema(
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):
             rest = bad_parts.not_left_out(slices)
             return pinned_schema(run, outcome, rest, bad_parts) if rest else None
-        earlier = bad_parts.before(slices, bad)
-        if not earlier:
+        earlier, told = bad_parts.before(slices, bad), len(outcome.warnings)
+        known = pinned_schema(run, outcome, earlier, bad_parts) if earlier else None
+        if known is None:  # what comes before it would wait for columns that it hides
+            del outcome.warnings[told:]
             raise
-        return pinned_schema(run, outcome, earlier, bad_parts)
+        return known
     if inferred is None:
         outcome.warnings.append(
             "no file or answer holds a row yet, so no schema can be inferred: declare source.schema, or they wait"

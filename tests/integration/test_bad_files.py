@@ -407,6 +407,7 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
     make_feed: MakeFeed, form: str, name: str, data: bytes, reason: str
 ) -> None:
     feed = make_feed(source={"format": form, "schema": None})
+    (feed.landing / f"0.{form}").touch()
     (feed.landing / name).write_bytes(data)
     outcome = feed.run()
     assert outcome.error is not None
