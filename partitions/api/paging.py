@@ -29,9 +29,7 @@ class PagingError(ValueError):
 
     code = "source_paging"
 
-    def __init__(
-        self, expected: str, found: str, remedy: str = "correct source.paging, or raise max_pages"
-    ) -> None:
+    def __init__(self, expected: str, found: str, remedy: str = "correct source.paging") -> None:
         """Keep what to do; the text has the rest."""
         super().__init__(f"expected {expected}, found {found}")
         self.remedy = remedy

@@ -230,7 +230,9 @@ class PageWalk:
     def _move(self, position: Position, page: PageSeen) -> None:
         """Ask for the page behind one."""
         if self.number >= self._most:
-            raise PagingError(f"at most {self._most} pages (max_pages)", "more")
+            raise PagingError(
+                f"at most {self._most} pages (max_pages)", "more", "raise max_pages, or correct source.paging"
+            )
         self._asked.add(position.identity(self._own))
         if page.address is not None:
             self._asked.add(Position({}, page.address).identity(self._own))
@@ -304,7 +306,8 @@ class PageWalk:
             raise Incomplete(
                 f"{self._total} records, as {self._total_at} (total) says",
                 f"{self._count} on {self.number} page{'s' if self.number > 1 else ''}",
-                "correct source.paging (its size above all) so that all pages are read; if records came or went while they were read, run again",
+                "correct source.paging (its size, if it has one) so that all pages are read; if records came or went while they were read, run again; if"
+                " the API counts others, too, leave source.total out",
             )
 
 

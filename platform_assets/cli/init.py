@@ -48,8 +48,13 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
     )
     taken = [flow for flow in flows if (directory / f"dataflows/{flow}.yaml").exists()]
     if taken:
+        remedy = "--name gives another name"
+        if len(flows) > 1:
+            remedy = (
+                f"for one that is new name its own folder, such as --from {str(files).rstrip('/')}/FOLDER"
+            )
         raise ConfigurationError(
-            f"{directory}: expected no dataflow named {taken[0]}, found dataflows/{taken[0]}.yaml; --name gives another name"
+            f"{directory}: expected no dataflow named {taken[0]}, found dataflows/{taken[0]}.yaml; {remedy}"
         )
     written = write_new(directory, project_files(directory, flows))
     context.folder = directory
