@@ -27,10 +27,10 @@ def with_empty_texts(schema: Schema, shape: str) -> Schema:
         schema: as Spark infers it.
         shape: of the records with empty texts, as ``schema_of_variant_agg`` tells it: an object, or an array of objects.
     """
-    found, _ = _read(shape, 0)
-    while isinstance(found, list):
-        found = found[0]
-    return _of_fields(schema, found) if isinstance(found, dict) else schema
+    record, _ = _read(shape, 0)
+    while isinstance(record, list):
+        record = record[0]
+    return _of_fields(schema, record) if isinstance(record, dict) else schema
 
 
 def _of_fields(schema: Schema, shapes: Mapping[str, Shape]) -> Schema:

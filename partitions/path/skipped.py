@@ -119,20 +119,20 @@ class SkippedNames:
 
 def joined(before: Collection[Skipped], later: Iterable[Skipped]) -> tuple[Skipped, ...]:
     """Return what two listings passed over; what both did is there once."""
-    by_reason = {each.why: each for each in before}
-    for each in later:
-        known = by_reason.get(each.why)
-        if known is None:
-            by_reason[each.why] = each
+    by_reason = {group.why: group for group in before}
+    for group in later:
+        earlier = by_reason.get(group.why)
+        if earlier is None:
+            by_reason[group.why] = group
             continue
-        names = tuple(sorted({*known.names, *each.names}))
-        by_reason[each.why] = Skipped(
-            each.why, names[:_KEPT], max(known.count, each.count, len(names)), each.all_shown
+        names = tuple(sorted({*earlier.names, *group.names}))
+        by_reason[group.why] = Skipped(
+            group.why, names[:_KEPT], max(earlier.count, group.count, len(names)), group.all_shown
         )
     return tuple(by_reason.values())
 
 
 def skip_warnings(skipped: Iterable[Skipped]) -> Iterator[str]:
     """Yield what a user hears of what a listing passed over."""
-    for each in skipped:
-        yield each.warning
+    for group in skipped:
+        yield group.warning

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from partitions.ddl import column_name
+from partitions.json_types import json_type
 from partitions.plan import counted
 from partitions.records.forms import NO_TYPE, Reading
 from partitions.records.json_decoding import MOST_LEVELS
@@ -212,18 +213,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _in_words(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case _Whole() | _Fraction():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "an array"
-    return "an object"
+    return "a number" if isinstance(value, _Whole | _Fraction) else json_type(value)
 
 
 def _type_of(value: Any) -> Any:
