@@ -24,7 +24,7 @@ from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connect_server import ConnectServer, free_port
 from resources.jdbc import JdbcConnection
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from scripts import postgres as pg

@@ -23,8 +23,8 @@ from platform_assets.dagster_home import dagster_home
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.groups import MOST_ALONE, MOST_TOGETHER, grouped
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.path.arrivals import files_sensor
-from platform_assets.kinds.path.late import late_sensor
+from platform_assets.factory.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path.late import late_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.connect_server import free_port

@@ -31,7 +31,7 @@ def rest(attempts: int, last: float, now: float) -> float:
 
 
 @dataclass(frozen=True)
-class Attempts:
+class RetryBackoff:
     """How often something was asked for since anything was done.
 
     Whatever was done resets the pause. New work does not: what cannot be done would be asked for again with each file that
@@ -65,9 +65,9 @@ class Attempts:
             return 0.0
         return rest(self.count, self.last, now)
 
-    def next(self, done: str, what: str, now: float) -> Attempts:
+    def next(self, done: str, what: str, now: float) -> RetryBackoff:
         """After asking for the work."""
         if done != self.done or not self.count:
-            return Attempts(done, what, int(now), 1, now)
+            return RetryBackoff(done, what, int(now), 1, now)
         early = rest(self.count, self.last, now) > 0
-        return Attempts(done, what, self.since, self.count + 1, now, early)
+        return RetryBackoff(done, what, self.since, self.count + 1, now, early)

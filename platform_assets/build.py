@@ -33,9 +33,9 @@ from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.groups import grouped
 from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
+from platform_assets.factory.kinds import definitions_of
+from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
-from platform_assets.kinds import profile_of
-from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDefinitions
 from platform_assets.metadata import chunks_metadata, table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
@@ -43,7 +43,7 @@ from platform_assets.schema_views import Columns, table_columns
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.places import Place
 from resources.platform import Platform
 from resources.run_options import RunOptions
@@ -134,7 +134,7 @@ def _alerts(project: Project, platform: Platform) -> list[SensorDefinition]:
 
 
 def _of_kind(flow: Dataflow) -> KindDefinitions:
-    return profile_of(flow).definitions()
+    return definitions_of(flow)
 
 
 def _partitions(flows: Sequence[Dataflow]) -> dict[str, AssetPartitions]:

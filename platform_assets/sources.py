@@ -7,26 +7,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
 from partitions.path.listing_bounds import FromBeginning
 from partitions.plan import counted
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.api import ApiConnection
 from resources.functions import FunctionConnection, UserCode, user_function
 from resources.jdbc import JdbcConnection
+from resources.listing import Budget, Listing, list_above
 from resources.places import Place
 
-if TYPE_CHECKING:
-    from platform_assets.project import Project
-    from resources.listing import Listing
+OF_A_LOOK = Budget(pages=5, seconds=20.0)
+"""What a look at files may list."""
 
+ConnectionT = TypeVar("ConnectionT")
 SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, PythonSource, TableSource)
+
+
+class Connections(Protocol):
+    """The parts of a project that say where a source is."""
+
+    @property
+    def folder(self) -> Path:
+        """The project's, from which relative paths count."""
+        ...
+
+    @property
+    def lake(self) -> Place:
+        """Where tables are."""
+        ...
+
+    def place(self, path: str, connection: str | None) -> Place:
+        """Return a folder or a bucket."""
+        ...
+
+    def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
+        """Return a connection of one type; raise ConfigurationError for another."""
+        ...
 
 
 class SourceProfile(ABC, Generic[SourceT]):
@@ -34,7 +55,7 @@ class SourceProfile(ABC, Generic[SourceT]):
 
     @abstractmethod
     def place(
-        self, project: Project, dataflow: Dataflow, source: SourceT
+        self, project: Connections, dataflow: Dataflow, source: SourceT
     ) -> Place | JdbcConnection | ApiConnection | UserCode:
         """Return where the rows are.
 
@@ -43,7 +64,7 @@ class SourceProfile(ABC, Generic[SourceT]):
         """
 
     @abstractmethod
-    def look(self, project: Project, dataflow: Dataflow, source: SourceT) -> str:
+    def look(self, project: Connections, dataflow: Dataflow, source: SourceT) -> str:
         """Return what the source answers to a short look, in a line for people. Starts no Spark.
 
         Raises:
@@ -54,36 +75,24 @@ class SourceProfile(ABC, Generic[SourceT]):
 class _Files(SourceProfile[FilesSource]):
     """A folder or a bucket."""
 
-    def place(self, project: Project, dataflow: Dataflow, source: FilesSource) -> Place:
+    def place(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> Place:
         """Return the root of the files."""
         return project.place(dataflow.root_of(source), source.connection)
 
-    def look(self, project: Project, dataflow: Dataflow, source: FilesSource) -> str:
-        """List files above the watermark if there is one and it can be read, else from the beginning."""
-        from platform_assets.kinds import profile_of
-        from platform_assets.kinds.profile import ListsNewFiles
-        from platform_assets.platform import build_platform
-        from resources.listing import Budget, list_above
-
-        root, budget = self.place(project, dataflow, source), Budget(pages=5, seconds=20.0)
-        profile = profile_of(dataflow)
-        if isinstance(profile, ListsNewFiles):
-            with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # another check reports these
-                platform, now = build_platform(project), datetime.now(UTC)
-                entry = platform.log.newest(dataflow.name)
-                listing = profile.list_new_files(platform, dataflow, entry, now, budget)
-                return f"{root}: reads, {_counted(listing)} above the watermark"
-        return f"{root}: reads, {_counted(list_above(root, FromBeginning(), source.endings, budget=budget))}"
+    def look(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> str:
+        """List files from the beginning."""
+        root = self.place(project, dataflow, source)
+        return f"{root}: reads, {file_count(list_above(root, FromBeginning(), source.endings, budget=OF_A_LOOK))}"
 
 
 class _Jdbc(SourceProfile[JdbcSource]):
     """A database."""
 
-    def place(self, project: Project, _: Dataflow, source: JdbcSource) -> JdbcConnection:
+    def place(self, project: Connections, _: Dataflow, source: JdbcSource) -> JdbcConnection:
         """Return its connection."""
         return project.connection(source.connection, JdbcConnection)
 
-    def look(self, project: Project, dataflow: Dataflow, source: JdbcSource) -> str:
+    def look(self, project: Connections, dataflow: Dataflow, source: JdbcSource) -> str:
         """Ask for its columns."""
         from resources.sources.look import look_at_database
 
@@ -93,11 +102,11 @@ class _Jdbc(SourceProfile[JdbcSource]):
 class _Api(SourceProfile[ApiSource]):
     """An HTTP API."""
 
-    def place(self, project: Project, _: Dataflow, source: ApiSource) -> ApiConnection:
+    def place(self, project: Connections, _: Dataflow, source: ApiSource) -> ApiConnection:
         """Return its connection."""
         return project.connection(source.connection, ApiConnection)
 
-    def look(self, project: Project, dataflow: Dataflow, source: ApiSource) -> str:
+    def look(self, project: Connections, dataflow: Dataflow, source: ApiSource) -> str:
         """Ask for the first page."""
         from resources.sources.look import look_at_api
 
@@ -107,7 +116,7 @@ class _Api(SourceProfile[ApiSource]):
 class _Python(SourceProfile[PythonSource]):
     """A function of the user."""
 
-    def place(self, project: Project, _: Dataflow, source: PythonSource) -> UserCode:
+    def place(self, project: Connections, _: Dataflow, source: PythonSource) -> UserCode:
         """Return the project's folder, and the settings of the connection."""
         connection = (
             FunctionConnection()
@@ -116,7 +125,7 @@ class _Python(SourceProfile[PythonSource]):
         )
         return UserCode(project.folder, connection.settings)
 
-    def look(self, project: Project, dataflow: Dataflow, source: PythonSource) -> str:
+    def look(self, project: Connections, dataflow: Dataflow, source: PythonSource) -> str:
         """Import its functions; a call may cost whatever the user's code does."""
         folder = self.place(project, dataflow, source).folder
         for key, name in (("function", source.function), ("highest", source.highest)):
@@ -128,11 +137,11 @@ class _Python(SourceProfile[PythonSource]):
 class _Table(SourceProfile[TableSource]):
     """A table of the lake."""
 
-    def place(self, project: Project, _: Dataflow, source: TableSource) -> Place:
+    def place(self, project: Connections, _: Dataflow, source: TableSource) -> Place:
         """Return where the table lies."""
         return project.lake.child(source.table)
 
-    def look(self, project: Project, dataflow: Dataflow, source: TableSource) -> str:
+    def look(self, project: Connections, dataflow: Dataflow, source: TableSource) -> str:
         """Read the columns of its newest version."""
         from resources.sources.look import look_at_table
 
@@ -145,15 +154,16 @@ PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
 """By ``source.type`` of a dataflow."""
 
 
-def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+def place_of(project: Connections, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
     """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 
-def look_at_source(project: Project, dataflow: Dataflow) -> str:
+def look_at_source(project: Connections, dataflow: Dataflow) -> str:
     """Return what a dataflow's source answers to a short look."""
     return PROFILES[dataflow.source.type].look(project, dataflow, dataflow.source)
 
 
-def _counted(listing: Listing) -> str:
+def file_count(listing: Listing) -> str:
+    """Return how many files a listing holds, in words; "or more" if it was cut short."""
     return f"{counted(len(listing.listed.files), 'file')}{'' if listing.complete else ' or more'}"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dagster import AssetKey, AssetMaterialization, PartitionsDefinition
 
 from partitions.request import Request
-from resources.loop.outcome import Committed
+from resources.outcome import Committed
 
 
 class AssetPartitions(Protocol):

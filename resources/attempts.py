@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from partitions.errors import ProviderError, StrandlineError
-from resources.loop.outcome import Outcome, error_json
+from resources.outcome import Outcome, error_json
 from resources.watermarks.entry import utc_now
 from resources.watermarks.log import WatermarkLog
 

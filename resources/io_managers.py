@@ -31,9 +31,8 @@ from partitions.sentinels import Watermark
 from resources.asset_partitions import AssetPartitions
 from resources.attempts import not_begun
 from resources.backfills import backfill_of
-from resources.loop.holder import this_process
 from resources.loop.loop import Loop, clock
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.outcome import Observer, Outcome, Step
 from resources.partition_events import PartitionEvents
 from resources.places import Place
 from resources.platform import Platform
@@ -43,6 +42,7 @@ from resources.reporting import DATAFLOW_TAG, tell
 from resources.run_options import RunOptions
 from resources.tables import find_table
 from resources.watermarks.entry import Entry, Holder
+from resources.watermarks.holder import this_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

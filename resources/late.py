@@ -16,11 +16,11 @@ from partitions.request import LateOnly
 from resources import listing
 from resources.decisions import decide, quarantine_late
 from resources.listing import Budget
-from resources.loop.holder import RunIsLive
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.sweep import LateFiles, SweepStep, step, unhandled
 from resources.watermarks.entry import Entry
+from resources.watermarks.holder import RunIsLive
 
 _SHOWN = 50
 

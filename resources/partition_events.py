@@ -16,8 +16,8 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from resources.asset_partitions import AssetPartitions
-from resources.loop.outcome import Outcome
 from resources.loop.recorded import recorded_commit
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.reporting import Untold, summary, tell, untold
 

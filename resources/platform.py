@@ -38,13 +38,12 @@ from resources.kinds.structured import SparkStreamKind
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
-from resources.loop.holder import RunIsLive
 from resources.loop.inputs import InputTables
 from resources.loop.loop import Loop
-from resources.loop.outcome import Observer
 from resources.loop.table_guard import check_table
 from resources.loop.unfinished import Unfinished
 from resources.loop.waiting import Patience
+from resources.outcome import Observer
 from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.formats import packages_of
@@ -61,6 +60,7 @@ from resources.waiting_windows import find_waits
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
+from resources.watermarks.holder import RunIsLive
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider

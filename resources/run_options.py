@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from partitions.request import Request
-from resources.loop.holder import RunIsLive
-from resources.loop.outcome import Observer, Outcome
 from resources.loop.waiting import HOLD_WAIT
+from resources.outcome import Observer, Outcome
+from resources.watermarks.holder import RunIsLive
 
 
 @dataclass(frozen=True)

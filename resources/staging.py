@@ -21,8 +21,8 @@ from partitions.errors import StrandlineError
 from partitions.path.source import SourceFile
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.loop import holder as holders
 from resources.places import Place
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Holder
 
 if TYPE_CHECKING:

@@ -188,7 +188,7 @@ class WindowState:
             replaced: old windows whose rows were deleted, by unit and start.
             rest: what of them no window holds now, and was read again: unit, start and end.
         """
-        changes = StateChanges(self)
+        changes = StateChanges(vars(self))
         changes.early(early)
         changes.replaced(replaced)
         for unit, lower, upper in rest:
@@ -199,7 +199,7 @@ class WindowState:
             changes.tried(unit, start, error, at)
         for left in deferred:
             changes.deferred(left, at)
-        return changes.state()
+        return replace(self, **changes.fields())
 
     def covers(self, other: WindowState) -> bool:
         """Whether no high falls from ``other`` to this state."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from partitions.errors import in_one_line
 from partitions.window.grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
-
-if TYPE_CHECKING:
-    from partitions.window.state import WindowState
 
 _SHOWN = 500
 """Letters of an error that a state keeps: every failed work unit has one."""
@@ -21,9 +17,13 @@ _SHOWN = 500
 class StateChanges:
     """A state that is being changed; what is not changed is shared with the old one."""
 
-    def __init__(self, state: WindowState) -> None:
-        """Begin without a change."""
-        self._old = state
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        """Begin without a change.
+
+        Args:
+            fields: of the state, by their names.
+        """
+        self._old = fields
         self._intervals: dict[str, dict[str, WindowIntervals]] = {
             "units": {},
             "left": {},
@@ -31,27 +31,28 @@ class StateChanges:
             "stale": {},
             "early": {},
         }
-        self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
+        self._open: dict[str, list[int]] = dict(fields["open"])
+        self._failed: dict[str, Mapping[TimeBound, Failure]] = dict(fields["failed"])
+        self._skipped: dict[str, list[list[int]]] = dict(fields["skipped"])
         self._retried = False
 
-    def state(self) -> WindowState:
-        """Return the state with all changes."""
-        parts = {
-            name: {**getattr(self._old, name), **{unit: of_unit.items for unit, of_unit in of_units.items()}}
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the state with all changes."""
+        intervals = {
+            name: {**self._old[name], **{unit: of_unit.items for unit, of_unit in of_units.items()}}
             for name, of_units in self._intervals.items()
         }
-        return replace(
-            self._old,
-            units=parts["units"],
-            open=_filled(self._open),
-            failed=_filled(self._failed),
-            skipped=_filled(self._skipped),
-            left=_filled(parts["left"]),
-            whole=_filled(parts["whole"]),
-            stale=_filled(parts["stale"]),
-            early=_filled(parts["early"]),
-            retried=self._retried,
-        )
+        return {
+            "units": intervals["units"],
+            "open": _filled(self._open),
+            "failed": _filled(self._failed),
+            "skipped": _filled(self._skipped),
+            "left": _filled(intervals["left"]),
+            "whole": _filled(intervals["whole"]),
+            "stale": _filled(intervals["stale"]),
+            "early": _filled(intervals["early"]),
+            "retried": self._retried,
+        }
 
     def tried(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
         """Count an attempt that failed."""
@@ -113,12 +114,12 @@ class StateChanges:
         self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
-        return unit in self._intervals[name] or unit in getattr(self._old, name)
+        return unit in self._intervals[name] or unit in self._old[name]
 
     def _of(self, name: str, unit: str) -> WindowIntervals:
         made = self._intervals[name]
         if unit not in made:
-            made[unit] = WindowIntervals(getattr(self._old, name).get(unit, ()), self._old.grid)
+            made[unit] = WindowIntervals(self._old[name].get(unit, ()), self._old["grid"])
         return made[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:

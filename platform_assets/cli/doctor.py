@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -13,13 +14,15 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError
+from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.installation import INSTALLED
-from platform_assets.platform import build_engine
+from platform_assets.kinds import profile_of
+from platform_assets.kinds.profile import ListsNewFiles
+from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
-from platform_assets.sources import look_at_source
+from platform_assets.sources import OF_A_LOOK, file_count, look_at_source
 from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
@@ -107,13 +110,13 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         for reading in flow.readings:
             yield _tried(
                 f"source {flow.name}",
-                partial(look_at_source, project, reading),
+                partial(_look_at_source, project, reading),
                 "check `source` and its connection",
             )
         for reading in flow.units_read_from:
             yield _tried(
                 f"units {flow.name}",
-                partial(look_at_source, project, reading),
+                partial(_look_at_source, project, reading),
                 "check `watermark.secondary_input` and its connection",
             )
     for flow in project.dataflows.values():
@@ -135,6 +138,23 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
             lambda: _log_store(_engine(project)),
             "start Spark with these settings, see docs/s3.md",
         )
+
+
+def _look_at_source(project: Project, dataflow: Dataflow) -> str:
+    """Return what a source answers, in a line: files above the watermark if there is one and it can be read, else what its type tells."""
+    return _look_above_watermark(project, dataflow) or look_at_source(project, dataflow)
+
+
+def _look_above_watermark(project: Project, dataflow: Dataflow) -> str | None:
+    profile = profile_of(dataflow)
+    if not isinstance(profile, ListsNewFiles):
+        return None
+    with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # another check reports these
+        platform, now = build_platform(project), datetime.now(UTC)
+        entry = platform.log.newest(dataflow.name)
+        listing = profile.list_new_files(platform, dataflow, entry, now, OF_A_LOOK)
+        return f"{platform.root_of(dataflow)}: reads, {file_count(listing)} above the watermark"
+    return None
 
 
 def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:

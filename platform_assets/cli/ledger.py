@@ -13,8 +13,9 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import profile_of
+from platform_assets.kinds.profile import LedgerPage
 from platform_assets.platform import build_platform
-from resources.loop.outcome import error_json
+from resources.outcome import error_json
 
 
 @click.command("ledger")
@@ -48,4 +49,20 @@ def _print(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict
         if error := document.get("error"):
             click.secho(f"{flow.name}: {error['message']}", fg="red")
         else:
-            profile_of(flow).print_ledger(context, flow, document)
+            _print_page(context, profile_of(flow).ledger_page(flow, document))
+
+
+def _print_page(context: Context, page: LedgerPage) -> None:
+    click.secho(page.heading, bold=True)
+    for line in page.lines:
+        click.echo(line)
+    context.offer(page.commands, 4)
+    if page.columns:
+        from rich.table import Table
+
+        table = Table(*page.columns)
+        for row in page.rows:
+            table.add_row(*row)
+        context.console.print(table)
+    for line in page.more_lines:
+        click.echo(line)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +15,6 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
 from partitions.plan import counted, lasting
-from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, Waiting
@@ -23,11 +25,15 @@ from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
 from resources.aside.chunks import aside_json
 from resources.aside.standing import stored_asides
+from resources.dagster.run_history import RunHistory
 from resources.loop.lease import held_by
-from resources.loop.outcome import error_json
+from resources.outcome import error_json
 from resources.sweep import LateFiles
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _LONGEST = 32
@@ -50,12 +56,12 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     entry_kinds: dict[
         str, str
     ] = {}  # until a changed definition is accepted, the state may be of another kind
-    with kept_runs(context.project.folder) as dagster:
-        attempts = Attempts(log, dagster)
+    with _kept_runs(context.project.folder) as dagster:
+        history = RunHistory(log, dagster)
 
         def answer(flow: Dataflow) -> dict[str, Any]:
             entry = log.newest(flow.name)
-            attempt = attempts.last(flow.name, entry)
+            attempt = history.last(flow.name, entry)
             if entry:
                 entry_kinds[flow.name] = entry.kind
             return {
@@ -248,3 +254,21 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
 def _problem(context: Context, line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
     click.secho(f"  {line}", fg="red")
     context.offer(choices, 4)
+
+
+@contextmanager
+def _kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
+    """Yield Dagster with the runs that it keeps; None without DAGSTER_HOME, or if it cannot be opened."""
+    if "DAGSTER_HOME" not in os.environ:
+        yield None
+        return
+    from platform_assets.cli.running import instance
+
+    try:
+        opened = instance(project)
+    except StrandlineError as error:  # without Dagster's runs the states can still be shown
+        click.echo(f"Dagster's runs cannot be read: {error.message}", err=True)
+        yield None
+        return
+    with opened as dagster:
+        yield dagster

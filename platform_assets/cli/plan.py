@@ -13,7 +13,7 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
-from resources.loop.outcome import error_json
+from resources.outcome import error_json
 
 _SHOWN = 12
 

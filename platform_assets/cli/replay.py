@@ -16,7 +16,7 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.cli.plan import print_plans
 from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
-from resources.loop.outcome import Outcome, Step
+from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
     from resources.platform import Platform

@@ -29,7 +29,7 @@ from platform_assets.project import Project
 from platform_assets.words import in_words
 from resources.attempts import not_begun
 from resources.loop.loop import clock
-from resources.loop.outcome import Outcome, Step
+from resources.outcome import Outcome, Step
 from resources.run_options import RunOptions
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from resources.loop.outcome import error_json
+from resources.outcome import error_json
 
 _ORDER = (4, 1, 3, 0)
 _USAGE = 2

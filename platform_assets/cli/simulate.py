@@ -14,7 +14,7 @@ from platform_assets.cli.several import collect_results
 from platform_assets.kinds import required
 from platform_assets.kinds.profile import CanSimulate
 from platform_assets.platform import build_platform
-from resources.loop.outcome import error_json
+from resources.outcome import error_json
 
 
 @click.command("simulate")

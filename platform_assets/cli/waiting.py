@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import SourceUnreachable, StrandlineError
+from partitions.errors import StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
+from platform_assets.kinds.servers import Servers
 from resources.loop.definition_guard import check_definition
-from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 
@@ -21,30 +19,6 @@ UNKNOWN: dict[str, Any] = {
     for key, value in keys.items()
 }
 """The keys of all kinds: each dataflow has them."""
-
-
-class Servers:
-    """The servers of sources. A server that did not answer is not asked again for the other dataflows that read from it."""
-
-    def __init__(self) -> None:
-        self._silent: dict[str, str] = {}
-
-    @contextmanager
-    def answering_for(self, place: Place) -> Iterator[None]:
-        """Ask the server of a place, and remember if it does not answer.
-
-        Raises:
-            SourceUnreachable: if it did not answer now, or before.
-        """
-        connection = place.connection
-        server = (connection and connection.endpoint) or place.url.partition("://")[0]
-        if server in self._silent:
-            raise SourceUnreachable(self._silent[server])
-        try:
-            yield
-        except SourceUnreachable as error:
-            self._silent[server] = error.message
-            raise
 
 
 class Waiting:

@@ -24,7 +24,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError, StrandlineError, in_one_line
-from partitions.pauses import Attempts
+from partitions.pauses import RetryBackoff
 from partitions.plan import lasting
 from platform_assets.cli import resident
 from platform_assets.cli.context import Context, shared
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
     from watchdog.events import FileSystemEvent
 
-    from resources.loop.outcome import Outcome
+    from resources.outcome import Outcome
     from resources.watermarks.entry import Entry
 
 _SETTLED = 0.1
@@ -131,7 +131,7 @@ class Watch:
     ring: Callable[[], None]
     _turns: Turns = field(default_factory=Turns)
     _under_way: dict[str, _Run] = field(default_factory=dict)
-    _attempts: dict[str, Attempts] = field(default_factory=dict)
+    _attempts: dict[str, RetryBackoff] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
     _awaited: dict[str, tuple[str, float]] = field(default_factory=dict)
     _wakes: Iterator[int] = field(default_factory=partial(count, 1))
@@ -250,7 +250,7 @@ class Watch:
             self._calm(flow.name, found.woken)
             return
         now, entry = found.time, found.entry
-        before = self._attempts.get(flow.name, Attempts())
+        before = self._attempts.get(flow.name, RetryBackoff())
         progress = entry.id if entry and entry.why not in NO_PROGRESS else before.done
         if before.wait(progress, found.what, now.timestamp()) > 0:
             return
@@ -402,7 +402,7 @@ class _Run(NamedTuple):
     """
 
     outcome: Future[Outcome]
-    attempts: Attempts
+    attempts: RetryBackoff
     woken: int = 0
 
 

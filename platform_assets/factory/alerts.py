@@ -27,13 +27,14 @@ from partitions.errors import StrandlineError, in_one_line
 from partitions.instants import as_datetime, time_in_words
 from partitions.plan import counted, lasting
 from partitions.window.work_unit import words
-from platform_assets.cli.attempts import Attempts, RunsThatWentWell
+from platform_assets.factory.kinds import definitions_of
+from platform_assets.factory.kinds.contract import HasPartitions
 from platform_assets.factory.sensors import Clock
 from platform_assets.kinds import profile_of
-from platform_assets.kinds.definitions import HasPartitions
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.project import Project
 from resources.background import in_background
+from resources.dagster.run_history import RunHistory, SuccessfulRuns
 from resources.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
@@ -97,7 +98,7 @@ class Look:
     on: Sequence[Condition]
     instance: DagsterInstance
     now: datetime
-    well: RunsThatWentWell = field(default_factory=RunsThatWentWell)
+    well: SuccessfulRuns = field(default_factory=SuccessfulRuns)
     loads: LastLoads = field(default_factory=LastLoads)
 
     def found(self, dataflow: Dataflow) -> Iterator[Alert]:
@@ -129,7 +130,7 @@ class Look:
         ]
 
     def _failed(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        attempt = Attempts(self.platform.log, self.instance, self.well).last_ended(dataflow.name, entry)
+        attempt = RunHistory(self.platform.log, self.instance, self.well).last_ended(dataflow.name, entry)
         if attempt is None or attempt.status not in _BAD:
             return None
         error = attempt.error or {}
@@ -150,7 +151,7 @@ class Look:
         return f"{counted(late.count, 'late file')}, {more}{names}: {LATE_POLICIES[dataflow.late_files]}\n  strandline late {dataflow.name}"
 
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
+        if entry is None or not isinstance(definitions_of(dataflow), HasPartitions):
             return None
         ledger = self.platform.ledger(dataflow, self.now)
         gaps = ledger.missing
@@ -256,7 +257,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     if settings is None:
         return None
     on, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
-    judge, well, loads = Judge(), RunsThatWentWell(), LastLoads()
+    judge, well, loads = Judge(), SuccessfulRuns(), LastLoads()
 
     @sensor(
         name=NAME,

@@ -36,8 +36,8 @@ from platform_assets.factory.keys import (
     table_key,
     watermark_key,
 )
-from platform_assets.kinds import profile_of
-from platform_assets.kinds.definitions import SideTable, side_table_of
+from platform_assets.factory.kinds import definitions_of
+from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import Load, TableIOManager, WatermarkIOManager, failure
@@ -59,7 +59,7 @@ def dataflow_assets(
         platform: the resources.
         partitions: of both; None for a kind without partitions.
     """
-    of_kind = profile_of(dataflow).definitions()
+    of_kind = definitions_of(dataflow)
     checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)]
     table, watermark = table_key(dataflow), watermark_key(dataflow.name)
     beside = side_table_of(of_kind, dataflow)

@@ -22,7 +22,7 @@ from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
 from platform_assets.factory.keys import table_key, watermark_key
 from platform_assets.words import in_words
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 
 

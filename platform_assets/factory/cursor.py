@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.pauses import Attempts
+from partitions.pauses import RetryBackoff
 from platform_assets.factory.in_flight import Sign
 
 
@@ -25,7 +25,7 @@ class Cursor:
         paused: the attempt whose pause the asset's page shows, or "".
     """
 
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: RetryBackoff = field(default_factory=RetryBackoff)
     seen: int = 0
     sign: Sign = field(default_factory=Sign)
     resume: str = ""
@@ -48,7 +48,7 @@ class Cursor:
 
     def after_nothing(self, resume: str = "", handled: str = "") -> Cursor:
         """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""
-        attempts = self.attempts if resume else Attempts()
+        attempts = self.attempts if resume else RetryBackoff()
         return replace(self, attempts=attempts, sign=Sign(), resume=resume, handled=handled)
 
 

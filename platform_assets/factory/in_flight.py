@@ -17,8 +17,8 @@ from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 from partitions.instants import time_in_words
 from resources.io_managers import holder_of
 from resources.loop import lease
-from resources.loop.holder import host_name, process_is_alive
 from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.holder import host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog
 
 _STATUSES = [

@@ -9,7 +9,7 @@ from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.keys import asset_key, table_key, watermark_key
-from platform_assets.kinds import profile_of
+from platform_assets.factory.kinds import definitions_of
 from resources.reporting import DATAFLOW_TAG
 
 
@@ -32,6 +32,6 @@ def dataflow_job(dataflow: Dataflow) -> Any:
 
 
 def _of_the_whole_table(dataflow: Dataflow) -> AssetSelection:
-    checks = [ROW_ACCOUNTING, *profile_of(dataflow).definitions().table_checks(dataflow)]
+    checks = [ROW_ACCOUNTING, *definitions_of(dataflow).table_checks(dataflow)]
     keys = (AssetCheckKey(table_key(dataflow), check.name) for check in checks if not check.with_runs)
     return AssetSelection.checks(*keys)

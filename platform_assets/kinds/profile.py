@@ -1,7 +1,7 @@
 """The part of a kind of watermark that this layer shows: in words, in numbers, and as commands. Imports no Dagster.
 
 :class:`KindProfile` is what every kind has. Features of some kinds are small contracts below it, requested by type
-(:func:`platform_assets.kinds.required`). What a kind shows in Dagster is in ``platform_assets.kinds.definitions``.
+(:func:`platform_assets.kinds.required`). What a kind shows in Dagster is in ``platform_assets.factory.kinds``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
+from platform_assets.kinds.servers import Servers
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
     from partitions.request import Forced
-    from platform_assets.cli.context import Context
-    from platform_assets.cli.waiting import Servers
-    from platform_assets.kinds.definitions import KindDefinitions
     from resources.late import LateStep
     from resources.listing import Budget, Listing
-    from resources.loop.outcome import Outcome
+    from resources.outcome import Outcome
     from resources.platform import Platform
     from resources.sweep import LateFiles
     from resources.watermarks.entry import Entry
@@ -37,6 +35,26 @@ class PlanRow(NamedTuple):
     why: str
 
 
+class LedgerPage(NamedTuple):
+    """A ledger for people, in the order of its parts.
+
+    Attributes:
+        heading: how far the dataflow is loaded.
+        lines: below the heading.
+        commands: that lead on, below the lines.
+        columns: the header of a table; empty: no table.
+        rows: of the table, a text a column.
+        more_lines: below the table.
+    """
+
+    heading: str
+    lines: Sequence[str] = ()
+    commands: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    more_lines: Sequence[str] = ()
+
+
 class KindProfile(ABC):
     """How one kind of watermark is shown.
 
@@ -47,10 +65,6 @@ class KindProfile(ABC):
 
     slices_noun: ClassVar[str]
     unknown_waiting: ClassVar[Mapping[str, Any]]
-
-    @abstractmethod
-    def definitions(self) -> KindDefinitions:
-        """Return what the kind adds in Dagster; imports Dagster, which takes a second."""
 
     @abstractmethod
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
@@ -120,8 +134,8 @@ class KindProfile(ABC):
         """
 
     @abstractmethod
-    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
-        """Print the document of :meth:`ledger` for people."""
+    def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+        """Return the document of :meth:`ledger` as people read it."""
 
 
 @runtime_checkable

@@ -11,8 +11,8 @@ from partitions.plan import counted
 from resources.aside.removing import has_table, remove
 from resources.aside.standing import Aside, find_aside, mark
 from resources.loop.intents import held
-from resources.loop.outcome import Observer
 from resources.loop.waiting import abandoned_intent, is_held
+from resources.outcome import Observer
 from resources.platform import Platform
 from resources.tables import find_table
 

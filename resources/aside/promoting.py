@@ -42,7 +42,6 @@ from resources.aside.unchanged import check_unchanged
 from resources.deduplication import without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.loop import holder as holders
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
@@ -50,13 +49,14 @@ from resources.loop.entries import claimed
 from resources.loop.giving_up import close, drop, give_up
 from resources.loop.intents import holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
-from resources.loop.outcome import Observer, Step
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.waiting import abandoned_intent
+from resources.outcome import Observer, Step
 from resources.platform import Platform
 from resources.sources.files.failures import cause
 from resources.tables import find_table
 from resources.tables.table import Table, Tag, Version
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
 

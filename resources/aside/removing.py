@@ -6,7 +6,7 @@ from partitions.dataflow import Dataflow
 from resources.aside.claim import has_names, release
 from resources.aside.standing import MARKS, Aside, names_of, withdraw
 from resources.listing.removal import is_empty
-from resources.loop.outcome import Observer, Step
+from resources.outcome import Observer, Step
 from resources.platform import Platform
 from resources.tables import find_format, find_table, open_table
 

@@ -38,7 +38,7 @@ from resources.aside.standing import (
 )
 from resources.aside.unchanged import check_unchanged
 from resources.listing.removal import is_empty
-from resources.loop.outcome import Observer, Outcome
+from resources.outcome import Observer, Outcome
 from resources.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks

@@ -6,12 +6,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.unguarded import leads_on
-from resources.loop import holder as holders
 from resources.loop.definition_guard import definition_of
-from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.holder import RunIsLive
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.stored_objects import QUARANTINE
 

@@ -14,10 +14,10 @@ from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.kinds import rules_of
 from resources.decisions.unguarded import leads_on
-from resources.loop.holder import RunIsLive
 from resources.loop.table_guard import check_table
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.holder import RunIsLive
 
 
 @dataclass(frozen=True)

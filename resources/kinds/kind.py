@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from partitions.stream.batch_progress import BatchProgress
     from resources.sources.files.checked import BadRecord
-    from resources.streaming.progress import BatchProgress
     from resources.tables.table import Table
 
 WriteStats = Mapping[Any, Sequence[Any]]

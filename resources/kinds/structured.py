@@ -23,6 +23,7 @@ from partitions.sentinels import Watermark, deserialise
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
+from partitions.stream.batch_progress import BatchProgress
 from partitions.stream.batches import BatchSlice
 from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
@@ -39,7 +40,6 @@ from resources.spark_process import engine_lost
 from resources.staging import Staging
 from resources.streaming.folder import StreamFolder, listed, remove_others
 from resources.streaming.inbox import Inbox, take_in
-from resources.streaming.progress import BatchProgress
 from resources.streaming.query import StreamInput, stream_query
 from resources.streaming.run import run_available
 from resources.streaming.sources import columns_stream, inbox_stream, table_stream

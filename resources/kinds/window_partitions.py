@@ -14,7 +14,7 @@ from partitions.request import Request
 from partitions.window.slices import WindowSlice
 from partitions.window.units import NO_UNIT
 from partitions.window.work_unit import WorkUnit
-from resources.loop.outcome import Committed
+from resources.outcome import Committed
 
 _ROW_COUNT, _IN_PART = "dagster/partition_row_count", "in_part"
 """The count that Dagster's own pages show of a partition: of one that was read as a whole only, so of none that holds several units, of which a run

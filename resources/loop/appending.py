@@ -6,8 +6,8 @@ from partitions.errors import TargetError
 from resources.kinds.kind import SavesHighest, SliceT, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
-from resources.loop.outcome import Step
 from resources.loop.side_tables import fence_asides
+from resources.outcome import Step
 from resources.tables.table import FollowsUp, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 

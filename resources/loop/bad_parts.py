@@ -9,8 +9,8 @@ from partitions.errors import BadPart, StrandlineError
 from partitions.plan import counted
 from resources.kinds.kind import SetsAside, SliceT
 from resources.loop.context import RunContext
-from resources.loop.outcome import LeftOut, Outcome
 from resources.loop.protocol import CHANGED_WHILE_READ
+from resources.outcome import LeftOut, Outcome
 
 PASSED_OVER = "passed over"
 """How a warning of a part begins that the slice was committed without."""

@@ -10,8 +10,8 @@ from partitions.plan import counted
 from partitions.predicate import Among
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
-from resources.loop.outcome import Step
 from resources.loop.side_tables import check_written
+from resources.outcome import Step
 from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent
 

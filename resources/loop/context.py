@@ -13,8 +13,8 @@ from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
 from resources.kinds.kind import Kind, SliceT
 from resources.loop.inputs import InputTables
-from resources.loop.outcome import Observer
 from resources.loop.rescued import RescuedRows
+from resources.outcome import Observer
 from resources.spark import leave_behind
 from resources.staging import Staging
 from resources.tables.table import CanPrepare, Table

@@ -11,13 +11,13 @@ from partitions.plan import TellsSource
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
-from resources.loop import holder as holders
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
-from resources.loop.outcome import Step
 from resources.loop.watermark_guard import check_rises
+from resources.outcome import Step
 from resources.tables.table import TableHead
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
 from resources.watermarks.stored_objects import QUARANTINE
 

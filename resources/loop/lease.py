@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from partitions.errors import StrandlineError
-from resources.loop.holder import host_name, process_is_alive
 from resources.watermarks.entry import Entry, Intent, utc_now
+from resources.watermarks.holder import host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import LEASES
 

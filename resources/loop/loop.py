@@ -26,12 +26,12 @@ from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import close, drop
 from resources.loop.interruptions import outlasting_interruptions
-from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
 from resources.loop.recorded import recorded_slice
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, abandoned_intent
+from resources.outcome import Committed, NotCommitted, Outcome, Step
 from resources.sources.files.failures import cause
 from resources.spark import kept_awake
 from resources.tables.unreadable import UNREADABLE_VERSION

@@ -10,7 +10,7 @@ from partitions.evolution import differences
 from resources.kinds.kind import SliceT, reads_source
 from resources.loop.bad_parts import BadParts
 from resources.loop.context import RunContext
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 
 
 def pinned_schema(

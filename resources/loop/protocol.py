@@ -25,9 +25,9 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.key_guard import check_keys
-from resources.loop.outcome import Committed, NotCommitted, Step
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
+from resources.outcome import Committed, NotCommitted, Step
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.stored_objects import OBSERVED

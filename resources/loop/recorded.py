@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resources.kinds.kind import Kind, SliceT
-from resources.loop.outcome import Committed
+from resources.outcome import Committed
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS
 from resources.watermarks.log import WatermarkLog

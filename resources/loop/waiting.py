@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from resources.kinds.kind import SliceT
-from resources.loop import holder as holders
 from resources.loop.context import RunContext
 from resources.loop.intents import held
 from resources.loop.lease import is_renewed
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
 
 HOLD_WAIT = timedelta(minutes=10)

@@ -30,10 +30,10 @@ from resources.loop.context import RunContext
 from resources.loop.entries import claimed
 from resources.loop.giving_up import give_up
 from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
-from resources.loop.outcome import NotCommitted, Step
 from resources.loop.rows import repeats_query, slice_rows
 from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
+from resources.outcome import NotCommitted, Step
 from resources.sources.files.failures import cause
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark import EngineLost, SparkUnavailable

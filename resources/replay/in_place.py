@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import Plan
 from resources.loop.loop import Loop
-from resources.loop.outcome import Observer
+from resources.outcome import Observer
 from resources.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.columns import ColumnReplay

@@ -13,7 +13,7 @@ from partitions.errors import Conflict, Held, StrandlineError
 from partitions.request import Request
 from partitions.sentinels import serialise
 from resources.loop.loop import Loop
-from resources.loop.outcome import Committed, Outcome
+from resources.outcome import Committed, Outcome
 
 Report = dict[str, Any]
 """What has become of a chunk, in the public JSON form (docs/cli.md)."""

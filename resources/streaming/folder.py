@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
 from partitions.errors import CorruptWatermark
+from partitions.stream.batch_progress import BatchProgress
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.places import Place
-from resources.streaming.progress import BatchProgress
 from resources.streaming.run import batch_folder
 from resources.tables.table import TableCommit
 

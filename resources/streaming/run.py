@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from partitions.stream.batch_progress import BatchProgress
 from resources.places import Place
 from resources.spark import settings_for_a_while
-from resources.streaming.progress import BatchProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

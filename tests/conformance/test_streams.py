@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.stream.batch_progress import BatchProgress
 from partitions.stream.drain import SortBuffer
 from partitions.stream.epoch import closed, opened
 from partitions.stream.filter import sift
@@ -38,7 +39,6 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.streaming.folder import StreamFolder
-from resources.streaming.progress import BatchProgress
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.conformance.common import Case

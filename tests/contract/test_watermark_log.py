@@ -13,10 +13,10 @@ import pytest
 
 from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision, ProviderError
 from resources.databases import Database
-from resources.loop.holder import this_process
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Intent, new_id, utc_now
+from resources.watermarks.holder import this_process
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 
 from partitions.errors import StrandlineError
 from platform_assets.kinds.column.profile import ColumnProfile
-from resources.loop.outcome import Outcome, Step
+from resources.outcome import Outcome, Step
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support import functions

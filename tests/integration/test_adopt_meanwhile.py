@@ -17,7 +17,7 @@ from partitions.dataflow import Dataflow
 from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from tests.support.arrow import SCHEMA, ArrowTable, Write, active
 from tests.support.jvmless import NAME, JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 

@@ -13,7 +13,7 @@ import pytest
 import stamina
 import yaml
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.sources.files.formats.json import NdjsonFiles
 from resources.spark import SparkEngine
 from resources.staging import FOLDER

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from partitions.errors import ConfigurationError, NeedsDecision
 from resources.aside import drop, preview_drop, preview_promote, replay_aside, replaying, stored_asides
 from resources.aside.standing import put_aside
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked, Replayed
 from resources.spark import SparkEngine
 from tests.support.asides import TABLE

@@ -10,7 +10,7 @@ import pytest
 
 from resources.aside import preview_promote, promote, replay_aside
 from resources.aside.kinds import files
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked
 from resources.spark import SparkEngine
 from resources.watermarks.quarantine import read_quarantine

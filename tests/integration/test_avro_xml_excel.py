@@ -11,7 +11,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.errors import BadFile
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.outcome import Observer, Outcome, Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 

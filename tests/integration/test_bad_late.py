@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.late import late_step, look
-from resources.loop.outcome import Outcome, Step
+from resources.outcome import Outcome, Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from platform_assets.project.errors import InvalidProject
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.places import Place
 from resources.tables import open_table
 from tests.integration.conftest import MakeFeed

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from partitions.errors import RowsRefused
 from resources.late import late_step
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.tables.delta.table import DeltaLakeTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from partitions.column.slices import ColumnSlice
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres

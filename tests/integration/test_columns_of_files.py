@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.column.predicates import Range, rows_in
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, Columns, at
 from tests.support.crash_runner import crash

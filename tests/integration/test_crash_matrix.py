@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resources.late import look
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from tests.support.crash_report import write_part

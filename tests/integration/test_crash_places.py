@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from resources.iceberg_rest import RestCatalogServer
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from resources.tables import find_table
 from resources.tables.iceberg import jdbc_catalog

@@ -30,7 +30,7 @@ from dagster import (
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.io_managers import Load, WatermarkIOManager
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.platform import Platform
 from resources.reporting import Untold, untold
 from resources.run_options import RunOptions

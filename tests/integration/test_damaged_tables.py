@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from resources.late import late_step
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed, dies_after, removes_table

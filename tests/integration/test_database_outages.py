@@ -13,7 +13,7 @@ import pytest
 
 from partitions.errors import SourceInterrupted
 from resources import jdbc
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support import mariadb as maria

@@ -13,7 +13,7 @@ import pytest
 
 from partitions.column.predicates import Range, rows_in
 from partitions.errors import PlanError
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres

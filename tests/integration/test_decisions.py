@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from resources.connect_server import free_port
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import EngineLost, SparkEngine, SparkUnavailable
 from tests.support.feed import CHECKOUT, Feed
 

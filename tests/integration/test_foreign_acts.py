@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from resources.late import late_step
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.outcome import Observer, Outcome, Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import known_to_database, known_to_server, metadata_of, put_back

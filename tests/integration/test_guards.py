@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from partitions.errors import Conflict
 from resources import decisions
 from resources.loop import waiting
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import following
 from resources.watermarks.log import WatermarkLog

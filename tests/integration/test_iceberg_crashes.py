@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.test_crash_matrix import STEPS, WAYS, Way, crash_cell, slow
 from tests.support.crash_runner import WRITING

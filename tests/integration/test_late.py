@@ -11,7 +11,7 @@ import pytest
 
 from resources.late import late_step, look
 from resources.listing import Budget
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import Held
-from resources.loop import holder, lease
-from resources.loop.outcome import Step
+from resources.loop import lease
+from resources.outcome import Step
 from resources.spark import SparkEngine
+from resources.watermarks import holder
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 

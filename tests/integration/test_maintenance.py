@@ -19,8 +19,8 @@ from partitions.maintenance import Task
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources import maintenance
-from resources.loop.outcome import Step
 from resources.maintenance import due_tasks, maintain
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable

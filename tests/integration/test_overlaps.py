@@ -14,11 +14,11 @@ import pytest
 
 from partitions.errors import Conflict, Held
 from resources import decisions
-from resources.loop import holder
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.outcome import Observer, Outcome, Step
 from resources.spark import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks import entry as entries
+from resources.watermarks import holder
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed, answer_of
 from tests.support.gates import Gate, gate

@@ -18,8 +18,8 @@ import yaml
 
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among, AnyOf, Between
-from resources.loop.outcome import Step
 from resources.maintenance import maintain
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import find_table

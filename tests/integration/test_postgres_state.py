@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.databases import Database
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.crash_runner import crash

@@ -14,7 +14,7 @@ from partitions.errors import StrandlineError
 from resources.aside import drop, promote, promoting
 from resources.aside.standing import Aside
 from resources.aside.unchanged import check_unchanged
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.tables.table import Version

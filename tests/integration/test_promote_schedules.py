@@ -12,7 +12,7 @@ import pytest
 from partitions.errors import NeedsDecision
 from resources.aside import drop, promote
 from resources.aside.standing import stored_asides
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.asides import care_for, stand_aside

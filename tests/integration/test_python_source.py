@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, Columns, at
 from tests.support.crash_runner import crash

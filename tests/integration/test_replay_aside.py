@@ -9,7 +9,7 @@ import pytest
 
 from resources.aside import replay_aside
 from resources.aside.standing import stored_asides
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partitions.column.state import ColumnState, Mark
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.feed import NOW, Answer, Feed

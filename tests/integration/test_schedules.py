@@ -17,9 +17,9 @@ from partitions.errors import ConfigurationError, StrandlineError
 from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
-from resources.loop import holder
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
+from resources.watermarks import holder
 from tests.support.feed import NOW, Feed
 
 pytestmark = pytest.mark.full

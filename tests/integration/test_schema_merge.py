@@ -15,7 +15,7 @@ import yaml
 from deltalake import DeltaTable
 
 from partitions.column.predicates import Range, rows_in
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from platform_assets.project.errors import InvalidProject
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed, dies_after
 

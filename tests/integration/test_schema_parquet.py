@@ -15,7 +15,7 @@ import pytest
 from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.parquet.commit_list import CommitList

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Feed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import NAME, Feed, answer_of

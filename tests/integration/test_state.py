@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.test_crash_matrix import STORES, settings, store
 from tests.support.crash_report import write_part

@@ -13,7 +13,7 @@ from dagster import DagsterInstance, SensorResult, build_sensor_context
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS, OVER, TUMBLE, batch, emitted_rows

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import Stream, definition, minutes, moment, plainly

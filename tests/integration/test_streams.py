@@ -27,9 +27,9 @@ from partitions.stream.state import StreamState
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.loop.outcome import Step
 from resources.loop.recorded import recorded_slice
 from resources.loop.side_tables import write_asides
+from resources.outcome import Step
 from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.spark import SparkEngine
 from tests.support.environment import clean_environment
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed, call_of

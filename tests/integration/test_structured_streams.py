@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.kinds.structured import SparkStreamKind
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.streaming.inbox import Draft

@@ -22,7 +22,7 @@ from dagster import DagsterInstance
 import resources.units
 from partitions.definitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
-from platform_assets.kinds.window.runs import due_runs
+from platform_assets.factory.kinds.window.run_requests import due_runs
 from resources.places import Place
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres

@@ -21,7 +21,7 @@ from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Between, HasValue
 from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.file_reads import _files, read_files

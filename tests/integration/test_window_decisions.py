@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.feed import NAME, Answer, removes_table
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark

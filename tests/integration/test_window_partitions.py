@@ -25,10 +25,10 @@ from deltalake import write_deltalake
 
 from partitions.definitions import WindowPartitions
 from platform_assets.build import build_definitions
-from platform_assets.kinds.window.runs import window_schedule, window_sensor
+from platform_assets.factory.kinds.window.run_requests import window_schedule, window_sensor
 from platform_assets.project import load_project
 from resources.io_managers import PLAN_TAG
-from resources.loop.outcome import Observer, Step
+from resources.outcome import Observer, Step
 from resources.run_options import RunOptions
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.conftest import MakeFeed

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from partitions.request import Forced, Part
 from resources import decisions
 from resources.decisions import DraftBuilder
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Intent
 from resources.watermarks.work_units import WORK_UNITS, loaded_units

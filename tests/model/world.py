@@ -37,9 +37,9 @@ from platform_assets.state_views import exported
 from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
-from resources.loop import holder
 from resources.places import Place
 from resources.platform import Platform
+from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import INGESTED_FILES

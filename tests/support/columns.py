@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from partitions.sentinels import Watermark
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import Feed

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.loop.outcome import Step
+from resources.outcome import Step
 from tests.support.environment import clean_environment
 from tests.support.feed import NAME, NOW, Feed
 from tests.support.forks import forked

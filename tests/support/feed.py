@@ -33,7 +33,7 @@ from partitions.dataflow import Dataflow
 from platform_assets.cli.main import strandline
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.outcome import Observer, Outcome, Step
 from resources.places import Place
 from resources.platform import Platform
 from resources.spark import SparkEngine

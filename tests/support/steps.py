@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resources.loop.outcome import Observer, Step
 from resources.loop.transform import Batch
+from resources.outcome import Observer, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import click
+from typing import Any, ClassVar
 
 from partitions.column.words import values_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
-from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
+from platform_assets.kinds.servers import Servers
 from resources.kinds.column import ColumnKind
 from resources.loop.definition_guard import check_definition
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
-    from platform_assets.cli.waiting import Servers
-    from platform_assets.kinds.definitions import KindDefinitions
 
 
 class ColumnProfile(KindProfile):
@@ -31,12 +25,6 @@ class ColumnProfile(KindProfile):
 
     slices_noun = "slice"
     unknown_waiting: ClassVar[Mapping[str, Any]] = {"new_rows": None}
-
-    def definitions(self) -> KindDefinitions:
-        """Return the sensor of new rows, and a schedule."""
-        from platform_assets.kinds.column.definitions import ColumnDefinitions
-
-        return ColumnDefinitions()
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return each column with its value."""
@@ -121,8 +109,8 @@ class ColumnProfile(KindProfile):
             "verified_at": None,
         }
 
-    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:  # noqa: ARG002 - it offers no command
-        """Print the values up to which rows are loaded."""
+    def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+        """Return the values up to which rows are loaded."""
         covered = document["covered"]
         up_to = f"up to {values_in_words(covered['up_to'])}" if covered["up_to"] else "nothing"
-        click.secho(f"{dataflow.name}: covered {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+        return LedgerPage(f"{dataflow.name}: covered {up_to}: {counted(covered['rows'], 'row')}")

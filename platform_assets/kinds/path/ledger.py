@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.file_views import files_aside
-from platform_assets.kinds.path.words import verified_in_words
+from platform_assets.kinds.path.words import path_in_words, verified_in_words
+from platform_assets.kinds.profile import LedgerPage
 from resources.loop.definition_guard import check_definition
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
-    from platform_assets.kinds.path.profile import PathProfile
 
 
 def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
@@ -49,40 +44,44 @@ def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[s
     }
 
 
-def print_file_ledger(
-    context: Context, dataflow: Dataflow, document: Mapping[str, Any], profile: PathProfile
-) -> None:
-    """Print the ledger of files for people."""
-    click.secho(f"{dataflow.name}: {_covered(document['covered'], profile)}", bold=True)
+def file_ledger_page(
+    dataflow: Dataflow, document: Mapping[str, Any], why_none_is_late: str | None
+) -> LedgerPage:
+    """Return the ledger of files for people.
+
+    Args:
+        dataflow: the definition.
+        document: its ledger in the public JSON form.
+        why_none_is_late: why no file of this dataflow can be late; None if a file can be late.
+    """
+    lines, commands = [], []
     if document["verified_at"]:
-        click.echo(f"  {verified_in_words(document['verified_up_to'], document['verified_at'])}")
-    elif why := profile.why_none_is_late(dataflow):
-        click.echo(f"  {why}")
+        lines = [f"  {verified_in_words(document['verified_up_to'], document['verified_at'])}"]
+    elif why_none_is_late:
+        lines = [f"  {why_none_is_late}"]
     else:
-        click.echo("  not verified yet: no round of the sweep is over. It goes a step with")
-        context.offer([f"strandline late {dataflow.name}"], 4)
-    _print_aside(document["late"], document["quarantined"])
+        lines = ["  not verified yet: no round of the sweep is over. It goes a step with"]
+        commands = [f"strandline late {dataflow.name}"]
+    files = [*_late_lines(document["late"]), *_quarantined_lines(document["quarantined"])]
+    return LedgerPage(f"{dataflow.name}: {_covered(document['covered'])}", lines, commands, more_lines=files)
 
 
-def _covered(covered: Mapping[str, Any], profile: PathProfile) -> str:
-    start = profile.watermark_in_words(covered["after"]) if covered["after"] else "the beginning"
-    span = (
-        f"covered from {start} up to {profile.watermark_in_words(covered['up_to'])}"
-        if covered["up_to"]
-        else "nothing is covered"
-    )
+def _covered(covered: Mapping[str, Any]) -> str:
+    start = path_in_words(covered["after"]) if covered["after"] else "the beginning"
+    up_to = path_in_words(covered["up_to"]) if covered["up_to"] else None
+    span = f"covered from {start} up to {up_to}" if up_to else "nothing is covered"
     return f"{span}: {counted(covered['files'], 'file')}, {counted(covered['rows'], 'row')}"
 
 
-def _print_aside(late: Mapping[str, Any], quarantined: Mapping[str, Any]) -> None:
-    for path in late["paths"]:
-        click.echo(f"  late: {path}")
-    _print_more(late["count"], len(late["paths"]), "late file")
-    for file in quarantined["files"]:
-        click.echo(f"  quarantined: {file['path']}: {file['reason']}")
-    _print_more(quarantined["count"], len(quarantined["files"]), "quarantined file")
+def _late_lines(late: Mapping[str, Any]) -> list[str]:
+    lines = [f"  late: {path}" for path in late["paths"]]
+    return lines + _hidden_line(late["count"] - len(lines), "late file")
 
 
-def _print_more(count: int, shown: int, what: str) -> None:
-    if count > shown:
-        click.echo(f"  … and {counted(count - shown, f'more {what}')}")
+def _quarantined_lines(quarantined: Mapping[str, Any]) -> list[str]:
+    lines = [f"  quarantined: {file['path']}: {file['reason']}" for file in quarantined["files"]]
+    return lines + _hidden_line(quarantined["count"] - len(lines), "quarantined file")
+
+
+def _hidden_line(hidden: int, what: str) -> list[str]:
+    return [f"  … and {counted(hidden, f'more {what}')}"] if hidden > 0 else []

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
+from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
-from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
+from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
+from platform_assets.kinds.servers import Servers
 from resources.late import LateStep, late_step
 from resources.listing import Budget, Listing
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.sweep import LateFiles, unhandled
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
-    from platform_assets.cli.waiting import Servers
-    from platform_assets.kinds.definitions import KindDefinitions
 
 _OF_A_STORE = Budget(pages=2, seconds=5.0)
 _OF_A_FOLDER = Budget(pages=200, seconds=1.0)
@@ -37,12 +34,6 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
 
     slices_noun = "slice"
     unknown_waiting: ClassVar[Mapping[str, Any]] = {"files": None, "settling": None}
-
-    def definitions(self) -> KindDefinitions:
-        """Return the sensors, the job and the checks of files."""
-        from platform_assets.kinds.path.definitions import PathDefinitions
-
-        return PathDefinitions()
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return the path, or how many partitions are open."""
@@ -116,15 +107,11 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return the range that the watermark covers, and what is missing below it."""
-        from platform_assets.kinds.path.ledger import file_ledger
-
         return file_ledger(platform, dataflow, now)
 
-    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
-        """Print the range, how far it is verified, and the files that are missing."""
-        from platform_assets.kinds.path.ledger import print_file_ledger
-
-        print_file_ledger(context, dataflow, document, self)
+    def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+        """Return the range, how far it is verified, and the files that are missing."""
+        return file_ledger_page(dataflow, document, self.why_none_is_late(dataflow))
 
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime

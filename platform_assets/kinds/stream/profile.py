@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import click
+from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
@@ -16,19 +14,14 @@ from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.state import Split, StreamState
 from partitions.stream.structured import StructuredStream
-from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
+from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
 from resources.kinds.stream_buffer import BUFFER, CARRY
 from resources.loop.definition_guard import check_definition
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
-    from platform_assets.cli.waiting import Servers
-    from platform_assets.kinds.definitions import KindDefinitions
-
 
 _MOST_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
 
@@ -38,12 +31,6 @@ class StreamProfile(KindProfile):
 
     slices_noun = "epoch"
     unknown_waiting: ClassVar[Mapping[str, Any]] = {"new_input": None}
-
-    def definitions(self) -> KindDefinitions:
-        """Return the sensor of new input, and a schedule."""
-        from platform_assets.kinds.stream.definitions import StreamDefinitions
-
-        return StreamDefinitions()
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return how far the global watermark is."""
@@ -201,11 +188,11 @@ class StreamProfile(KindProfile):
             "verified_at": None,
         }
 
-    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:  # noqa: ARG002 - it offers no command
-        """Print up to where rows are sorted."""
+    def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+        """Return up to where rows are sorted."""
         covered = document["covered"]
         up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
-        click.secho(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+        return LedgerPage(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}")
 
 
 def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:

@@ -1,37 +1,38 @@
-"""The ledger of windows on the command line: how far each unit is complete, and what it lacks."""
+"""The ledger of windows for people: how far each unit is complete, and what it lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
+from platform_assets.kinds.profile import LedgerPage
 
 _UNITS, _RANGES = 50, 3
 """How many are shown."""
 
 
-def print_unit_ledger(context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
-    """Print a ledger in its public JSON form, a line for each unit."""
-    from rich.table import Table
-
+def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+    """Return a ledger in its public JSON form for people, a row for each unit."""
     units, complete = document["units"], document["complete_up_to"]
     gaps = sum(len(unit["gaps"]) for unit in units)
     up_to = f"complete up to {complete}" if complete else "nothing is complete"
-    click.secho(f"{dataflow.name}: {up_to}, {counted(len(units), 'unit')}, {counted(gaps, 'gap')}", bold=True)
-    table = Table("unit", "complete up to", "gaps", "overlaps")
-    for unit in units[:_UNITS]:
-        gaps_, overlaps = _ranges_in_words(unit["gaps"]), _ranges_in_words(unit["overlaps"])
-        table.add_row(_unit_in_words(unit), unit["complete_up_to"] or "-", gaps_, overlaps)
-    context.console.print(table)
-    if len(units) > _UNITS:
-        click.echo(f"  … and {len(units) - _UNITS:,} more units (--json shows all)")
+    heading = f"{dataflow.name}: {up_to}, {counted(len(units), 'unit')}, {counted(gaps, 'gap')}"
+    rows = [
+        (
+            _unit_in_words(unit),
+            unit["complete_up_to"] or "-",
+            _ranges_in_words(unit["gaps"]),
+            _ranges_in_words(unit["overlaps"]),
+        )
+        for unit in units[:_UNITS]
+    ]
+    hidden = len(units) - _UNITS
+    more = [f"  … and {hidden:,} more units (--json shows all)"] if hidden > 0 else []
+    return LedgerPage(
+        heading, columns=("unit", "complete up to", "gaps", "overlaps"), rows=rows, more_lines=more
+    )
 
 
 def _unit_in_words(unit: Mapping[str, Any]) -> str:

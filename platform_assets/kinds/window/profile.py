@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
@@ -14,18 +14,22 @@ from partitions.sentinels import Watermark
 from partitions.window.run_requests import worth_a_run
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
-from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
+from platform_assets.kinds.profile import (
+    CanForce,
+    CanSimulate,
+    KindProfile,
+    LedgerPage,
+    LoadsAheadOfTime,
+    PlanRow,
+)
+from platform_assets.kinds.servers import Servers
+from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.observed import observations
-
-if TYPE_CHECKING:
-    from platform_assets.cli.context import Context
-    from platform_assets.cli.waiting import Servers
-    from platform_assets.kinds.definitions import KindDefinitions
 
 
 class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
@@ -33,12 +37,6 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     slices_noun = "work unit"
     unknown_waiting: ClassVar[Mapping[str, Any]] = {"work_units": None, "failed_units": None}
-
-    def definitions(self) -> KindDefinitions:
-        """Return partitions, the sensor, the schedule and the check of the ledger."""
-        from platform_assets.kinds.window.definitions import WindowDefinitions
-
-        return WindowDefinitions()
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return how far all units are loaded, and how far the furthest."""
@@ -112,11 +110,9 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         """Return what is covered and missing of each unit."""
         return platform.ledger(dataflow, now).as_json()
 
-    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
-        """Print how far all units are complete, and a line for each unit."""
-        from platform_assets.kinds.window.ledger import print_unit_ledger
-
-        print_unit_ledger(context, dataflow, document)
+    def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
+        """Return how far all units are complete, and a row for each unit."""
+        return unit_ledger_page(dataflow, document)
 
     def forced(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.pauses import Attempts, pause, rest
+from partitions.pauses import RetryBackoff, pause, rest
 
 
 def test_a_pause_doubles_from_a_minute_to_an_hour() -> None:
@@ -22,7 +22,7 @@ def test_a_clock_that_was_put_back_makes_nobody_wait_for_the_old_time() -> None:
 
 
 def test_what_is_never_done_is_asked_for_29_times_in_the_first_day() -> None:
-    attempts, times = Attempts(), 0
+    attempts, times = RetryBackoff(), 0
     for now in range(0, 86_400, 30):
         if attempts.wait("done", "a", now) == 0:
             attempts, times = attempts.next("done", "a", now), times + 1
@@ -30,17 +30,17 @@ def test_what_is_never_done_is_asked_for_29_times_in_the_first_day() -> None:
 
 
 def test_whatever_was_done_resets_the_pause() -> None:
-    attempts = Attempts()
+    attempts = RetryBackoff()
     for now in (0.0, 60.0, 180.0):
         assert attempts.wait("1", "a", now) == 0
         attempts = attempts.next("1", "a", now)
     assert attempts.wait("1", "a", 181.0) == 239
     assert attempts.wait("2", "a", 181.0) == 0
-    assert attempts.next("2", "a", 181.0) == Attempts("2", "a", 181, 1, 181.0)
+    assert attempts.next("2", "a", 181.0) == RetryBackoff("2", "a", 181, 1, 181.0)
 
 
 def test_other_work_is_tried_at_once_but_only_once_in_a_pause_and_the_pause_grows_on() -> None:
-    attempts = Attempts("1", "bad", 0, 3, 100.0)
+    attempts = RetryBackoff("1", "bad", 0, 3, 100.0)
     assert attempts.wait("1", "good", 101.0) == 0
     attempts = attempts.next("1", "good", 101.0)
     assert (attempts.count, attempts.early) == (4, True)
@@ -51,7 +51,7 @@ def test_other_work_is_tried_at_once_but_only_once_in_a_pause_and_the_pause_grow
 
 
 def test_work_that_changes_all_the_time_and_is_never_done_is_asked_for_twice_an_hour_in_the_end() -> None:
-    attempts, times = Attempts(), list[int]()
+    attempts, times = RetryBackoff(), list[int]()
     for now in range(0, 2 * 86_400, 30):
         if attempts.wait("1", str(now), now) == 0:
             attempts = attempts.next("1", str(now), now)
@@ -67,7 +67,7 @@ def test_work_that_changes_all_the_time_and_is_never_done_is_asked_for_twice_an_
     )
 )
 def test_no_two_attempts_have_one_name(asks: list[tuple[str, str, int]]) -> None:
-    attempts, now, names = Attempts(), 0, list[str]()
+    attempts, now, names = RetryBackoff(), 0, list[str]()
     for done, what, later in asks:
         now += later + 1
         attempts = attempts.next(done, what, now)
@@ -77,7 +77,7 @@ def test_no_two_attempts_have_one_name(asks: list[tuple[str, str, int]]) -> None
 
 @pytest.mark.parametrize("start", [0, 1_700_000_000])
 def test_attempts_for_the_same_work_are_never_closer_than_their_pause(start: int) -> None:
-    attempts, last = Attempts(), None
+    attempts, last = RetryBackoff(), None
     for now in (start + 7 * step for step in count()):
         if attempts.wait("1", "a", now) == 0:
             assert last is None or now - last >= pause(attempts.count)

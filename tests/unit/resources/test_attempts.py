@@ -15,7 +15,7 @@ from partitions.errors import (
     UpstreamNotLoaded,
 )
 from resources.attempts import last_attempt, not_begun, note_attempt, said_before
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
 

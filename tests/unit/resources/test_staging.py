@@ -16,10 +16,10 @@ import pytest
 
 from partitions.errors import SourceError
 from resources import staging as module
-from resources.loop.holder import mark_inactive
 from resources.places import Place
 from resources.staging import FOLDER, Staging
 from resources.watermarks.entry import Holder
+from resources.watermarks.holder import mark_inactive
 from tests.support.feed import CHECKOUT
 
 _STAGES_AND_DIES = """

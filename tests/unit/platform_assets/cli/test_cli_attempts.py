@@ -9,13 +9,13 @@ import pytest
 from dagster import DagsterInstance, DagsterRunStatus, Failure, RunsFilter, job, op
 
 from partitions.errors import SourceError
-from platform_assets.cli.attempts import Attempts
 from resources.attempts import note_attempt
+from resources.dagster.run_history import RunHistory
 from resources.io_managers import HOLDER_TAG
-from resources.loop.holder import this_process
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.blobs.local import LocalBlobs
+from resources.watermarks.holder import this_process
 from resources.watermarks.log import WatermarkLog
 from tests.unit.platform_assets.cli.test_cli_list import intent
 
@@ -61,7 +61,7 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
     failing.execute_in_process(
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
     )
-    attempt = Attempts(log, dagster).last(FLOW, None)
+    attempt = RunHistory(log, dagster).last(FLOW, None)
     assert attempt is not None
     assert (attempt.status, attempt.failing_since) == ("failed", attempt.time)
     assert attempt.error == {
@@ -69,7 +69,7 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
         "message": "connections.erp.password: expected the environment variable PW to be set",
         "choices": ["strandline run flow"],
     }
-    assert Attempts(log, dagster).last("other", None) is None
+    assert RunHistory(log, dagster).last("other", None) is None
 
 
 def test_a_runs_note_wins_over_dagsters_record(log: WatermarkLog, dagster: DagsterInstance) -> None:
@@ -77,7 +77,7 @@ def test_a_runs_note_wins_over_dagsters_record(log: WatermarkLog, dagster: Dagst
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
     )
     note_attempt(log, Outcome(FLOW, run.run_id, {}, 0, error=SourceError("the bucket is gone")))
-    attempt = Attempts(log, dagster).last(FLOW, None)
+    attempt = RunHistory(log, dagster).last(FLOW, None)
     assert attempt is not None
     assert (attempt.status, attempt.error and attempt.error["message"]) == ("failed", "the bucket is gone")
 
@@ -86,7 +86,7 @@ def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
     log: WatermarkLog, dagster: DagsterInstance
 ) -> None:
     working.execute_in_process(instance=dagster, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
-    assert Attempts(log, dagster).last(FLOW, None) is None
+    assert RunHistory(log, dagster).last(FLOW, None) is None
 
 
 @pytest.mark.parametrize(("pid", "status"), [(None, "running"), (0, "running"), (2**22 + 1, "died")])
@@ -99,7 +99,7 @@ def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
         holder = here.model_copy(update={"pid": pid}) if pid else here
         dagster.add_run_tags(run.run_id, {HOLDER_TAG: holder.model_dump_json()})
     assert dagster.get_runs(RunsFilter(tags={DATAFLOW_TAG: FLOW}))
-    attempt = Attempts(log, dagster).last(FLOW, None)
+    attempt = RunHistory(log, dagster).last(FLOW, None)
     assert attempt is not None
     assert (attempt.status, attempt.error is None) == (status, status != "died")
 
@@ -123,8 +123,8 @@ def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
         error = SourceError("away") if before == "a note of a failure" else None
         note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=error))
     dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=status)
-    attempts = Attempts(log, dagster)
-    assert (attempts.last(FLOW, None) or pytest.fail("none")).status in ("queued", "running")
-    ended = attempts.last_ended(FLOW, None)
+    history = RunHistory(log, dagster)
+    assert (history.last(FLOW, None) or pytest.fail("none")).status in ("queued", "running")
+    ended = history.last_ended(FLOW, None)
     expected = {"a slice that died": "died", "a note of success": "nothing", None: None}.get(before, "failed")
     assert (ended.status if ended else None) == expected

@@ -16,9 +16,9 @@ from partitions.errors import SourceError
 from partitions.instants import time_in_words
 from platform_assets.cli import main
 from resources.attempts import note_attempt
-from resources.loop import holder
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.places import Place
+from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, Holder, Intent, following
 from resources.watermarks.log import WatermarkLog

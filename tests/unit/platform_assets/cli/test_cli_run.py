@@ -19,7 +19,7 @@ from platform_assets.cli import running
 from platform_assets.cli.context import Context
 from platform_assets.cli.main import strandline
 from platform_assets.cli.plan import print_plans
-from resources.loop.outcome import Committed, Outcome
+from resources.outcome import Committed, Outcome
 from resources.watermarks.entry import following
 
 

@@ -24,7 +24,7 @@ from platform_assets.factory.alerts import Cursor, Look, alerts_sensor, message
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.attempts import note_attempt
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Why, following
 

@@ -10,12 +10,12 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path.arrivals import files_sensor
 from resources.io_managers import HOLDER_TAG
 from resources.loop import lease
-from resources.loop.holder import is_alive, process_is_alive
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
+from resources.watermarks.holder import is_alive, process_is_alive
 from resources.watermarks.stored_objects import LEASES
 from tests.support.ticks import Ticker, asked, flow_of
 

@@ -17,9 +17,9 @@ from partitions.look import Look
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.column.triggers import column_schedule, rows_sensor
+from platform_assets.factory.kinds.column.triggers import column_schedule, rows_sensor
 from resources.looks import note_look
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
 from tests.support.ticks import Ticker, asked, flow_of, ticks
 

@@ -13,12 +13,12 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import SourceError
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.path import arrivals
-from platform_assets.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path import arrivals
+from platform_assets.factory.kinds.path.arrivals import files_sensor
 from resources.io_managers import HOLDER_TAG
 from resources.listing import Budget
-from resources.loop.holder import this_process
 from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.holder import this_process
 from tests.support.ticks import Ticker, asked, flow_of, ticks
 
 RUN = "12345678-0000-4000-8000-000000000000"

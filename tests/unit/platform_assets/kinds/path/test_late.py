@@ -15,7 +15,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import NeedsDecision
 from partitions.instants import time_in_words
-from platform_assets.kinds.path.late import late_job, late_sensor
+from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from resources import sweep
 from resources.listing import Budget
 from resources.reporting import DATAFLOW_TAG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from platform_assets.kinds.path.pictures import arrivals_metadata, picture
+from platform_assets.factory.kinds.path.pictures import arrivals_metadata, picture
 from resources.arrivals import Arrived
 from tests.support.images import cells_of
 

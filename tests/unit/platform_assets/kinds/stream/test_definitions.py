@@ -18,9 +18,9 @@ from partitions.sentinels import serialise
 from partitions.stream.state import StreamState
 from platform_assets.factory.assets import dataflow_assets
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.stream.definitions import StreamDefinitions
+from platform_assets.factory.kinds.stream.definitions import StreamDefinitions
 from resources.looks import note_look
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.places import Place
 from resources.platform import Platform
 from resources.run_options import RunOptions

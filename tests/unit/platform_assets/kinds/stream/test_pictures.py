@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from partitions.stream.state import Split, StreamState
-from platform_assets.kinds.stream.pictures import picture
+from platform_assets.factory.kinds.stream.pictures import picture
 from tests.support.images import cells_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

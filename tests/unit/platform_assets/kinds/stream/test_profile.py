@@ -8,10 +8,10 @@ from dagster import TableMetadataValue
 
 from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
+from partitions.stream.batch_progress import BatchProgress, OperatorProgress
 from partitions.stream.state import Split, StreamState
 from platform_assets.kinds.stream.profile import StreamProfile
-from resources.loop.outcome import Outcome
-from resources.streaming.progress import BatchProgress, OperatorProgress
+from resources.outcome import Outcome
 from resources.watermarks.entry import following
 
 

@@ -11,7 +11,7 @@ from partitions.window.grid import Grid
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit
-from platform_assets.kinds.window.pictures import ledger_metadata, picture
+from platform_assets.factory.kinds.window.pictures import ledger_metadata, picture
 from tests.support.images import cells_of
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from dagster import DagsterInstance
 
 from partitions.definitions import WindowPartitions
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.kinds.window.runs import window_sensor
+from platform_assets.factory.kinds.window.run_requests import window_sensor
 from resources.watermarks.entry import Entry
 from tests.support.ticks import Ticker, asked, flow_of, ticks
 

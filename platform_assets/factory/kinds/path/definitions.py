@@ -8,17 +8,17 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.kinds.definitions import HasPicture, KindDefinitions, Triggers
-from platform_assets.kinds.path.arrivals import files_sensor
-from platform_assets.kinds.path.checks import (
+from platform_assets.factory.kinds.contract import HasPicture, KindDefinitions, Triggers
+from platform_assets.factory.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
     QUARANTINED_FILES,
     late_files,
     naming_check,
     quarantined_files,
 )
-from platform_assets.kinds.path.late import late_job, late_sensor
-from platform_assets.kinds.path.pictures import arrivals_metadata
+from platform_assets.factory.kinds.path.late import late_job, late_sensor
+from platform_assets.factory.kinds.path.pictures import arrivals_metadata
 from resources.arrivals import arrivals
 from resources.platform import Platform
 from resources.run_options import RunOptions

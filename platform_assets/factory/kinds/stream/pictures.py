@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, ticks
-from platform_assets.kinds.image import FAILED, FULL, NONE, PART, image_of
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
 from platform_assets.kinds.stream.words import time_in_words
 from resources.watermarks.log import WatermarkLog
 

@@ -11,8 +11,8 @@ from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
 from partitions.plan import CountsRows, Plan, ReadsBack, Slice
 from partitions.sentinels import Watermark, encode
 from partitions.states import shortened
+from partitions.stream.batch_progress import BatchProgress
 from partitions.stream.state import StreamState
-from resources.streaming.progress import BatchProgress
 from resources.watermarks.entry import Entry
 
 Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked", "skipped"]

@@ -17,7 +17,7 @@ from partitions.stream.state import StreamState
 from partitions.stream.ticks import ticks
 from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.tables.table import TellsSpans
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
+from platform_assets.factory.kinds.contract import KindDefinitions, Triggers
 from platform_assets.factory.upstream import has_upstream
-from platform_assets.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
-from platform_assets.kinds.definitions import KindDefinitions, Triggers
 from resources.platform import Platform
 from resources.run_options import RunOptions
 

@@ -12,7 +12,7 @@ from partitions.instants import as_datetime
 from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.work_unit import words
-from platform_assets.kinds.image import FAILED, FULL, NONE, PART, image_of
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
 
 _UNITS, _COLUMNS, _ROWS, _NAMED = 40, 60, 100, 10
 

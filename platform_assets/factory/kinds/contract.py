@@ -13,7 +13,7 @@ from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
 from resources.asset_partitions import AssetPartitions
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
 

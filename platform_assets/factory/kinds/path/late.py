@@ -24,20 +24,20 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
-from platform_assets.factory.last_told import LastTold
-from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
-from platform_assets.kinds.path.checks import (
+from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
     completeness,
     late_evaluation,
     told_of_late_files,
 )
+from platform_assets.factory.last_told import LastTold
+from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import failure, mark_run
 from resources.late import LateStep, late_step
 from resources.late import look as look_further
 from resources.loop.loop import clock as machine_clock
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, tell
 from resources.run_options import RunOptions

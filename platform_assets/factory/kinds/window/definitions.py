@@ -8,11 +8,15 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions, Triggers
+from platform_assets.factory.kinds.window.checks import LEDGER, ledger_check
+from platform_assets.factory.kinds.window.pictures import ledger_metadata
+from platform_assets.factory.kinds.window.run_requests import (
+    window_schedule,
+    window_sensor,
+    window_upstream_sensor,
+)
 from platform_assets.factory.upstream import has_upstream
-from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDefinitions, Triggers
-from platform_assets.kinds.window.checks import LEDGER, ledger_check
-from platform_assets.kinds.window.pictures import ledger_metadata
-from platform_assets.kinds.window.runs import window_schedule, window_sensor, window_upstream_sensor
 from resources.kinds.window_partitions import WindowAssetPartitions
 from resources.platform import Platform
 from resources.run_options import RunOptions

@@ -9,7 +9,7 @@ from typing import Any
 from dagster import MetadataValue
 
 from partitions.plan import counted
-from platform_assets.kinds.image import FAILED, FULL, NONE, PART, image_of
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
 from resources.arrivals import Arrived
 
 _FEWEST, _MOST, _HIGH = 14, 60, 10

@@ -6,7 +6,7 @@ from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity,
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.keys import table_key
-from platform_assets.kinds.window.pictures import ledger_metadata
+from platform_assets.factory.kinds.window.pictures import ledger_metadata
 from resources.loop.loop import clock
 from resources.platform import Platform
 

@@ -6,19 +6,13 @@ keeps (DAGSTER_HOME).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
 from resources.attempts import Attempt, last_attempt
-from resources.loop import holder
+from resources.watermarks import holder
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -31,7 +25,7 @@ _OVERLAP, _HOLDS = timedelta(minutes=5), timedelta(hours=1)
 """How far clocks of machines with runs may be apart, and how long it holds what one question has told, in case that they are further apart."""
 
 
-class RunsThatWentWell:
+class SuccessfulRuns:
     """Dataflows whose newest run in Dagster succeeded, or that have none, from look to look: one question tells which of them had a run since."""
 
     def __init__(self) -> None:
@@ -63,14 +57,14 @@ class RunsThatWentWell:
         return dataflow in self._names
 
 
-class Attempts:
+class RunHistory:
     """Answers for each dataflow, with one or two reads of the log and one or two questions to Dagster."""
 
     def __init__(
         self,
         log: WatermarkLog,
         dagster: DagsterInstance | None = None,
-        well: RunsThatWentWell | None = None,
+        well: SuccessfulRuns | None = None,
     ) -> None:
         """Use a log, and Dagster if it keeps its runs.
 
@@ -79,7 +73,7 @@ class Attempts:
             dagster: with the runs.
             well: what is known from looks before.
         """
-        self._log, self._dagster, self._well = log, dagster, well or RunsThatWentWell()
+        self._log, self._dagster, self._well = log, dagster, well or SuccessfulRuns()
 
     def last(self, dataflow: str, entry: Entry | None) -> Attempt | None:
         """Return the newest attempt of these sources; None if there was none.
@@ -179,24 +173,6 @@ class Attempts:
                 or (event and event.message)
             )
         return str(said or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
-
-
-@contextmanager
-def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
-    """Yield Dagster with the runs that it keeps; None without DAGSTER_HOME, or if it cannot be opened."""
-    if "DAGSTER_HOME" not in os.environ:
-        yield None
-        return
-    from platform_assets.cli.running import instance
-
-    try:
-        opened = instance(project)
-    except StrandlineError as error:  # without Dagster's runs the states can still be shown
-        click.echo(f"Dagster's runs cannot be read: {error.message}", err=True)
-        yield None
-        return
-    with opened as dagster:
-        yield dagster
 
 
 def _process_is_gone(run: DagsterRun) -> bool:

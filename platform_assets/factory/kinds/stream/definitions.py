@@ -14,14 +14,20 @@ from partitions.stream.ending import closing, pending
 from partitions.stream.structured import StructuredStream
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.keys import run_request
+from platform_assets.factory.kinds.contract import (
+    HasPicture,
+    HasSideTable,
+    KindDefinitions,
+    SideTable,
+    Triggers,
+)
+from platform_assets.factory.kinds.stream.checks import run_checks
+from platform_assets.factory.kinds.stream.pictures import splits_metadata
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
-from platform_assets.kinds.definitions import HasPicture, HasSideTable, KindDefinitions, SideTable, Triggers
-from platform_assets.kinds.stream.checks import run_checks
-from platform_assets.kinds.stream.pictures import splits_metadata
 from resources.kinds.stream import known_state
-from resources.loop.outcome import Outcome
+from resources.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
 

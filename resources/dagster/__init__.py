@@ -1,0 +1,1 @@
+"""What Strandline asks of Dagster, and tells it: partitions, IO managers, runs."""
