@@ -7,7 +7,7 @@ the same, in any order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -209,7 +209,32 @@ def _typed(kind: Type) -> Type:
     if kind["type"] == "array":
         item = _typed(kind["elementType"])
         return {**kind, "elementType": item} if item != _NO_VALUE else _NO_VALUE
+    if kind["type"] == "map":
+        value = _typed(kind["valueType"])
+        return {**kind, "valueType": value} if value != _NO_VALUE else _NO_VALUE
     return kind
+
+
+def untyped_as_text(schema: Schema, names: Collection[str] | None) -> Schema:
+    """Return a schema in which columns that have no type yet are text: those of these names, case-folded; None: all of them, at any depth."""
+    fields = [
+        {**each, "type": _as_text(each["type"], inside=names is None)}
+        if names is None or each["name"].casefold() in names
+        else each
+        for each in schema["fields"]
+    ]
+    return {**schema, "fields": fields}
+
+
+def _as_text(kind: Type, *, inside: bool) -> Type:
+    if isinstance(kind, str):
+        return "string" if kind == _NO_VALUE else kind
+    if not inside:
+        return kind
+    if kind["type"] == "struct":
+        return untyped_as_text(kind, None)
+    inner = "elementType" if kind["type"] == "array" else "valueType"
+    return {**kind, inner: _as_text(kind[inner], inside=True)} if inner in kind else kind
 
 
 def has_untyped(schema: Schema) -> bool:
@@ -222,7 +247,7 @@ def _is_untyped(kind: Type) -> bool:
         return kind == _NO_VALUE
     if kind["type"] == "struct":
         return has_untyped(kind)
-    return kind["type"] == "array" and _is_untyped(kind["elementType"])
+    return _is_untyped(kind.get("elementType", kind.get("valueType", "")))
 
 
 def with_first_types(known: Schema, incoming: Schema) -> Schema:
@@ -259,6 +284,8 @@ def _first_type(was: Type, found: Type) -> Type:
         return with_first_types(was, found)
     if was["type"] == "array":
         return {**was, "elementType": _first_type(was["elementType"], found["elementType"])}
+    if was["type"] == "map":
+        return {**was, "valueType": _first_type(was["valueType"], found["valueType"])}
     return was
 
 

@@ -20,10 +20,10 @@ def refusals(
         yield Refusal(
             ("target", "replace_by_watermark"), "true", "no such key (each file is read once), or merge_keys"
         )
-    if target.load == "merge_upsert" and not target.origin_columns:
+    if target.load in ("merge_upsert", "scd2") and not target.origin_columns:
         yield Refusal(
             ("target", "origin_columns"),
-            "false beside load: merge_upsert",
+            f"false beside load: {target.load}",
             "true (_source_file tells which row of a key is the latest)",
         )
     if target.load == "merge_overwrite" and target.merges:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from partitions.path.hidden import is_hidden
+from partitions.sources.formats import FORMATS
 from partitions.sources.sniffing import ending_of
 
 _KEPT = 1000
@@ -77,6 +78,7 @@ class SkippedNames:
 
     def __init__(self, endings: Sequence[str]) -> None:
         """Take the endings that names of the source's files have."""
+        self._endings = endings
         plain = [ending for ending in endings if ending.rpartition(".")[0] not in endings]
         self._expected = f"names of this source's files end in {' or '.join(plain[:_ENDINGS])}"
         self._names: dict[tuple[str, bool], dict[str, None]] = {}
@@ -97,6 +99,10 @@ class SkippedNames:
         self._add(f"{fault}. Rename or remove it", name, all_shown=True)
 
     def _ending_why(self, ending: str) -> str:
+        others = [name for name, form in FORMATS.items() if ending in form.all_endings]
+        if others and not any(own in FORMATS[name].all_endings for name in others for own in self._endings):
+            forms = " or ".join(f"`format: {name}`" for name in others)
+            return f"{self._expected}, found {ending}. To load these, add a dataflow for the same path with {forms}"
         return f"{self._expected}, found {ending}. Rename what is to be loaded, or set source.extensions"
 
     def _add(self, why: str, name: str, *, all_shown: bool = False) -> None:

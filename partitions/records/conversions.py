@@ -27,6 +27,9 @@ NANOSECONDS: dict[str, str] = {"timestamp(nanos)": "timestamp", "timestamp_ntz(n
 DOUBTFUL: dict[str, str] = {f"{name}(any)": name for name in ("date", "timestamp", "timestamp_ntz")}
 """Dates and times that may lie beyond the years 1 to 9999, with the type that holds the others."""
 
+ITEM, KEY, VALUE = "[]", "{key}", "{value}"
+"""What stands for the parts of arrays and maps in the paths of fields."""
+
 UUID = "uuid"
 VARIANT = "variant"
 
@@ -92,13 +95,30 @@ def shown_type(own: Type) -> str:
 
 
 def paths_without_value(name: str, own: Type) -> Iterator[tuple[str, ...]]:
-    """Yield the fields of a column that have no value in a file, at any depth, case-folded."""
-    if own == VOID:
-        yield (name.casefold(),)
-    elif not isinstance(own, str) and own["type"] == "struct":
-        for field in own["fields"]:
-            for path in paths_without_value(field["name"], field["type"]):
-                yield (name.casefold(), *path)
+    """Yield the fields of a column that have no value in a file, at any depth, case-folded; ``ITEM`` and ``VALUE`` in arrays and maps."""
+    folded = name.casefold()
+    if not has_value(own):
+        yield (folded,)
+    elif not isinstance(own, str):
+        inner = (
+            [(field["name"], field["type"]) for field in own["fields"]]
+            if own["type"] == "struct"
+            else [(ITEM, own["elementType"])]
+            if own["type"] == "array"
+            else [(VALUE, own["valueType"])]
+        )
+        for each, kind in inner:
+            for path in paths_without_value(each, kind):
+                yield (folded, *path)
+
+
+def has_value(own: Type) -> bool:
+    """Return whether a column of this type can have a value other than NULL and empty ones; a struct without fields is no such type."""
+    if isinstance(own, str):
+        return own != VOID
+    if own["type"] == "struct":
+        return not own["fields"] or any(has_value(field["type"]) for field in own["fields"])
+    return has_value(own.get("elementType", own.get("valueType")))
 
 
 def is_special_type(data_type: Type | None) -> bool:

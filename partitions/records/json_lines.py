@@ -52,6 +52,8 @@ _HALF = re.compile("[\ud800-\udfff]")
 """Of a letter that JSON writes by the numbers of two: UTF-8 has none for it."""
 _DIGITS_OF_VARIANT = 38
 _BREAK = re.compile(r"\r\n|\n|\r")
+_BEGIN_OF_DOCUMENT = re.compile(r"\[\s*(?:\{|\Z)|\{\s*\Z")
+"""No record of one line begins so."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _SECONDS = (-62_135_596_800, 253_402_300_799)
 """Of the years 1 to 9999, since 1970 in UTC."""
@@ -118,16 +120,17 @@ class JsonRule:
         except RecursionError:
             return _TOO_DEEP
         except json.JSONDecodeError as error:
-            return Judgement(
-                Fault(
-                    f"expected a JSON object, found text that is none ({error.msg}, character {error.pos + 1})"
-                )
-            )
+            why = f"found text that is none ({error.msg}, character {error.pos + 1})"
+            return Judgement(Fault(f"expected a JSON object, {why}{_hint_of_document(text)}"))
         if text[end:].strip(BLANK):
             return Judgement(
                 Fault(
                     f"expected one JSON object, found more behind its end (from character {skip_blanks(text, end) + 1} on)"
                 )
+            )
+        if isinstance(value, list) and not isinstance(value, Members):
+            return Judgement(
+                Fault(f"expected a JSON object, found {type_of(value)}{_hint_of_document(text)}")
             )
         return self.judge_value(value)
 
@@ -229,6 +232,12 @@ class JsonRule:
         if kind == "udt":
             return self._fault(value, data_type["sqlType"], where, unknown)
         return _misfit(where, data_type, type_of(value))
+
+
+def _hint_of_document(text: str) -> str:
+    """Return the remedy for a line with which a document of several lines, or an array of objects, begins; "" for any other."""
+    begins = _BEGIN_OF_DOCUMENT.match(text, begin_of(text))
+    return ": for one document a file set format: json" if begins else ""
 
 
 def _is_hollow(value: Any) -> bool:

@@ -84,7 +84,7 @@ def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_b
     error = feed.run().error
     assert error is not None
     assert error.message.startswith(
-        "file b.ndjson, line 2: field id: expected bigint, found text, 'y'; it is bad record 2 of the slice, and max_bad_records is 1."
+        "file b.ndjson, line 2: field id: expected bigint, found text, 'y'; 1 bad record in all, after 1 in files before it, and max_bad_records is 1"
     )
     assert feed.ids == [1]
     assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}')]

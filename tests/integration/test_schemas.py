@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from io import BytesIO
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,6 +32,30 @@ def _types(feed: Feed) -> dict[str, str]:
 def _put(feed: Feed, path: str, table: pa.Table) -> None:
     buffer = BytesIO()
     pq.write_table(table, buffer)
+    feed.put_bytes(path, buffer.getvalue())
+
+
+def _put_typed(feed: Feed, path: str, kind: pa.DataType, row: dict[str, Any]) -> None:
+    """Put a row whose ``x`` and ``s.a`` have this type."""
+    if path.endswith(".parquet"):
+        inner = pa.struct([("a", kind), ("b", pa.int64())])
+        schema = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("x", kind), ("s", inner)])
+        _put(feed, path, pa.Table.from_pylist([row], schema=schema))
+        return
+    own = "null" if kind == pa.null() else ["null", "long"]
+    of_s = {
+        "type": "record",
+        "name": "s",
+        "fields": [{"name": "a", "type": own}, {"name": "b", "type": "long"}],
+    }
+    fields = {"id": "long", "at": "long", "x": own, "s": of_s}
+    record = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": name, "type": each} for name, each in fields.items()],
+    }
+    buffer = BytesIO()
+    fastavro.writer(buffer, fastavro.parse_schema(record), [row])
     feed.put_bytes(path, buffer.getvalue())
 
 
@@ -138,6 +163,46 @@ class TestFieldsWithoutAType:
         error = feed.run().error
         assert error is not None
         assert "found x.z beside them" in error.message
+
+    @pytest.mark.parametrize("form", ["parquet", "avro"])
+    def test_a_later_file_tells_the_type_of_a_column_without_a_value_in_formats_with_types(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(
+            source={"format": form, "schema": None},
+            target={
+                "load": "scd2",
+                "merge_keys": ["id"],
+                "effective_column": "at",
+                "origin_columns": True,
+            },
+        )
+        _put_typed(feed, f"a.{form}", pa.null(), {"id": 1, "at": 1, "x": None, "s": {"a": None, "b": 1}})
+        feed.load()
+        _put_typed(feed, f"b.{form}", pa.int64(), {"id": 1, "at": 2, "x": 7, "s": {"a": 2**53 + 1, "b": 1}})
+        feed.load()
+        _put_typed(feed, f"c.{form}", pa.null(), {"id": 2, "at": 1, "x": None, "s": {"a": None, "b": 3}})
+        feed.load()
+        assert feed.rows("id", "at", "x", "s", "_is_current") == [
+            (1, 1, None, {"b": 1, "a": None}, False),
+            (1, 2, 7, {"b": 1, "a": 2**53 + 1}, True),
+            (2, 1, None, {"b": 3, "a": None}, True),
+        ]
+
+    def test_a_column_without_a_value_is_text_where_unknown_fields_are_left_out_so_that_no_later_value_is(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, unknown_fields="ignore")
+        _put_typed(feed, "a.parquet", pa.null(), {"id": 1, "at": 1, "x": None, "s": {"a": None, "b": 1}})
+        feed.load()
+        _put_typed(feed, "b.parquet", pa.string(), {"id": 2, "at": 1, "x": "7", "s": {"a": "8", "b": 1}})
+        feed.load()
+        assert feed.rows("id", "x", "s") == [(1, None, {"a": None, "b": 1}), (2, "7", {"a": "8", "b": 1})]
+        _put_typed(feed, "c.parquet", pa.int64(), {"id": 3, "at": 1, "x": 7, "s": {"a": 8, "b": 1}})
+        error = feed.run().error
+        assert error is not None
+        assert "expected string, found Parquet's type INT64" in error.message
+        assert "declare source.schema" in error.message
 
 
 class TestReset:

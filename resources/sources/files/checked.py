@@ -9,6 +9,9 @@ from typing import NamedTuple
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 
+NAMED = 3
+"""Bad records of a file that its error names, if there are as many."""
+
 
 class BadRecord(NamedTuple):
     """A record that does not fit.
@@ -53,13 +56,17 @@ class CheckedFiles:
 
     Attributes:
         bad_files: why a file cannot be read as a whole, by its path.
-        bad_records: records that do not fit, each with the path of its file, in the order of the files and lines; at least one of each file
-            that has some, and more than may be set aside if there are more.
+        bad_records: records that do not fit, each with the path of its file, in the order of the files and lines; of each file that has some
+            those that its error names, and more than may be set aside if there are more.
+        counts: how many there are, by path, of files of which only some stand in ``bad_records``.
+        is_cut: whether the look has ended before the last bad record, so that there may be more than ``counts`` says.
         unknown: of files that have fields beside the pinned ones, by path.
         line_by_line: paths of files with lines that Spark's reader would skip, though they are records.
     """
 
     bad_files: Mapping[str, BadFile] = field(default_factory=dict)
     bad_records: Sequence[tuple[str, BadRecord]] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    is_cut: bool = False
     unknown: Mapping[str, Unknown] = field(default_factory=dict)
     line_by_line: frozenset[str] = frozenset()

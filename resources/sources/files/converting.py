@@ -129,7 +129,7 @@ def own_type(field: StructField) -> Type | None:
 
 
 def own_struct(types: Mapping[str, Type | None]) -> StructType:
-    """Return the columns that a table gets of a file's own types: times of day as text, and columns without a value as ``void``."""
+    """Return the columns that a table gets of a file's own types: times of day as text, and fields without a value as ``void``, at any depth."""
     from pyspark.sql.types import StructType
 
     fields = [
@@ -145,7 +145,7 @@ def _as_column(own: Type) -> Type:
         return "string" if own in TIMES or own == UUID else (NANOSECONDS | DOUBTFUL).get(own, own)
     if own["type"] == "struct":
         fields = [{**field, "type": _as_column(field["type"])} for field in own["fields"]]
-        return {**own, "fields": [field for field in fields if field["type"] != VOID]}
+        return {**own, "fields": fields}
     inner = "elementType" if own["type"] == "array" else "valueType"
     return {**own, inner: _as_column(own[inner])}
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
-from resources.sources.files.checked import BadRecord
+from resources.sources.files.checked import NAMED, BadRecord
 from resources.spark_process import engine_lost, java_end, lacks_iceberg, said
 from resources.spark_runtime import AVRO_PACKAGE
 from resources.stores import spark_failure
@@ -93,12 +93,17 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
         column, found, expected = (retyped[part].strip('"') for part in ("column", "found", "expected"))
         why = f"column {column}: expected {expected.lower()}, found {form}'s type {found}"
         return BadFile(
-            f"file {path}, {why}. Mend or remove it{_rescuing(may_rescue)}; the watermark stays below it",
+            f"file {path}, {why}. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
             path=path,
             why=why,
         )
     why = f"cannot be read: {_in_words(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+_RETYPED_REMEDY = (
+    "Mend or remove it; or declare source.schema with a type that holds it and load the table again"
+)
 
 
 def _rescuing(may_rescue: bool) -> str:
@@ -146,26 +151,43 @@ def _without_values(said_by_spark: str) -> str:
     return said_by_spark
 
 
-def bad_record(path: str, record: BadRecord, *, show: bool | None, may_be_set_aside: bool = False) -> BadFile:
-    """The error for a record that does not parse.
+def bad_records(
+    path: str,
+    records: Sequence[BadRecord],
+    *,
+    show: bool | None,
+    total: str | None = None,
+    others: Sequence[str] = (),
+    remedy: str = "mend or remove it",
+) -> BadFile:
+    """The error for a file with records that do not parse: the first few of them, and how many there are.
 
     Args:
-        path: of its file.
-        record: the record, and what is wrong with it.
+        path: of the file.
+        records: at least one, and what is wrong with each, in their order.
         show: ``show_bad_records``: None tells the value that does not fit, True the whole record, too, False neither.
-        may_be_set_aside: whether the dataflow could have ``max_bad_records``.
+        total: what is told of their number; None: how many ``records`` are.
+        others: files of the same slice with bad records.
+        remedy: what helps.
     """
-    value = f", {_shortened(record.value)!r}" if record.value is not None and show is None else ""
-    where = f"line {record.line}: " if record.line else ""
-    why = f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"
-    hint = "" if show else " (show_bad_records: true shows the record)"
-    remedy = "mend it, remove it, or set max_bad_records" if may_be_set_aside else "mend or remove it"
+    total = total or (f"{len(records)} bad records in all" if len(records) > 1 else None)
+    why = "; ".join([*(_told(record, show) for record in records[:NAMED]), *([total] if total else [])])
+    which = "the record" if len(records) == 1 else "them"
+    hint = "" if show else f" (show_bad_records: true shows {which})"
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    too = f" Bad records are also in {', '.join(others[:NAMED])}{more}." if others else ""
     return BadFile(
-        f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it",
+        f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + too if too else ''}",
         path=path,
         why=why,
         code=BAD_RECORD,
     )
+
+
+def _told(record: BadRecord, show: bool | None) -> str:
+    value = f", {_shortened(record.value)!r}" if record.value is not None and show is None else ""
+    where = f"line {record.line}: " if record.line else ""
+    return f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"
 
 
 def _shortened(text: str) -> str:
@@ -216,8 +238,7 @@ def inexact_value(
     reason = "which lies beyond the years 1 to 9999" if is_far else "which is another value there"
     why = f"column {column}: expected {expected}, found {which} of the file's type {own}, {reason}"
     return BadFile(
-        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; or declare source.schema with a type that holds it and load the"
-        f" table again{_rescuing(may_rescue)}; the watermark stays below it",
+        f"file {path}, {why}. Nothing of the file was loaded. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
         path=path,
         why=why,
     )

@@ -15,7 +15,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from partitions.path.source import SourceFile
-from partitions.records.conversions import DOUBTFUL, UUID, VARIANT, VOID, is_special_type
+from partitions.records.conversions import DOUBTFUL, ITEM, KEY, UUID, VALUE, VARIANT, VOID, is_special_type
 from partitions.records.forms import Type
 from resources.places import Place
 from resources.sources.files.lines import part_of
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FieldPath = tuple[str, ...]
 """Where a field is: the names above it and its own, as they are spelt; ``ITEM``, ``KEY`` and ``VALUE`` in arrays and maps."""
-
-ITEM, KEY, VALUE = "[]", "{key}", "{value}"
 
 MOST_DIGITS = 38
 """Of a decimal, in any table."""

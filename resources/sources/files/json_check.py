@@ -6,15 +6,16 @@ and the look costs one scan of the text.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.json_decoding import BESIDE_BRACKETS, Names
-from partitions.records.json_lines import JsonRule, Judgement
+from partitions.records.json_lines import Item, JsonRule, Judgement
 from partitions.records.judge import Fault
-from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown
+from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
 from resources.sources.files.own_forms import OwnForms
@@ -84,24 +85,27 @@ def check_lines(
     bad_files: dict[str, BadFile] = {}
     bad: dict[str, list[tuple[str, Judgement]]] = {}
     unknown: dict[str, tuple[str, Judgement]] = {}
-    count = 0
+    counts: Counter[str] = Counter()
+    kept, is_cut = max(most + 1, NAMED), False
     for line in _rejected(rows, path, rule, names, own):
         if line.text is None:
-            if line.path not in bad_files and (of_file := undecodable(line.path)) is not None:
-                bad_files[line.path] = of_file
+            if line.path not in bad_files and (bad_file := undecodable(line.path)) is not None:
+                bad_files[line.path] = bad_file
             continue
         judgement = rule.judge(line.text)
         if judgement.fault is None and line.misread is not None:
             judgement = Judgement(line.misread)
         if judgement.fault is not None:
-            bad.setdefault(line.path, []).append((line.text, judgement))
-            count += 1
+            of_file = bad.setdefault(line.path, [])
+            if len(of_file) < kept:
+                of_file.append((line.text, judgement))
+            counts[line.path] += 1
         elif judgement.unknown:
             unknown.setdefault(line.path, (line.text, judgement))
-        if count > most and len(bad) == len(files):
+        if is_cut := counts.total() > max(most, MOST_AT_ONCE) and len(bad) == len(files):
             break
     order = {file.path: number for number, file in enumerate(files)}
-    texts = [(name, text) for name in sorted(bad, key=order.__getitem__) for text, _ in bad[name][: most + 1]]
+    texts = [(name, text) for name in sorted(bad, key=order.__getitem__) for text, _ in bad[name]]
     texts += [(name, text) for name, (text, _) in unknown.items()]
     lines = numbers(texts)
     records = [
@@ -110,13 +114,15 @@ def check_lines(
             BadRecord(text, judgement.fault.reason, lines.next(name, text), judgement.fault.value),
         )
         for name in sorted(bad, key=order.__getitem__)
-        for text, judgement in bad[name][: most + 1]
+        for text, judgement in bad[name]
         if judgement.fault is not None
     ]
     records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
     return CheckedFiles(
         bad_files,
         bad_records=records,
+        counts=counts,
+        is_cut=is_cut,
         unknown={
             name: Unknown(judgement.unknown, lines.next(name, text))
             for name, (text, judgement) in unknown.items()
@@ -166,13 +172,10 @@ def check_documents(
             bad_files[file.path] = of_file
             continue
         fault, items = rule.judge_document(content(file.path))
-        for item in items:
-            judged = item.judgement
-            if judged.fault is not None:
-                why = f"{f'record {item.number}: ' if item.number else ''}{judged.fault.reason}"
-                bad_records.append((file.path, BadRecord(item.text, why, item.line, judged.fault.value)))
-            elif file.path not in unknown:
-                unknown[file.path] = Unknown(judged.unknown, item.line)
+        bad_records += [(file.path, record) for record in records_of(items)]
+        first = next((item for item in items if item.judgement.fault is None), None)
+        if first is not None:
+            unknown[file.path] = Unknown(first.judgement.unknown, first.line)
         if fault is not None:
             bad_files[file.path] = bad_document(file.path, fault.reason)
         misread = own.first(rejected[file.path])
@@ -180,7 +183,21 @@ def check_documents(
             number, of_value = misread
             why = f"record {number}: {of_value.reason}"
             bad_records.append((file.path, BadRecord("", why, None, of_value.value)))
-    return CheckedFiles(bad_files, bad_records, unknown)
+    return CheckedFiles(bad_files, bad_records, unknown=unknown)
+
+
+def records_of(items: Sequence[Item]) -> list[BadRecord]:
+    """Return those items of a document, or lines, that have a fault."""
+    return [
+        BadRecord(
+            item.text,
+            f"{f'record {item.number}: ' if item.number else ''}{fault.reason}",
+            item.line,
+            fault.value,
+        )
+        for item in items
+        if (fault := item.judgement.fault) is not None
+    ]
 
 
 def _rejected(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from resources.sources.files.footers import ITEM, KEY, VALUE, FieldPath
+from partitions.records.conversions import ITEM, KEY, VALUE
+from resources.sources.files.footers import FieldPath
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -12,16 +12,17 @@ from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
+from partitions.plan import counted
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
-from resources.sources.files.checked import BadRecord
+from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import (
     BAD_RECORD,
     bad_file,
-    bad_record,
+    bad_records,
     unknown_field,
 )
 from resources.sources.files.formats import open_format
@@ -180,7 +181,7 @@ class FileSource:
         for path, record in checked.bad_records:
             records.setdefault(path, []).append(record)
         set_aside, bad = 0, list[BadFile]()
-        for file in files:
+        for place, file in enumerate(files):
             of_file = records.get(file.path, [])
             if file.path in checked.bad_files:
                 bad.append(checked.bad_files[file.path])
@@ -188,7 +189,8 @@ class FileSource:
                 unknown = checked.unknown[file.path]
                 bad.append(unknown_field(file.path, unknown.names, unknown.line, self._dataflow))
             elif set_aside + len(of_file) > self._dataflow.max_bad_records:
-                bad.append(self._bad_record(file.path, of_file[self._dataflow.max_bad_records - set_aside]))
+                after = [other.path for other in files[place + 1 :] if other.path in records]
+                bad.append(self._bad_records(file.path, of_file, checked, set_aside, after))
             else:
                 set_aside += len(of_file)
         return bad
@@ -197,18 +199,40 @@ class FileSource:
     def _refuses_unknown(self) -> bool:
         return self._format.is_strict and self._dataflow.unknown_fields == "check"
 
-    def _bad_record(self, path: str, record: BadRecord) -> BadFile:
-        """The error for a file with a record that may not be set aside, or with one too many of them."""
+    def _bad_records(
+        self,
+        path: str,
+        records: Sequence[BadRecord],
+        checked: CheckedFiles,
+        before: int,
+        after: Sequence[str],
+    ) -> BadFile:
+        """The error for a file with records that may not be set aside, or with too many of them.
+
+        Args:
+            path: of the file.
+            records: of the file.
+            checked: what else is known of the files.
+            before: records of the files before it, which are set aside.
+            after: files behind it with bad records.
+        """
         show, most = self._dataflow.show_bad_records, self._dataflow.max_bad_records
+        number = checked.counts.get(path, len(records))
+        of_file = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
+        others = after if self._dataflow.on_bad_file == "stop" else ()
         if not most:
-            return bad_record(path, record, show=show, may_be_set_aside=self._dataflow.may_set_records_aside)
-        bad = bad_record(path, record, show=show)
-        why = f"{bad.why}; it is bad record {most + 1} of the slice, and max_bad_records is {most}"
-        return BadFile(
-            f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or raise max_bad_records; the watermark stays below it",
-            path=path,
-            why=why,
-            code=BAD_RECORD,
+            total = of_file if number > 1 else None
+            settable = self._dataflow.may_set_records_aside
+            remedy = "mend it, remove it, or set max_bad_records" if settable else "mend or remove it"
+            return bad_records(path, records, show=show, total=total, others=others, remedy=remedy)
+        of_slice = f", after {before} in files before it" if before else ""
+        return bad_records(
+            path,
+            records,
+            show=show,
+            total=f"{of_file}{of_slice}, and max_bad_records is {most}",
+            others=others,
+            remedy="mend or remove it, or raise max_bad_records",
         )
 
     def find_bad_file(

@@ -69,6 +69,7 @@ def test_a_combination_that_is_right_is_taken(
         (FILES, {"load": "overwrite"}, {}, {"target.load": "overwrite"}),
         (FILES, {"load": "merge_upsert"}, {}, {"target.merge_keys": "nothing"}),
         (FILES, UPSERT | {"origin_columns": False}, {}, {"target.origin_columns": "false beside load: merge_upsert"}),
+        (FILES, SCD2 | {"origin_columns": False}, {}, {"target.origin_columns": "false beside load: scd2"}),
         (FILES, BY_KEYS, {}, {"late_files": "ingest beside load: merge_overwrite"}),
         (FILES, BY_KEYS, {"late_files": "alert", "on_bad_file": "quarantine"}, {"on_bad_file": "quarantine beside load: merge_overwrite"}),
         (FILES, REPLACED, {}, {"target.replace_by_watermark": "true"}),

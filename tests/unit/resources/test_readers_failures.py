@@ -8,7 +8,7 @@ from resources.sources.files.checked import BadRecord
 from resources.sources.files.failures import (
     bad_file,
     bad_header,
-    bad_record,
+    bad_records,
     cause,
     inexact_value,
     why_unreadable,
@@ -112,11 +112,21 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
     assert bad_file(RuntimeError(truncated), ["a.json"]) is not None
 
 
-@pytest.mark.parametrize("may", [True, False])
-def test_a_bad_record_names_max_bad_records_where_it_may_be_set(may: bool) -> None:
-    record = BadRecord("x", "field id: expected bigint, found text")
-    message = bad_record("a", record, show=True, may_be_set_aside=may).message
-    assert ("set max_bad_records" in message) == may
+@pytest.mark.parametrize(
+    ("show", "told"),
+    [
+        (None, "line 1: not 1, 'v1'; line 2: not 2, 'v2'; line 3: not 3, 'v3'; 4 bad records in all"),
+        (True, "line 1: not 1 in 't1'; line 2: not 2 in 't2'; line 3: not 3 in 't3'; 4 bad records in all"),
+        (False, "line 1: not 1; line 2: not 2; line 3: not 3; 4 bad records in all"),
+    ],
+)
+def test_the_first_bad_records_are_named_and_all_counted_and_values_are_told_as_the_definition_says(
+    show: bool | None, told: str
+) -> None:
+    records = [BadRecord(f"t{line}", f"not {line}", line, f"v{line}") for line in range(1, 5)]
+    bad = bad_records("a", records, show=show, others=["b", "c", "d", "e"])
+    assert bad.why == told
+    assert bad.message.endswith("Bad records are also in b, c, d and 1 more.")
 
 
 @pytest.mark.parametrize(

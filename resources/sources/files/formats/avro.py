@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
+from partitions.evolution import typed_fields
 from partitions.path.source import SourceFile
-from partitions.records.conversions import NANOSECONDS, VOID, is_special_type, paths_without_value
+from partitions.records.conversions import (
+    ITEM,
+    NANOSECONDS,
+    VALUE,
+    VOID,
+    is_special_type,
+    paths_without_value,
+)
 from partitions.records.forms import Type
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.converting import own_struct, with_own_types
 from resources.sources.files.failures import bad_document, names_twice, unreadable_type
 from resources.sources.files.footers import (
-    ITEM,
     MOST_DIGITS,
-    VALUE,
     FieldPath,
     doubled,
     paths_of,
@@ -29,6 +35,7 @@ from resources.sources.files.footers import (
 )
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
+from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import inexact_files, taking_checked
 from resources.sources.files.lines import part_of
 from resources.sources.files.nanoseconds import folded
@@ -103,8 +110,6 @@ class AvroFiles(FormatReader):
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Spark looks at one file only, so files with other schemas are asked for apart."""
-        from pyspark.sql.types import NullType, StructType
-
         bad = {file: self._bad_header(file) for file in files}
         sound = [file for file in files if bad[file] is None]
         for error in () if sound else bad.values():
@@ -114,7 +119,7 @@ class AvroFiles(FormatReader):
         for file in sound:
             groups.setdefault(self._schema(file) or "", file)
         columns = merged(self._columns_of(spark, text, file) for text, file in groups.items())
-        return StructType([field for field in columns.fields if not isinstance(field.dataType, NullType)])
+        return self.with_deferred_types(columns.jsonValue())
 
     def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
         """The columns of one file: by its header if Spark would take some of them for numbers, else by Spark."""
@@ -194,7 +199,8 @@ class AvroFiles(FormatReader):
         """The columns of some files in Spark's types; those of the files before are forgotten."""
         known = self._types
         self._types = {
-            text: known.get(text) or self._columns_of(spark, text, file) for text, file in groups.items()
+            text: known.get(text) or struct_of(typed_fields(self._columns_of(spark, text, file).jsonValue()))
+            for text, file in groups.items()
         }
         return self._types
 

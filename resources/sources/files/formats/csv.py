@@ -19,7 +19,7 @@ from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.failures import bad_encoding, bad_header, bad_record, open_quote
+from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
@@ -422,20 +422,20 @@ class CsvFiles(FormatReader):
                 bad_files[file.path] = wrong
             elif rejected_here:
                 text = whole_text(self.place, file.path, encoding)
-                item = next(rule.judge_text(text, has_header=form.header), None)
-                if item is not None:
-                    bad_files[file.path] = self._bad(file.path, item)
+                items = list(rule.judge_text(text, has_header=form.header))
+                if items:
+                    bad_files[file.path] = self._bad(file.path, items)
         return CheckedFiles(bad_files)
 
     def _other_encoding(self, path: str, line: int | None) -> BadFile:
         encoding = encoding_by_mark(self.place, path) or "windows-1252"
         return bad_encoding(path, line, f"encoding: {encoding}")
 
-    def _bad(self, path: str, item: CsvItem) -> BadFile:
-        if item.is_open:
-            return open_quote(path, item.line, over_lines=self._form(path).over_lines)
-        record = BadRecord(item.text, item.fault.reason, item.line, item.fault.value)
-        return bad_record(path, record, show=self._dataflow.show_bad_records)
+    def _bad(self, path: str, items: Sequence[CsvItem]) -> BadFile:
+        if items[0].is_open:
+            return open_quote(path, items[0].line, over_lines=self._form(path).over_lines)
+        records = [BadRecord(item.text, item.fault.reason, item.line, item.fault.value) for item in items]
+        return bad_records(path, records, show=self._dataflow.show_bad_records)
 
     def _with_names_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
         """Files whose header names a column twice."""

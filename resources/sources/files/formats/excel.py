@@ -23,7 +23,7 @@ from resources.sources.files.cells import (
     kind_of_cell,
 )
 from resources.sources.files.checked import BadRecord, CheckedFiles
-from resources.sources.files.failures import bad_record, unknown_field
+from resources.sources.files.failures import bad_records, unknown_field
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -254,7 +254,7 @@ class _Rows:
         why = f"{self._sheet.place(record.row, number)}: {what}"
         cell = record.cells[number]
         value = None if cell is None else as_text(cell)
-        return bad_record(self._path, BadRecord(text, why, value=value), show=self._show)
+        return bad_records(self._path, [BadRecord(text, why, value=value)], show=self._show)
 
 
 class _StagedScanner(Scanner):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.evolution import Schema
+from partitions.evolution import Schema, typed_fields, untyped_as_text
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.listing.failures import store_failures
@@ -80,6 +80,21 @@ class FormatReader(ABC):
     def rescues(self) -> bool:
         """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
         return self._dataflow.target.schema_mode == "rescue"
+
+    def with_deferred_types(self, inferred: Schema) -> StructType:
+        """Return an inferred schema in which fields without a value (``void``) have no type yet, if their first value may give them one.
+
+        Fields that the definition names are text. So are all of them where later values would be left out as those of unknown fields.
+        """
+        from pyspark.sql.types import StructType
+
+        if self._dataflow.defers_types:
+            kept = untyped_as_text(inferred, self._dataflow.named_texts)
+        elif self._dataflow.unknown_fields == "ignore":
+            kept = untyped_as_text(inferred, None)
+        else:
+            kept = typed_fields(inferred)
+        return StructType.fromJson(dict(kept))
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -23,14 +23,14 @@ from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in
 from resources.sources.files.failures import (
     bad_document,
     bad_encoding,
-    bad_record,
+    bad_records,
     names_in_two_cases,
 )
 from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
-from resources.sources.files.json_check import check_documents, check_lines, is_deeper
+from resources.sources.files.json_check import check_documents, check_lines, is_deeper, records_of
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
@@ -73,8 +73,10 @@ class _Json(FormatReader):
         if options & LENIENT:
             return CheckedFiles()
         bad_files: dict[str, BadFile] = {}
-        bad_records: list[tuple[str, BadRecord]] = []
+        records: list[tuple[str, BadRecord]] = []
         unknown: dict[str, Unknown] = {}
+        counts: dict[str, int] = {}
+        is_cut = False
         for group, schema in read_alike(self, files, pinned):
             rule = JsonRule(
                 None if self.rescues else _beside_folders(pinned.with_untyped(schema), pinned),
@@ -84,9 +86,11 @@ class _Json(FormatReader):
             names = first_names(beginning(self.place, group[0].path, self._encoding))
             checked = self._check_alike(spark, group, rule, names)
             bad_files |= checked.bad_files
-            bad_records += checked.bad_records
+            records += checked.bad_records
             unknown |= checked.unknown
-        return CheckedFiles(bad_files, in_order(bad_records, files), unknown)
+            counts |= checked.counts
+            is_cut |= checked.is_cut
+        return CheckedFiles(bad_files, in_order(records, files), counts, is_cut, unknown)
 
     def _check_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
@@ -164,19 +168,8 @@ class _Json(FormatReader):
         """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
         if not self._dataflow.defers_types:
             return schema
-        from pyspark.sql.types import StringType, StructField, StructType
-
         valued = self._inferred(spark, files, dropFieldIfAllNull="true")
-        found = struct_of(without_values(schema.jsonValue(), valued.jsonValue()))
-        names = self._dataflow.named_texts
-        return StructType(
-            [
-                StructField(field.name, StringType())
-                if field.name.casefold() in names and field.dataType.typeName() == "void"
-                else field
-                for field in found.fields
-            ]
-        )
+        return self.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
 
     def columns_by_spark(
         self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
@@ -297,12 +290,7 @@ class _Json(FormatReader):
                 raise bad_document(file.path, fault.reason)
             why = _fault(text, documents=self.READS_DOCUMENTS)
             if items and why in (None, _NONE_READ):
-                item = items[0]
-                assert item.judgement.fault is not None
-                of_record = f"record {item.number}: " if item.number else ""
-                reason = f"{of_record}{item.judgement.fault.reason}"
-                record = BadRecord(item.text, reason, item.line, item.judgement.fault.value)
-                raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
+                raise bad_records(file.path, records_of(items), show=self._dataflow.show_bad_records)
             if why is not None:
                 raise bad_document(file.path, why)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
+from partitions.evolution import typed_fields
 from partitions.path.source import SourceFile
 from partitions.records.conversions import paths_without_value
 from partitions.sources.formats import Option
@@ -17,6 +18,7 @@ from resources.sources.files.failures import bad_document, names_twice, unreadab
 from resources.sources.files.footers import FieldPath, Footer, FooterCache, paths_of, shown, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
+from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import inexact_files, taking_checked
 from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded
 from resources.sources.files.pinned import PinnedSchema
@@ -111,9 +113,11 @@ class ParquetFiles(FormatReader):
             self._remarks[remark] = None
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
-        from pyspark.sql.types import NullType, StructType
+        """Return the columns of all files; those without a value in any of them may have no type yet."""
+        return self.with_deferred_types(self._merged_columns(spark, files).jsonValue())
 
+    def _merged_columns(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
         footers = self._footers.read(files)
         bad = [_bad_footer(file.path, footers[file.path]) for file in files if file.path in footers]
         refused = {error.path: error for error in bad if error is not None}
@@ -125,8 +129,7 @@ class ParquetFiles(FormatReader):
             spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
         unread = [file for file in sound if file.path not in footers]
         schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
-        columns = merged(schemas)
-        return StructType([field for field in columns.fields if not isinstance(field.dataType, NullType)])
+        return merged(schemas)
 
     def _columns_of(self, spark: SparkSession, file: SourceFile) -> StructType:
         """The columns of one file: by its footer if Spark cannot tell them all, else by Spark.
@@ -244,7 +247,10 @@ class ParquetFiles(FormatReader):
     def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
         """The columns of some files in Spark's types; those of the files before are forgotten."""
         known = self._types
-        self._types = {text: known.get(text) or self.infer(spark, [file]) for text, file in groups.items()}
+        self._types = {
+            text: known.get(text) or struct_of(typed_fields(self._merged_columns(spark, [file]).jsonValue()))
+            for text, file in groups.items()
+        }
         return self._types
 
 

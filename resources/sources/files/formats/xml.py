@@ -11,7 +11,7 @@ from partitions.records.forms import Reading
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
-from resources.sources.files.failures import bad_record, names_in_two_cases
+from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
 from resources.sources.files.footers import paths_of
 from resources.sources.files.formats.alike import read_alike
@@ -76,7 +76,7 @@ class XmlFiles(FormatReader):
                 return struct_of(_typed(texts.jsonValue(), (), types))
             record = self._breaks(file.path)
             if record is not None:
-                raise bad_record(file.path, record, show=self._dataflow.show_bad_records)
+                raise bad_records(file.path, [record], show=self._dataflow.show_bad_records)
         self._note_missing_tag(files)
         return None
 

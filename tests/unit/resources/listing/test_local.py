@@ -226,6 +226,16 @@ def test_what_is_no_file_of_the_source_is_named_if_it_holds_anything(tmp_path: P
     ]
 
 
+def test_files_of_another_format_are_told_to_have_a_dataflow_of_their_own(tmp_path: Path) -> None:
+    for name in ("a.json", "b.csv", "c.xlsx"):
+        (tmp_path / name).write_text("x")
+    told = "names of this source's files end in .json, found {}. To load these, add a dataflow for the same path with `format: {}`"
+    assert sorted(_warnings(_list(Place(str(tmp_path))))) == [
+        f"passed over 'b.csv': {told.format('.csv', 'csv')}",
+        f"passed over 'c.xlsx': {told.format('.xlsx', 'excel')}",
+    ]
+
+
 def test_a_link_that_leads_nowhere_is_named_and_holds_nothing_back(tmp_path: Path) -> None:
     (tmp_path / "a.json").touch()
     (tmp_path / "b.json").symlink_to("b.json")
