@@ -11,8 +11,8 @@ import fastavro
 import pytest
 
 from partitions.path.source import SourceFile
+from partitions.records.conversions import ITEM, VALUE
 from resources.places import Place
-from resources.sources.files.footers import ITEM, VALUE
 from resources.sources.files.formats.avro import doubled_names, fields_of, header_of, unreadable_field
 
 

@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
 
 from partitions.path.source import SourceFile
+from partitions.records.conversions import ITEM, VALUE
 from resources.places import Place
-from resources.sources.files.footers import ITEM, VALUE, Footer, footer_of, footers, paths_of, unknown_columns
+from resources.sources.files.footers import Footer, footer_of, footers, paths_of, unknown_columns
 
 NS = pa.timestamp("ns")
 
