@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.support.crash_runner import crash
 from tests.support.feed import Feed
 from tests.support.workbooks import ods, xlsx
 
-XML = {"format": "xml", "options": {"rowTag": "row"}, "schema": None}
+XML: dict[str, Any] = {"format": "xml", "options": {"rowTag": "row"}, "schema": None}
 EXCEL = {"format": "excel", "schema": None}
 AVRO = {"format": "avro", "schema": None}
 
@@ -198,6 +198,83 @@ class TestXml:
             "e.xml": "cannot be read: an element of a value has a comment or an instruction within it",
         }
 
+    SPACED = "id long, _k string, _n int, text string, all array<string>, note struct<_q: int, _VALUE: string>, day date, at timestamp, of map<string, decimal(4,2)>"
+
+    def test_texts_keep_their_spaces_and_numbers_and_times_may_stand_between_some(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=XML | {"schema": self.SPACED})
+        row = '<row k=" a "><id>1</id><text>  two  words\n</text><all> x </all><all>  </all><all/><all><![CDATA[ y ]]></all>'
+        row += '<note q="5">  z\u00a0</note></row>'
+        feed.put_text("a.xml", f"<rows>{row}</rows>")
+        between = '<row n=" 7 "><id>\n  2\n</id><text>\n  x\n</text><note q=" 6 ">\n</note><day> 2026-01-02 </day><at>\t2026-01-02T03:04 </at>'
+        between += "<of> <a> 1.5 </a> <b/> </of></row>"
+        feed.put_text("b.xml", f"<rows>{between}</rows>")
+        feed.put_text("c.xml", '<rows><row n=""><id>-9223372036854775808</id><text/></row></rows>')
+        feed.load()
+        of = {"a": Decimal("1.50"), "b": None}
+        at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+        rows = feed.rows("id", "_k", "_n", "text", "all", "note", "day", "at", "of")
+        assert [(*row[:-1], row[-1] and dict(row[-1])) for row in rows] == [
+            (-(2**63), None, None, "", None, None, None, None, None),
+            (1, " a ", None, "  two  words\n", [" x ", "  ", "", " y "], {"_q": 5, "_VALUE": "  z\u00a0"}, None, None, None),
+            (2, None, 7, "\n  x\n", None, {"_q": 6, "_VALUE": None}, date(2026, 1, 2), at, of),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("options", "row"), [({}, (5, " a ", 1)), ({"ignoreSurroundingSpaces": True}, (5, "a", 1))]
+    )
+    def test_types_are_inferred_of_texts_without_their_spaces_and_an_option_leaves_them_out(
+        self, make_feed: MakeFeed, options: dict[str, Any], row: tuple[Any, ...]
+    ) -> None:
+        feed = make_feed(source=XML | {"options": XML["options"] | options}, target={"schema_mode": "merge"})
+        feed.put_text("a.xml", xml("\n <id> 5 </id>\n <text> a </text>\n"))
+        feed.load()
+        feed.put_text("b.xml", xml("<id> 6 </id><more> 1 </more>"))
+        feed.load()
+        assert [(row[0], row[1], None), (6, None, row[2])] == feed.rows("id", "text", "more")
+
+    def test_values_in_forms_that_options_name_are_judged_by_line(self, make_feed: MakeFeed) -> None:
+        options = {"dateFormat": "dd.MM.yyyy", "locale": "de"}
+        schema = "id long, day date, line array<struct<price: decimal(8,2), _p: decimal(4,1)>>"
+        source = XML | {"schema": schema, "options": XML["options"] | options}
+        feed = make_feed(source=source, on_bad_file="quarantine")
+        good = '<id>1</id><day> 02.01.2026 </day><line p="1,5"><price>1.234,5</price></line>'
+        feed.put_text("a.xml", xml(good))
+        feed.put_text("b.xml", xml(good, "<id>2</id><day>2026-01-02</day>"))
+        feed.put_text("c.xml", xml(good, "<id>3</id>\n<line><price>1,005</price></line>"))
+        feed.put_text("d.xml", xml(good, '<id>4</id><line/><line p="1.5"/>'))
+        feed.load()
+        line = [{"price": Decimal("1234.50"), "_p": Decimal("1.5")}]
+        assert feed.rows("id", "day", "line") == [(1, date(2026, 1, 2), line)]
+        assert _reasons(feed) == {
+            "b.xml": "line 3: record 2: field day: expected date in the form of options.dateFormat, found other text, or digits beyond it, '2026-01-02'",
+            "c.xml": "line 4: record 2: field line.price: expected decimal(8,2) in the form of options.locale, found other text, or digits beyond it, '1,005'",
+            "d.xml": "line 3: record 2: field line._p: expected decimal(4,1) in the form of options.locale, found other text, or digits beyond it, '1.5'",
+        }
+
+    def test_values_of_maps_are_exact(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source=XML | {"schema": "id long, of map<string, decimal(4,2)>"}, on_bad_file="quarantine"
+        )
+        feed.put_text("a.xml", xml("<id>1</id><of><a>1.50</a></of>"))
+        feed.put_text("b.xml", xml("<id>2</id><of><a>1.005</a></of>"))
+        feed.load()
+        assert [(row[0], dict(row[1])) for row in feed.rows("id", "of")] == [(1, {"a": Decimal("1.50")})]
+        assert _reasons(feed) == {
+            "b.xml": "line 2: record 1: field of: expected decimal(4,2), found a number with more than 2 digits behind the point, '1.005'"
+        }
+
+    def test_names_in_two_cases_are_told_though_unknown_fields_are_ignored(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=XML | {"schema": "id long, _k string"}, unknown_fields="ignore", on_bad_file="quarantine")  # fmt: skip
+        feed.put_text("a.xml", xml("<id>1</id>").replace("<row>", '<row k="1" K="2">'))
+        feed.put_text("b.xml", xml("<ID>2</ID>", "<id>3</id>"))
+        feed.put_text("c.xml", xml("<ID>4</ID><more/><MORE/>"))
+        feed.load()
+        assert feed.ids == [4]
+        two = "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
+        assert _reasons(feed) == {"a.xml": two.format("_k", "_K"), "b.xml": two.format("ID", "id")}
+
     @pytest.mark.parametrize("mode", ["strict", "merge"])
     def test_names_that_differ_in_case_only_are_told_on_a_first_load_and_later(
         self, make_feed: MakeFeed, mode: str
@@ -213,7 +290,7 @@ class TestXml:
         two = "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
         assert _reasons(feed) == {
             "a.xml": two.format("id", "ID"),
-            "b.xml": two.format("_K", "_k"),
+            "b.xml": two.format("_k", "_K"),
             "d.xml": two.format("id", "Id"),
         }
 

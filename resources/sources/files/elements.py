@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Collection, Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from xml.parsers import expat
 
-from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.sources.files.lines import opened, part_of
+from resources.sources.files.lines import opened
+from resources.sources.files.text_values import XML_SPACES
 
 _PIECE = 64 * 1024
+_NATIVE = ("", "utf-8", "utf-16", "iso-8859-1", "us-ascii")
+"""Encodings that a document may declare without help; "": none is declared."""
+
+_UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 @dataclass
@@ -53,23 +60,66 @@ class BrokenXmlError(Exception):
         self.line, self.why = line, why
 
 
-def elements(place: Place, path: str, name: str) -> Iterator[Element]:
-    """Yield the elements of a name, in their order, without those inside another of the name; nothing of a file that cannot be opened.
+@dataclass
+class Names:
+    """The names that stand in elements of one place, such as all records, or all elements ``line`` of records.
+
+    Attributes:
+        attributes: of them, as they are written.
+        children: the elements in them, by name.
+        has_text: whether one has text of its own.
+    """
+
+    attributes: dict[str, None] = field(default_factory=dict)
+    children: dict[str, Names] = field(default_factory=dict)
+    has_text: bool = False
+
+
+@dataclass(frozen=True)
+class XmlForm:
+    """What a definition says of documents.
+
+    Attributes:
+        tag: the name of elements that are records.
+        encoding: of the text; "": the document tells it.
+        is_local: whether prefixes of namespaces are no part of names.
+    """
+
+    tag: str
+    encoding: str = ""
+    is_local: bool = False
+
+    def name_of(self, name: str) -> str:
+        """Return the name of a column, of that of an element or attribute."""
+        return name.rpartition(":")[2] if self.is_local else name
+
+
+class XmlLook(NamedTuple):
+    """What a document holds.
+
+    Attributes:
+        names: of its records.
+        broken: where and how it is broken; None if it is whole.
+    """
+
+    names: Names
+    broken: BrokenXmlError | None
+
+
+def elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
+    """Yield the elements that are records, in their order, without those inside another; nothing of a file that cannot be opened.
 
     Raises:
         BrokenXmlError: the file is broken behind those that were yielded.
     """
-    reader = _Reader(name)
+    reader = _Reader(form)
     try:
-        with opened(place, path) as file:
-            while piece := file.read(_PIECE):
-                reader.parser.Parse(piece, False)
-                yield from reader.taken()
-            reader.parser.Parse(b"", True)
-    except expat.ExpatError as error:
+        for _ in _fed(reader.parser, place, path, form.encoding):
+            yield from reader.taken()
+    except BrokenXmlError:
         yield from reader.taken()
-        raise _broken(error) from None
-    except (OSError, EOFError):
+        raise
+    except _UNREADABLE:
         return
 
 
@@ -87,49 +137,53 @@ def names_before(place: Place, path: str, name: str, most: int) -> list[str] | N
     return None if name in names else list(names)[:most]
 
 
-def broken_end(
-    place: Place, file: SourceFile, encoding: str | None, names: Collection[str] = ()
-) -> BrokenXmlError | None:
-    """Return where and how a document is broken; None if it ends with the end of its root, cannot be opened, or is in an encoding that is unknown here.
+def look_through(place: Place, path: str, form: XmlForm) -> XmlLook:
+    """Parse a whole document, and return which names its records have, and where and how it is broken, if it is.
 
-    Spark reads records, and takes the end of a file for the end of its document. The first and the last bytes prove the end of a long one; only if they
-    do not, or an element inside may be called as the root, the whole file is parsed.
-
-    Args:
-        place: of the files.
-        file: the document.
-        encoding: of it, if the definition names one.
-        names: of elements inside, case-folded, as far as they are known.
+    Spark reads records, takes the end of a file for the end of its document, and leaves out what its columns do not name. A file that cannot be
+    opened has no names: Spark tells why.
     """
+    look = _Look(form)
     try:
-        is_long = file.size > 2 * _PIECE and not _is_packed(file.path)
-        if is_long and _ends_with_its_root(place, file, encoding, names):
-            return None
-        parser = expat.ParserCreate(encoding)
-        with opened(place, file.path) as whole:
-            while piece := whole.read(_PIECE):
-                parser.Parse(piece, False)
-            parser.Parse(b"", True)
+        for _ in _fed(look.parser, place, path, form.encoding):
+            pass
+    except BrokenXmlError as broken:
+        return XmlLook(look.records, broken)
+    except _UNREADABLE:
+        pass
+    return XmlLook(look.records, None)
+
+
+def _fed(parser: expat.XMLParserType, place: Place, path: str, encoding: str) -> Iterator[None]:
+    """Parse a document piece by piece, and yield after each.
+
+    Raises:
+        BrokenXmlError: it is broken.
+    """
+    codec = ""
+    try:
+        with opened(place, path) as file:
+            piece = file.read(_PIECE)
+            codec = encoding or _declared_encoding(piece)
+            is_native = not encoding and codec.lower() in _NATIVE
+            decoder = None if is_native else codecs.getincrementaldecoder(codec or "utf-8")()
+            while piece:
+                parser.Parse(piece if decoder is None else decoder.decode(piece), False)
+                yield
+                piece = file.read(_PIECE)
+            parser.Parse(b"" if decoder is None else decoder.decode(b"", True), True)
+            yield
     except expat.ExpatError as error:
-        is_known = error.code != expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]
-        return _broken(error) if is_known else None
-    except (OSError, EOFError, LookupError, ValueError):
-        return None
-    return None
+        raise _broken(error) from None
+    except UnicodeError:
+        raise BrokenXmlError(parser.CurrentLineNumber, f"bytes that are no {codec}") from None
+    except LookupError:
+        raise BrokenXmlError(1, f"in the encoding {codec}, which is not known here") from None
 
 
-def _ends_with_its_root(place: Place, file: SourceFile, encoding: str | None, names: Collection[str]) -> bool:
-    """Whether the last element that ends is called as the first one that begins, and no other one where is looked."""
-    begun: list[str] = []
-    parser = expat.ParserCreate(encoding)
-    parser.StartElementHandler = lambda name, _attributes: begun.append(name)
-    parser.Parse(part_of(place, file, 0, _PIECE), False)
-    if not begun or begun.count(begun[0]) > 1 or begun[0].rpartition(":")[2].casefold() in names:
-        return False
-    last, root = part_of(place, file, file.size - _PIECE, file.size), re.escape(begun[0].encode())
-    ends, begins = rb"</" + root + rb"\s*>", rb"<" + root + rb"[\s/>]"
-    is_end = re.search(ends + rb"\s*\Z", last) is not None
-    return is_end and len(re.findall(ends, last)) == 1 and re.search(begins, last) is None
+def _declared_encoding(beginning: bytes) -> str:
+    declared = re.match(rb"""\s*(?:\xef\xbb\xbf)*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""", beginning)
+    return "" if declared is None else declared[1].decode("ascii", "replace")
 
 
 def _broken(error: expat.ExpatError) -> BrokenXmlError:
@@ -139,19 +193,54 @@ def _broken(error: expat.ExpatError) -> BrokenXmlError:
     )
 
 
-def _is_packed(path: str) -> bool:
-    return path.endswith((".gz", ".bz2", ".zst"))
+class _Look:
+    """Notes the names of records while a file is parsed."""
+
+    def __init__(self, form: XmlForm) -> None:
+        self._form = form
+        self._open: list[Names] = []
+        self.records = Names()
+        self.parser = _parser()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._open:
+            siblings, own = self._open[-1].children, self._form.name_of(name)
+            if (names := siblings.get(own)) is None:
+                names = siblings[own] = Names()
+        elif self._form.name_of(name) == self._form.tag:
+            names = self.records
+        else:
+            return
+        if attributes:
+            names.attributes.update(dict.fromkeys(attributes))
+        self._open.append(names)
+
+    def _end(self, _: str) -> None:
+        if self._open:
+            self._open.pop()
+
+    def _text(self, text: str) -> None:
+        if self._open and not self._open[-1].has_text:
+            self._open[-1].has_text = bool(text.strip(XML_SPACES))
+
+
+def _parser() -> expat.XMLParserType:
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    return parser
 
 
 class _Reader:
     """Builds elements while a file is parsed."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, form: XmlForm) -> None:
+        self._form = form
         self._open: list[Element] = []
         self._done: list[Element] = []
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
+        self.parser = _parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
@@ -164,7 +253,7 @@ class _Reader:
         return done
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if not self._open and name != self._name:
+        if not self._open and self._form.name_of(name) != self._form.tag:
             return
         made = Element(name, self.parser.CurrentLineNumber, attributes)
         if self._open:

@@ -203,12 +203,15 @@ def bad_document(path: str, why: str) -> BadFile:
     )
 
 
-def names_in_two_cases(path: str, first: str, second: str, line: int | None) -> BadFile:
-    """The error for a file with two names that differ in upper and lower case only, which no table can hold."""
+def names_in_two_cases(
+    path: str, first: str, second: str, line: int | None, *, may_be_ignored: bool = True
+) -> BadFile:
+    """The error for a file with two names that differ in upper and lower case only, which no table can hold; of some formats one of them may be ignored."""
+    remedy = "; or declare `source.schema` with one of them and set `unknown_fields: ignore`"
     where = f"line {line}: " if line else ""
     why = f"{where}expected columns with names of their own, found {first} and {second}, which differ in upper and lower case only"
     return BadFile(
-        f"file {path}, {why}. Give one of them another name; or declare `source.schema` with one of them and set `unknown_fields: ignore`."
+        f"file {path}, {why}. Give one of them another name{remedy if may_be_ignored else ''}."
         " Nothing of the file was loaded; the watermark stays below it",
         path=path,
         why=why,

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.records.forms import Reading
+from partitions.records.forms import WHOLE_BITS, Reading
 from partitions.records.judge import Fault, fault_of_text, shown
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.own_forms import fault as fault_of_form
+from resources.sources.files.own_forms import has_own_form, misread
+from resources.sources.files.text_values import XML_SPACES, trimmed, value_of
 from resources.sql import any_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructType
 
+    TextRule = Callable[[Column, DataType, bool], Column]
+    """Returns whether a text is so, by the type of its column, and whether it is an attribute."""
 
 _NIL = "xsi:nil"
+
+_LEAST = r"^-0*(?:2147483648|9223372036854775808)$"
+"""Whole numbers that Spark's reader of XML does not take, since it makes the number before the sign."""
 
 
 class XmlRule:
     """What records must be.
 
     An element stands once, unless its column is an array; a text is exact for its column's type; an element with a type of values has no elements
-    in it.
+    in it. Spaces around a text are part of it in a column of texts, and say nothing in others.
     """
 
     def __init__(
-        self, schema: StructType, reading: Reading, prefix: str, value_tag: str, *, takes_nil: bool = True
+        self,
+        schema: StructType,
+        reading: Reading,
+        prefix: str,
+        value_tag: str,
+        options: Mapping[str, str],
+        *,
+        takes_nil: bool = True,
     ) -> None:
-        """Use the columns of the records, what the definition says of texts, and how attributes and texts beside them are named.
+        """Use the columns of the records, what the definition says of texts, how attributes and texts beside them are named, and the reader's options.
 
         Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
         """
-        self._takes_nil = takes_nil
+        self._takes_nil, self._options = takes_nil, options
         self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
 
     def as_texts(self) -> StructType:
@@ -42,14 +57,36 @@ class XmlRule:
 
     def is_bad(self) -> Column:
         """Return whether a row that was read as texts is a record that cannot be loaded."""
+        return self._any(self._schema, _column, self._is_bad_text, counts=True)
+
+    def is_converted(self) -> Column:
+        """Return whether a row that was read as texts holds one that Spark's reader does not take as it stands, though it is a value of its type."""
+        return self._any(self._schema, _column, self._is_converted_text, counts=False)
+
+    def misread_texts(self) -> dict[str, Column]:
+        """Return the texts of a row that are none of the form that options name for their type, by the dotted name of their column."""
         from pyspark.sql import functions as F
 
-        fields = self._schema.fields
-        return any_of([self._bad(F.col(quoted(field.name)), field.name, field.dataType) for field in fields])
+        columns: dict[str, Column] = {}
+        for field in self._schema.fields:
+            wide = self._wide(field.name, field.dataType)
+            for path, texts in texts_at(F.col(quoted(field.name)), wide):
+                kind = _type_at(field.dataType, path)
+                if kind is not None and has_own_form(kind.jsonValue(), self._reading):
+                    bad = F.filter(F.array_compact(texts), _asked(self._is_bad_text, kind, False))
+                    columns[".".join((field.name, *path))] = F.transform(bad, trimmed)
+        return columns
 
-    def fault(self, element: Element) -> tuple[int, Fault] | None:
-        """Return the line of what is wrong in an element, and what it is; None if the columns hold it exactly."""
-        return self._fault_in(element, self._schema, "")
+    def fault(
+        self, element: Element, misread_texts: Mapping[str, Collection[str]] | None = None
+    ) -> tuple[int, Fault] | None:
+        """Return the line of what is wrong in an element, and what it is; None if the columns hold it exactly.
+
+        Args:
+            element: a record.
+            misread_texts: of the file, as :meth:`misread_texts` tells them.
+        """
+        return self._fault_in(element, self._schema, "", misread_texts or {})
 
     def _struct(self, schema: StructType) -> StructType:
         from pyspark.sql.types import StructField, StructType
@@ -59,7 +96,7 @@ class XmlRule:
         )
 
     def _wide(self, name: str, data_type: DataType) -> DataType:
-        from pyspark.sql.types import ArrayType, StringType, StructType
+        from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
         if self._stands_alone(name):
             return StringType()
@@ -69,52 +106,101 @@ class XmlRule:
             if self._value_tag not in inside.names:  # a text that no column takes would be lost
                 inside = inside.add(self._value_tag, StringType())
             return ArrayType(inside)
+        if isinstance(inner, MapType) and _is_leaf(inner.valueType):
+            return ArrayType(MapType(StringType(), StringType()))
         return ArrayType(StringType()) if _is_leaf(inner) else data_type
 
-    def _bad(self, value: Column, name: str, data_type: DataType) -> Column:
+    def _any(
+        self, schema: StructType, column: Callable[[str], Column], is_so: TextRule, *, counts: bool
+    ) -> Column:
+        """Return whether a text at any depth is so; or, if ``counts``, whether there are elements or texts that the columns do not take.
+
+        The texts of one type are asked about together: a record may have hundreds of them.
+        """
         from pyspark.sql import functions as F
-        from pyspark.sql.types import ArrayType, StructType
+        from pyspark.sql.types import ArrayType, MapType, StructType
 
-        if self._stands_alone(name):
-            return self._bad_text(value, data_type)
-        inner = data_type.elementType if isinstance(data_type, ArrayType) else data_type
-        if isinstance(inner, StructType):
-            fields = inner.fields
+        texts: dict[tuple[str, bool], tuple[DataType, list[Column]]] = {}
+        conditions: list[Column] = []
+        numbers: list[Column] = []
+        for field in schema.fields:
+            value, kind = column(field.name), field.dataType
+            inner = kind.elementType if isinstance(kind, ArrayType) else kind
+            is_attribute = self._stands_alone(field.name)
+            if is_attribute:
+                value = F.array(value)
+            elif not isinstance(self._wide(field.name, kind), ArrayType):
+                continue  # of a type that is read as it is
+            elif not isinstance(kind, ArrayType):
+                numbers.append(F.size(value))
+            if isinstance(inner, MapType):
+                inner, value = inner.valueType, F.flatten(F.array_compact(F.transform(value, F.map_values)))
+            if isinstance(inner, StructType):
+                conditions.append(F.exists(value, self._any_inside(inner, is_so, counts=counts)))
+            elif inner.simpleString() != "string":
+                texts.setdefault((inner.json(), is_attribute), (inner, []))[1].append(value)
+        for (_, is_attribute), (kind, columns) in texts.items():
+            together = F.flatten(F.array_compact(F.array(*columns)))
+            conditions.append(F.exists(together, _asked(is_so, kind, is_attribute)))
+        if counts and numbers:
+            conditions.append(F.array_max(F.array(*numbers)) > 1)
+        return any_of([F.coalesce(condition, F.lit(False)) for condition in conditions])
 
-            def bad_struct(item: Column) -> Column:
-                bad = [self._bad(item.getField(field.name), field.name, field.dataType) for field in fields]
-                if self._value_tag not in inner.names:
-                    bad.append(F.coalesce(F.trim(item.getField(self._value_tag)) != "", F.lit(False)))
-                return any_of(bad)
-
-            bad = F.exists(value, bad_struct)
-        elif _is_leaf(inner):
-            bad = F.exists(value, lambda text: self._bad_text(text, inner))
-        else:
-            return F.lit(False)
-        if not isinstance(data_type, ArrayType):
-            bad = bad | (F.size(value) > 1)
-        return F.coalesce(bad, F.lit(False))
-
-    def _bad_text(self, text: Column, data_type: DataType) -> Column:
+    def _any_inside(self, schema: StructType, is_so: TextRule, *, counts: bool) -> Callable[[Column], Column]:
         from pyspark.sql import functions as F
 
-        exact = is_exact(text, data_type.jsonValue(), self._reading)
-        return F.coalesce(~exact & ~text.isin("", self._reading.null), F.lit(False))
+        def inside(item: Column) -> Column:
+            condition = self._any(schema, item.getField, is_so, counts=counts)
+            if not counts or self._value_tag in schema.names:
+                return condition
+            text = trimmed(item.getField(self._value_tag))
+            return any_of([condition, F.coalesce(text != "", F.lit(False))])
+
+        return inside
+
+    def _is_bad_text(self, text: Column, data_type: DataType, _is_attribute: bool) -> Column:
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType
+
+        bare, kind = trimmed(text), data_type.jsonValue()
+        is_value = F.coalesce(~bare.isin("", self._reading.null), F.lit(False))
+        if not has_own_form(kind, self._reading):
+            return is_value & F.coalesce(~is_exact(bare, kind, self._reading), F.lit(False))
+        return is_value & misread(
+            lambda kind: bare if isinstance(kind, StringType) else value_of(bare, kind, self._options),
+            data_type,
+        )
+
+    def _is_converted_text(self, text: Column, data_type: DataType, is_attribute: bool) -> Column:
+        from pyspark.sql import functions as F
+
+        conditions = [text != trimmed(text)]
+        if is_attribute:
+            conditions.append(text == "")
+        if data_type.typeName() in ("integer", "long"):
+            conditions.append(text.rlike(_LEAST))
+        if data_type.typeName() in WHOLE_BITS:
+            conditions.append(text.isin(*self._reading.specials))
+        return F.coalesce(any_of(conditions), F.lit(False))
 
     def _stands_alone(self, name: str) -> bool:
         """Whether a column is an attribute, of which an element has one."""
         return name != self._value_tag and name.startswith(self._prefix)
 
-    def _fault_in(self, element: Element, schema: StructType, above: str) -> tuple[int, Fault] | None:
-        from pyspark.sql.types import ArrayType, StructType
+    def _fault_in(
+        self, element: Element, schema: StructType, above: str, misread_texts: Mapping[str, Collection[str]]
+    ) -> tuple[int, Fault] | None:
+        from pyspark.sql.types import ArrayType, MapType, StructType
 
         for field in schema.fields:
             name = f"{above}{field.name}"
             is_array = isinstance(field.dataType, ArrayType)
             inner = field.dataType.elementType if isinstance(field.dataType, ArrayType) else field.dataType
             if self._stands_alone(field.name) or field.name == self._value_tag:
-                fault = self._fault_of_texts(self._texts(element, field.name), inner, name, several=is_array)
+                texts = self._texts(element, field.name)
+                fault = self._fault_of_texts(
+                    texts, inner, name, misread_texts.get(name, ()), several=is_array
+                )
                 if fault is not None:
                     return element.line, fault
                 continue
@@ -126,11 +212,11 @@ class XmlRule:
                 return children[1].line, Fault(why)
             for child in children:
                 if isinstance(inner, StructType):
-                    text = child.text.strip()
+                    text = child.text.strip(XML_SPACES)
                     if text and self._value_tag not in inner.names:
                         why = f"field {name}: expected elements, found text beside them, which a column {self._value_tag} in it would take"
                         return child.line, Fault(why, text)
-                    found_inside = self._fault_in(child, inner, f"{name}.")
+                    found_inside = self._fault_in(child, inner, f"{name}.", misread_texts)
                     if found_inside is not None:
                         return found_inside
                 elif _is_leaf(inner):
@@ -140,9 +226,25 @@ class XmlRule:
                         return child.line, Fault(
                             f"field {name}: expected {shown(inner.jsonValue())}, found elements"
                         )
-                    fault = self._text_fault(child.text, inner, name)
+                    fault = self._text_fault(child.text, inner, name, misread_texts.get(name, ()))
                     if fault is not None:
                         return child.line, fault
+                elif isinstance(inner, MapType) and _is_leaf(inner.valueType):
+                    of_value = self._fault_of_values(child, inner.valueType, name)
+                    if of_value is not None:
+                        return of_value
+        return None
+
+    def _fault_of_values(self, element: Element, data_type: DataType, name: str) -> tuple[int, Fault] | None:
+        """What is wrong with the values of a map, and the line."""
+        texts = [
+            (element.line, text)
+            for text in (*element.attributes.values(), *self._texts(element, self._value_tag))
+        ]
+        texts += [(child.line, child.text) for child in element.children]
+        for line, text in texts:
+            if (fault := self._text_fault(text, data_type, name, ())) is not None:
+                return line, fault
         return None
 
     def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
@@ -155,29 +257,60 @@ class XmlRule:
     def _texts(self, element: Element, name: str) -> list[str]:
         """The texts of an element, or of its attribute."""
         if name == self._value_tag:
-            return [text for text in element.texts if text.strip()]
+            return [text for text in element.texts if text.strip(XML_SPACES)]
         own = element.attributes.items()
         return [value for key, value in own if _is_called(key, name.removeprefix(self._prefix))]
 
     def _fault_of_texts(
-        self, texts: Sequence[str], data_type: DataType, name: str, *, several: bool
+        self,
+        texts: Sequence[str],
+        data_type: DataType,
+        name: str,
+        misread_texts: Collection[str],
+        *,
+        several: bool,
     ) -> Fault | None:
         if len(texts) > 1 and not several:
             return Fault(
                 f"field {name}: expected one text, found {len(texts)} with elements or comments between them; a column that holds several is an"
                 " array, which source.schema declares"
             )
-        faults = (self._text_fault(text, data_type, name) for text in texts)
+        faults = (self._text_fault(text, data_type, name, misread_texts) for text in texts)
         return next((fault for fault in faults if fault is not None), None)
 
-    def _text_fault(self, text: str, data_type: DataType, name: str) -> Fault | None:
-        stripped = text.strip()
+    def _text_fault(
+        self, text: str, data_type: DataType, name: str, misread_texts: Collection[str]
+    ) -> Fault | None:
+        stripped = text.strip(XML_SPACES)
         if stripped in ("", self._reading.null):
             return None
+        if stripped in misread_texts:
+            return fault_of_form(name, data_type.jsonValue(), stripped)
         why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
         if why is None:
             return None
         return Fault(f"field {name}: expected {shown(data_type.jsonValue())}, found {why}", stripped)
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col(quoted(name))
+
+
+def _asked(is_so: TextRule, data_type: DataType, is_attribute: bool) -> Callable[[Column], Column]:
+    return lambda text: is_so(text, data_type, is_attribute)
+
+
+def _type_at(data_type: DataType, path: Sequence[str]) -> DataType | None:
+    """The type of a leaf in a column; None if it is no leaf, or of the look alone."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    inner = data_type.elementType if isinstance(data_type, ArrayType) else data_type
+    if not path:
+        return inner if _is_leaf(inner) else None
+    known = isinstance(inner, StructType) and path[0] in inner.names
+    return _type_at(inner[path[0]].dataType, path[1:]) if known else None  # type: ignore[index]
 
 
 def _is_nil(element: Element) -> bool:

@@ -1,4 +1,4 @@
-"""Unknown fields of records with names: each record is parsed a second time, as a variant (docs/adr/0012)."""
+"""What records with names have beside the columns that are asked for: each is parsed a second time, as a variant (docs/adr/0012)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import SchemaError
 from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
-from resources.sources.files.fields import RECORD, Strays, names_found, unknown_fields
+from resources.sources.files.fields import RECORD, names_found
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -44,21 +44,6 @@ def names_in_records(
     found: dict[str, frozenset[str]] = {}
     for records, path in _as_variants(form, spark, files):
         found |= names_found(records, path, names)
-    return found
-
-
-def strays_in_records(
-    form: FormatReader,
-    spark: SparkSession,
-    files: Sequence[SourceFile],
-    schema: StructType,
-    prefix: str,
-    value_tag: str,
-) -> dict[str, Strays]:
-    """Return what a schema does not take of each file that has some of it, by path."""
-    found: dict[str, Strays] = {}
-    for records, path in _as_variants(form, spark, files):
-        found |= unknown_fields(records, schema, path, prefix, value_tag)
     return found
 
 
@@ -127,10 +112,12 @@ def wider_numbers(
         if not pairs:
             continue
         corrupt = StructField(CORRUPT, StringType())
-        read = form.scan(
+        read = form.scan_without(
             spark,
             group,
             StructType([*wide.fields, corrupt]),
+            None,
+            None,
             mode="PERMISSIVE",
             columnNameOfCorruptRecord=CORRUPT,
         )

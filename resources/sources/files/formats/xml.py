@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
+from partitions.sources.formats import Option
 from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
-from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
+from resources.sources.files.elements import (
+    BrokenXmlError,
+    Element,
+    XmlForm,
+    XmlLook,
+    elements,
+    look_through,
+    names_before,
+)
 from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
-from resources.sources.files.footers import paths_of
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import (
     columns_of_records,
-    names_in_records,
     names_told_by_case,
-    strays_in_records,
     struct_of,
     wider_numbers,
 )
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.scan import Scanner
+from resources.sources.files.text_values import XML_SPACES, trimmed, typed, with_texts
 from resources.sources.files.xml_check import XmlRule, texts_at
+from resources.sources.files.xml_names import NameRules
 from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _MOST_NAMES = 10
+_TRIMS = "ignoreSurroundingSpaces"
 
 
 class XmlFiles(FormatReader):
@@ -47,11 +58,45 @@ class XmlFiles(FormatReader):
         """Have nothing to say yet."""
         super().__init__(place, dataflow, staging)
         self._remarks: dict[str, None] = {}
+        self._converted: set[str] = set()
+        self._looks: dict[SourceFile, XmlLook] = {}
 
     @property
     def remarks(self) -> Sequence[str]:
         """Which files have no record."""
         return tuple(self._remarks)
+
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
+        """Spaces around a text are part of it; Spark tells no type of a text with some."""
+        is_chosen = bool(self._option(_TRIMS, ""))
+        return {} if is_chosen else {_TRIMS: infer}
+
+    def apart(self, path: str) -> str:
+        """Files with texts that Spark's reader does not take as they stand are read apart from others, and converted."""
+        return "converted" if path in self._converted else ""
+
+    def scan_without(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None,
+        records: Collection[str] | None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Scan files; those with numbers or times that stand between spaces as texts, which are converted."""
+        from pyspark.sql import functions as F
+
+        if not any(file.path in self._converted for file in files):
+            return self.scan(spark, files, schema, scanner, **changes)
+        rows = self.scan(spark, files, with_texts(schema), scanner, **changes)
+        null = Reading.of(self.source.options).null
+        columns = [
+            typed(F.col(quoted(field.name)), field.dataType, null, self._texts_of_options).alias(field.name)
+            for field in schema.fields
+        ]
+        return rows.select(*columns)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns of the records of the first file that has some, with the types that hold their texts in all files.
@@ -68,15 +113,15 @@ class XmlFiles(FormatReader):
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
                 if (spellings := spelt_in_two_cases(texts)) is not None:
-                    raise names_in_two_cases(file.path, *spellings, None)
+                    raise names_in_two_cases(file.path, *spellings, None, may_be_ignored=False)
                 types = self._types(spark, [file], texts)
                 if len(files) > 1:
                     sample = self._types(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(_typed(texts.jsonValue(), (), types))
-            record = self._breaks(file.path)
-            if record is not None:
-                raise bad_records(file.path, [record], show=self._dataflow.show_bad_records)
+            broken = self._look(file).broken
+            if broken is not None:
+                raise bad_records(file.path, [_as_record(broken)], show=self._dataflow.show_bad_records)
         self._note_missing_tag(files)
         return None
 
@@ -92,57 +137,69 @@ class XmlFiles(FormatReader):
             for field in texts.fields
             for path, column in texts_at(F.col(quoted(field.name)), field.dataType)
         ]
+        trimmed_texts = [F.transform(column, trimmed) for _, column in leaves]
         reading = Reading.of(self.source.options, inferred=True)
-        types = types_of_texts(
-            rows, [column for _, column in leaves], self.source.options, reading, several=True
-        )
+        types = types_of_texts(rows, trimmed_texts, self.source.options, reading, several=True)
         return dict(zip([path for path, _ in leaves], types, strict=True))
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Read all leaves as texts, and judge files with one that is not exact; look whether each has records, and ends."""
         from pyspark.sql import functions as F
 
-        with names_told_by_case(spark):
-            strays = (
-                {}
-                if self._dataflow.unknown_fields == "ignore"
-                else strays_in_records(self, spark, files, pinned.struct, *self._names)
+        self._looks = {file: look for file, look in self._looks.items() if file in files}
+        looks = {file.path: self._look(file) for file in files}
+        rules = self._name_rules
+        strays = {name: rules.strays(look.names, pinned.struct) for name, look in looks.items()}
+        is_checked = self._dataflow.unknown_fields != "ignore"
+        bad_files: dict[str, BadFile] = {}
+        for name, look in looks.items():
+            names = strays[name].names if is_checked else ()
+            spellings = spelt_in_two_cases(pinned.struct, names) or rules.spelt_in_two_cases(
+                look.names, pinned.struct
             )
-        bad_files = {
-            path: names_in_two_cases(path, *spellings, None)
-            for path, stray in strays.items()
-            if (spellings := spelt_in_two_cases(pinned.struct, stray.names)) is not None
-        }
-        with_nils = {path for path, stray in strays.items() if stray.nils}
+            if spellings is not None:
+                bad_files[name] = names_in_two_cases(name, *spellings, None, may_be_ignored=False)
+        with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
         records: list[tuple[str, BadRecord]] = []
         empty: list[SourceFile] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
-            rule = XmlRule(schema, reading, *self._names, takes_nil=not with_nils)
+            rule = XmlRule(schema, reading, *self._names, self._texts_of_options, takes_nil=not with_nils)
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")
             is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
+            is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
             first = schema.fieldNames()[0]
-            names = {part for field in paths_of(schema) for part in field}
             some = F.count(quoted(first)).alias("some")  # Spark refuses to read corrupt records alone
-            answers = {row["path"]: row["is_bad"] for row in rows.groupBy(path).agg(is_bad, some).collect()}
+            answers = {
+                row["path"]: row for row in rows.groupBy(path).agg(is_bad, is_converted, some).collect()
+            }
+            self._converted -= {file.path for file in group}
+            self._converted |= {name for name, row in answers.items() if row["is_converted"]}
             empty += [file for file in group if file.path not in answers]
             for file in group:
-                is_suspect = answers.get(file.path) or file.path in with_nils
-                record = self._judged(file.path, rule) if is_suspect else self._broken(file, names)
+                is_suspect = file.path in with_nils or (file.path in answers and answers[file.path]["is_bad"])
+                record = self._judged(spark, file, rule) if is_suspect else None
+                broken = looks[file.path].broken
+                if record is None and broken is not None:
+                    record = _as_record(broken)
                 if record is not None:
                     records.append((file.path, record))
         self._note_missing_tag(empty)
-        lacking = {path: Unknown(stray.names) for path, stray in strays.items() if stray.names}
+        lacking = {
+            name: Unknown(stray.names)
+            for name, stray in strays.items()
+            if stray.names and is_checked and looks[name].broken is None
+        }
         return CheckedFiles(bad_files, bad_records=in_order(records, files), unknown=lacking)
 
-    def _judged(self, path: str, rule: XmlRule) -> BadRecord | None:
+    def _judged(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> BadRecord | None:
         """The first record of a file that cannot be loaded."""
-        number = 0
+        misread, number = self._misread(spark, file, rule), 0
         try:
-            for number, element in enumerate(self._elements(path), 1):
-                fault = rule.fault(element)
+            for number, element in enumerate(elements(self.place, file.path, self._form), 1):
+                fault = rule.fault(element, misread)
                 if fault is not None:
                     line, why = fault
                     return BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
@@ -150,20 +207,27 @@ class XmlFiles(FormatReader):
             return _as_record(broken)
         return None
 
-    def _broken(self, file: SourceFile, names: Collection[str]) -> BadRecord | None:
-        """The place where a file without a bad record stops being XML; None if it is whole."""
-        encoding = self._option("encoding", self._option("charset", ""))
-        broken = broken_end(self.place, file, encoding or None, names)
-        return None if broken is None else _as_record(broken)
+    def _misread(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> Mapping[str, Collection[str]]:
+        """The texts of a file that are none of the form that options name, by the dotted name of their column."""
+        from pyspark.sql import functions as F
 
-    def _breaks(self, path: str) -> BadRecord | None:
-        """The place where a file without any record stops being XML; None if it is whole."""
-        try:
-            for _ in self._elements(path):
-                pass
-        except BrokenXmlError as broken:
-            return _as_record(broken)
-        return None
+        texts = rule.misread_texts()
+        if not texts:
+            return {}
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        rows = self.scan(spark, [file], rule.as_texts().add(CORRUPT, "string"), **options)
+        asked = [
+            F.array_distinct(F.flatten(F.collect_list(column))).alias(f"c{place}")
+            for place, column in enumerate(texts.values())
+        ]
+        (row,) = rows.agg(*asked).collect()
+        return {name: frozenset(row[place]) for place, name in enumerate(texts)}
+
+    def _look(self, file: SourceFile) -> XmlLook:
+        """Parse a file once: checks, and questions for its names, ask for the same answer."""
+        if file not in self._looks:
+            self._looks[file] = look_through(self.place, file.path, self._form)
+        return self._looks[file]
 
     def _note_missing_tag(self, files: Sequence[SourceFile]) -> None:
         """Look into files without a record: a wrong ``rowTag`` is no error to Spark, which finds none then."""
@@ -182,7 +246,11 @@ class XmlFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
         """Look at all records."""
-        return names_in_records(self, spark, files, names)
+        rules = self._name_rules
+        return {
+            file.path: frozenset(name.casefold() for name in rules.columns(self._look(file).names))
+            for file in files
+        }
 
     def other_columns(
         self,
@@ -203,13 +271,30 @@ class XmlFiles(FormatReader):
         """Read the files with the widest whole numbers that they hold."""
         return wider_numbers(self, spark, files, pinned)
 
-    def _elements(self, path: str) -> Iterator[Element]:
-        return elements(self.place, path, self._option("rowTag", ""))
-
     @property
     def _names(self) -> tuple[str, str]:
         """The prefix of the names of attributes, and the name of the text beside them."""
         return self._option("attributePrefix", "_"), self._option("valueTag", "_VALUE")
+
+    @property
+    def _form(self) -> XmlForm:
+        encoding = self._option("encoding", self._option("charset", ""))
+        return XmlForm(self._option("rowTag", ""), encoding, self._is_local)
+
+    @property
+    def _name_rules(self) -> NameRules:
+        has_attributes = self._option("excludeAttribute", "false").lower() != "true"
+        return NameRules(
+            *self._names, self._option("wildcardColName", "xs_any"), self._is_local, has_attributes
+        )
+
+    @property
+    def _is_local(self) -> bool:
+        return self._option("ignoreNamespace", "false").lower() == "true"
+
+    @property
+    def _texts_of_options(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.source.options.items()}
 
     def _option(self, name: str, default: str) -> str:
         """An option of the user's, whatever its case."""
@@ -237,5 +322,5 @@ def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...]
 def _shown(found: Element) -> str:
     """An element, roughly as it stands in the file."""
     attributes = "".join(f' {name}="{value}"' for name, value in found.attributes.items())
-    inner = "".join(map(_shown, found.children)) or found.text.strip()
+    inner = "".join(map(_shown, found.children)) or found.text.strip(XML_SPACES)
     return f"<{found.name}{attributes}>{inner}</{found.name}>"

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import types as T
 
-from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.sources.files.elements import BrokenXmlError, Element, broken_end, elements, names_before
+from resources.sources.files.elements import (
+    BrokenXmlError,
+    Element,
+    XmlForm,
+    elements,
+    look_through,
+    names_before,
+)
 from resources.sources.files.lines import Lines, beginning
+from resources.sources.files.xml_names import NameRules
 
+ROW = XmlForm("row")
+RULES = NameRules("_", "_VALUE")
+NIL = 'xsi:nil="true" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+SCHEMA = T.StructType(
+    [
+        T.StructField("id", T.LongType()),
+        T.StructField("_k", T.LongType()),
+        T.StructField("text", T.StringType()),
+        T.StructField("line", T.ArrayType(T.StructType([T.StructField("no", T.IntegerType())]))),
+        T.StructField("map", T.MapType(T.StringType(), T.IntegerType())),
+    ]
+)
 ROWS = """<?xml version="1.0"?>
 <rows>
  <row k="7"><id>1</id></row>
@@ -29,7 +50,7 @@ def _elements(folder: Path, text: str = ROWS, name: str = "a.xml") -> list[Eleme
     data = text.encode()
     packed = gzip.compress(data) if name.endswith(".gz") else data
     (folder / name).write_bytes(pa.compress(data, "zstd", asbytes=True) if name.endswith(".zst") else packed)
-    return list(elements(Place(str(folder)), name, "row"))
+    return list(elements(Place(str(folder)), name, ROW))
 
 
 def test_elements_of_the_name_are_counted_wherever_they_stand_but_not_inside_each_other(
@@ -58,18 +79,18 @@ def test_the_line_is_told_at_which_a_file_stops_being_xml(tmp_path: Path) -> Non
 
 def test_elements_before_the_place_at_which_a_file_is_broken_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<rows><row/><row/><row></rows>")
-    found = elements(Place(str(tmp_path)), "a.xml", "row")
+    found = elements(Place(str(tmp_path)), "a.xml", ROW)
     assert [next(found).name, next(found).name] == ["row", "row"]
     with pytest.raises(BrokenXmlError):
         next(found)
 
 
 def test_what_cannot_be_opened_has_no_element(tmp_path: Path) -> None:
-    assert list(elements(Place(str(tmp_path)), "gone.xml", "row")) == []
+    assert list(elements(Place(str(tmp_path)), "gone.xml", ROW)) == []
     (tmp_path / "a.xml.gz").write_bytes(b"no gzip")
-    assert list(elements(Place(str(tmp_path)), "a.xml.gz", "row")) == []
+    assert list(elements(Place(str(tmp_path)), "a.xml.gz", ROW)) == []
     (tmp_path / "a.xml.zst").write_bytes(b"no zstd")
-    assert list(elements(Place(str(tmp_path)), "a.xml.zst", "row")) == []
+    assert list(elements(Place(str(tmp_path)), "a.xml.zst", ROW)) == []
 
 
 def test_entities_of_a_document_are_not_blown_up(tmp_path: Path) -> None:
@@ -118,7 +139,11 @@ SMALL = "<rows><row/></rows>"
         ("<rows/>", "a.xml", None),
         ('<?xml version="1.1"?><a:r xmlns:a="u"></a:r >', "a.xml", None),
         (SMALL.encode("utf-16"), "a.xml", None),
-        ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ'.encode("shift_jis"), "a.xml", None),  # expat does not know it
+        ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ</r>'.encode("shift_jis"), "a.xml", None),
+        ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ'.encode("shift_jis"), "a.xml", (1, "it ends too early")),
+        ('<?xml version="1.0" encoding="windows-1252"?>\n<r>\x81</r>'.encode("latin-1"), "a.xml", (1, "bytes that are no windows-1252")),
+        ('<?xml version="1.0" encoding="x-none"?><r/>', "a.xml", (1, "in the encoding x-none, which is not known here")),
+        ("<r>\xe9</r>".encode("latin-1"), "a.xml", (1, "not well-formed (invalid token)")),
         (gzip.compress(SMALL.encode(), mtime=0), "a.xml.gz", None),
         (SMALL[:-7], "a.xml", (1, "it ends too early")),
         (gzip.compress(SMALL[:-7].encode(), mtime=0), "a.xml.gz", (1, "it ends too early")),
@@ -128,6 +153,7 @@ SMALL = "<rows><row/></rows>"
         ("<r><r></r>", "a.xml", (1, "it ends too early")),
         (f"<r>{'<row/>' * 40_000}<r></r>", "a.xml", (1, "it ends too early")),
         (f"<r><r>{'<row/>' * 40_000}</r>", "a.xml", (1, "it ends too early")),
+        (f"<r>{'<row/>' * 20_000}<r>{'<row/>' * 40_000}</r>", "a.xml", (1, "it ends too early")),
         (f"<r>{'<row/>' * 20_000}<R>{'<row/>' * 20_000}</R></r>", "a.xml", None),
     ],
 )  # fmt: skip
@@ -136,20 +162,70 @@ def test_the_end_of_a_document_is_proved(
 ) -> None:
     content = data.encode() if isinstance(data, str) else data
     (tmp_path / name).write_bytes(content)
-    error = broken_end(Place(str(tmp_path)), SourceFile(name, len(content), "", 0), None)
+    error = look_through(Place(str(tmp_path)), name, ROW).broken
     assert (error and (error.line, error.why)) == broken
 
 
-def test_an_element_inside_may_be_called_as_the_root(tmp_path: Path) -> None:
-    content = f"<a:r xmlns:a='u'>{'<row/>' * 20_000}<a:r>{'<row/>' * 20_000}</a:r>".encode()
-    (tmp_path / "a.xml").write_bytes(content)
-    error = broken_end(Place(str(tmp_path)), SourceFile("a.xml", len(content), "", 0), None, {"row", "r"})
-    assert (error and error.why) == "it ends too early"
-
-
 def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path: Path) -> None:
-    content = "<r>é</r><!-- end -->".encode("latin-1")
+    content = "<r><row>é</row></r><!-- end -->".encode("latin-1")
     (tmp_path / "a.xml").write_bytes(content)
-    file = SourceFile("a.xml", len(content), "", 0)
-    assert broken_end(Place(str(tmp_path)), file, "ISO-8859-1") is None
-    assert broken_end(Place(str(tmp_path)), file, None) is not None
+    place = Place(str(tmp_path))
+    form = XmlForm("row", encoding="ISO-8859-1")
+    assert look_through(place, "a.xml", form).broken is None
+    assert [element.text for element in elements(place, "a.xml", form)] == ["é"]
+    assert look_through(place, "a.xml", ROW).broken is not None
+
+
+@pytest.mark.parametrize(
+    ("record", "rules", "names", "nils"),
+    [
+        ("<id>1</id>", RULES, [], []),
+        ('<id unit="kg">1</id><more><deep/></more>', RULES, ["id._unit", "more"], []),
+        ("<line><no/></line><line><no k='1'/><sku/></line>", RULES, ["line.no._k", "line.sku"], []),
+        ("<line k='1'>text<no/></line>", RULES, ["line._k", "line._VALUE"], []),
+        ("text<id/>", RULES, ["_VALUE"], []),
+        ("<line>\n \t<no/>\r\n</line>\n", RULES, [], []),
+        ("<map><a k='1'/><b>2</b></map>", RULES, ["map._k"], []),
+        (f"<text {NIL}/><id {NIL}/>", RULES, [], ["text"]),
+        ("<p:id xmlns:p='u' p:k='1'/>", RULES, ["p:id"], []),
+        ("<p:id xmlns:p='u' p:k='1'/>", NameRules("_", "_VALUE", is_local=True), ["id._k"], []),
+        ("<id k='1'/><x/>", NameRules("", "_VALUE", wildcard="line", has_attributes=False), [], []),
+    ],
+)
+def test_names_that_a_schema_does_not_take_are_told_at_any_depth(
+    tmp_path: Path, record: str, rules: NameRules, names: list[str], nils: list[str]
+) -> None:
+    (tmp_path / "a.xml").write_text(f"<rows k='1'>a<row>{record}</row><other/></rows>")
+    look = look_through(Place(str(tmp_path)), "a.xml", XmlForm("row", is_local=rules.is_local))
+    assert rules.strays(look.names, SCHEMA) == (names, nils)
+
+
+@pytest.mark.parametrize(
+    ("records", "doubled"),
+    [
+        ("<row><id/></row><row><ID/></row>", ("id", "ID")),
+        ("<row><Id/></row><row><more/><MORE/></row>", None),
+        ("<row><line><no/></line><line><No/></line></row>", ("line.no", "line.No")),
+        ("<row k='1'/><row K='1'/>", ("_k", "_K")),
+    ],
+)
+def test_two_spellings_of_a_column_in_one_file_are_told(
+    tmp_path: Path, records: str, doubled: tuple[str, str] | None
+) -> None:
+    (tmp_path / "a.xml").write_text(f"<rows>{records}</rows>")
+    look = look_through(Place(str(tmp_path)), "a.xml", ROW)
+    assert RULES.spelt_in_two_cases(look.names, SCHEMA) == doubled
+
+
+def test_a_document_of_hundreds_of_columns_is_looked_through_in_time_that_grows_with_it_alone(
+    tmp_path: Path,
+) -> None:
+    fields = [f"f{number}" for number in range(20_000)]
+    (tmp_path / "a.xml").write_text(
+        "<rows>" + f"<row>{''.join(f'<{name}>1</{name}>' for name in fields)}</row>" * 2 + "</rows>"
+    )
+    schema = T.StructType([T.StructField(name, T.IntegerType()) for name in fields[1:]])
+    begun = time.process_time()
+    look = look_through(Place(str(tmp_path)), "a.xml", ROW)
+    assert RULES.strays(look.names, schema).names == ["f0"]
+    assert time.process_time() - begun < 5
