@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.bound_text import Wording
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.local_time import covering
+from partitions.local_time import covering, earliest, latest
 from partitions.placeholders import Placeholder, inexpressible, wording, written
 from partitions.predicate import NOTHING, Predicate, columns_of, renamed
 from partitions.sources import JdbcSource
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Types = Mapping[str, ColumnType]
 """What becomes of each column, by its name."""
+
+_INSTANT = timedelta(microseconds=1)
 
 _SAMPLE = Extent(0, 1, ({},))
 """What stands for the window if only the columns are asked for; its units are NULL."""
@@ -219,10 +221,7 @@ class JdbcQuery:
         if filters:
             moment = self._outwards(placeholder, words, exact)
             if kind == "instant" and self._is_local_time(placeholder, words):
-                # Beside an instant the database takes it for a time in its session's zone, which is UTC.
-                in_utc = self._outwards(placeholder, replace(words, zone=UTC), exact)
-                outer = min if placeholder.name == "start" else max
-                moment = outer(moment, in_utc, key=lambda each: each.replace(tzinfo=None))
+                moment = self._outwards_in_utc(placeholder, words, exact, moment)
         if placeholder.form is None:
             return self._dialect.moment(moment)
         return self._dialect.text(written(placeholder, moment))
@@ -231,8 +230,32 @@ class JdbcQuery:
     def _outwards(placeholder: Placeholder, words: Wording, exact: datetime) -> datetime:
         return words.below(exact) if placeholder.name == "start" else words.above(exact)
 
+    def _outwards_in_utc(
+        self, placeholder: Placeholder, words: Wording, exact: datetime, moment: datetime
+    ) -> datetime:
+        """A bound that is also far enough out for a database that takes it for a time in its session's zone, which is UTC, beside an instant."""
+        in_utc = self._outwards(placeholder, replace(words, zone=UTC), exact)
+        if placeholder.name == "end":
+            return max(moment, in_utc, key=_wall)
+        outer = min(moment, in_utc, key=_wall)
+        if latest(_wall(outer), self._zone) <= exact:
+            return outer
+        # Clocks of the zone skip it, and some take it for a later time then: no bound lies there.
+        return words.below(earliest(_wall(outer), self._zone) - _INSTANT)
+
     def _is_local_time(self, placeholder: Placeholder, words: Wording) -> bool:
-        """Whether a literal says a time of day without an offset; one that says a day alone is of a column of days."""
+        """Whether a literal is a bound without an offset that may stand beside an instant.
+
+        A day, or what is coarser, is one if the other end is told so, too; else it may name the day of a column of days, by equality.
+        """
         if placeholder.form is None:
             return not self._dialect.moment_says_offset
-        return "%z" not in placeholder.form and not words.is_coarser_than("hour")
+        if "%z" in placeholder.form:
+            return False
+        forms = {each.form for each in self._source.asked if each.name != placeholder.name}
+        return not words.is_coarser_than("hour") or placeholder.form in forms
+
+
+def _wall(moment: datetime) -> datetime:
+    """The local time of a moment, which is what is written of it."""
+    return moment.replace(tzinfo=None, fold=0)

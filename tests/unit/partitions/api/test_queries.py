@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,6 +21,7 @@ from partitions.window.extent import Extent
 BERLIN = ZoneInfo("Europe/Berlin")
 BY_TIME = {"watermark_param_mapping": {"at": "since"}, "watermark_to_param": "until"}
 BY_ID = {"watermark_param_mapping": {"id": "since"}, "watermark_to_param": "until"}
+IN_BODY = {"method": "POST", "watermark_param_location": "body"}
 
 
 def source(**more: Any) -> ApiSource:
@@ -33,12 +35,17 @@ def of_range(api: ApiSource, range_: Range) -> Query:
     return Query(request, range_)
 
 
+def bounds_of(part: Query) -> Mapping[str, Any]:
+    """The bounds that a request says, in the one place where they stand."""
+    return part.request.params if part.request.method == "GET" else part.request.body or {}
+
+
 def cut_up(api: ApiSource, query: Query, values: list[Any], most: int) -> list[Any]:
     """Ask for a query in parts, of an API that has these values, and knows neither order nor more than so many at once."""
     waiting, loaded = [query], list[Any]()
     while waiting:
         part = waiting.pop()
-        params = part.request.params
+        params = bounds_of(part)
         since, until = (int(params[name]) if name in params else None for name in ("since", "until"))
         came = [
             value
@@ -58,22 +65,26 @@ def cut_up(api: ApiSource, query: Query, values: list[Any], most: int) -> list[A
     st.sets(st.integers(-1000, 1000), max_size=60),
     st.one_of(st.none(), st.integers(-1200, 1200)),
     st.integers(4, 9),
+    st.sampled_from([{}, IN_BODY]),
 )
-def test_parts_have_each_record_of_the_whole_once(values: set[int], lower: int | None, most: int) -> None:
+def test_parts_have_each_record_of_the_whole_once(
+    values: set[int], lower: int | None, most: int, place: dict[str, Any]
+) -> None:
     """The API's end is inclusive, so that the value at a cut comes twice."""
-    api = source(**BY_ID, max_records=most)
+    api = source(**BY_ID, **place, max_records=most)
     rows = sorted(values, key=lambda value: value * 7919 % 101)
     wanted = sorted(value for value in values if lower is None or value >= lower)
     query = of_range(api, Range("id", lower, None))
     assert cut_up(api, query, rows, most) == wanted
 
 
-def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told() -> None:
+@pytest.mark.parametrize("place", [{}, IN_BODY], ids=["params", "body"])
+def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told(place: dict[str, Any]) -> None:
     lower, upper = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 4, 12, tzinfo=UTC)
-    api = source(**BY_TIME, watermark_param_format="date")
+    api = source(**BY_TIME, **place, watermark_param_format="date")
     low, high = of_range(api, Range("at", lower, upper, True, False)).halves(api, UTC, None, None)
-    assert low.request.params == {"since": "2026-01-01", "until": "2026-01-02"}
-    assert high.request.params == {"since": "2026-01-02", "until": "2026-01-05"}
+    assert bounds_of(low) == {"since": "2026-01-01", "until": "2026-01-02"}
+    assert bounds_of(high) == {"since": "2026-01-02", "until": "2026-01-05"}
     middle = datetime(2026, 1, 2, tzinfo=UTC)
     for value, is_low in ((middle, False), (middle - timedelta(microseconds=1), True), (None, True)):
         assert (low.has(value, UTC), high.has(value, UTC)) == (is_low, not is_low)

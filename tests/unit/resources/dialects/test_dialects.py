@@ -1,22 +1,31 @@
 from __future__ import annotations
 
+import re
 import sqlite3
-from datetime import UTC, date, datetime
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import DataType, DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from partitions.errors import PlanError
 from partitions.instants import milliseconds, zone_of
+from partitions.local_time import earliest, latest
+from partitions.predicate import matches
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, rows_of
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Words
 from resources.dialects.spark import SPARK
 from resources.sources.jdbc.query import JdbcQuery
+from tests.unit.partitions.test_ten_zones import FORMS, changes, moments, stretches, value
 
 POSTGRESQL, MARIADB = DIALECTS["postgresql"], DIALECTS["mariadb"]
 AT = datetime(2024, 1, 31, 10, 0, 0, 1, tzinfo=UTC)
@@ -154,7 +163,9 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
             "Asia/Tokyo",
             ("2026-01-01 00:00+0900", "2026-01-02 00:00+0900"),
         ),
-        (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "Asia/Tokyo", ("2026-01-01", "2026-01-02")),
+        (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "Asia/Tokyo", ("2025-12-31", "2026-01-02")),
+        (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "America/New_York", ("2026-01-01", "2026-01-03")),
+        (POSTGRESQL, ":%Y-%m-%d", DateType(), "Asia/Tokyo", ("2026-01-01", "2026-01-02")),
         (
             POSTGRESQL,
             "",
@@ -177,6 +188,77 @@ def test_a_local_time_of_a_query_is_far_enough_out_for_instants_in_utc_too(
     )
     asked = rows.splitlines()[1]
     assert tuple(part.split("'")[0] for part in asked.split("'")[1::2]) == wanted
+
+
+_TYPES: dict[Any, DataType] = {"instant": TimestampType(), "local": TimestampNTZType(), "day": DateType()}
+
+
+def _beside_an_instant(at: datetime, said: datetime, zone: tzinfo) -> tuple[Any, Any]:
+    """The database takes a text without an offset for a time in its session's zone, which is UTC."""
+    return at, said if said.tzinfo else said.replace(tzinfo=UTC)
+
+
+def _locally(at: datetime, said: datetime, zone: tzinfo) -> tuple[Any, Any]:
+    """The query compares local times; an offset counts for nothing there."""
+    return at.astimezone(zone).replace(tzinfo=None, fold=0), said.replace(tzinfo=None)
+
+
+def _in_the_zone(reading: Callable[..., datetime]) -> Callable[..., tuple[Any, Any]]:
+    """The query makes an instant of a local time."""
+    return lambda at, said, zone: (at, said if said.tzinfo else reading(said, zone))
+
+
+def _by_day(at: datetime, said: datetime, zone: tzinfo) -> tuple[Any, Any]:
+    """The column is one of days, and PostgreSQL takes of a text its day alone."""
+    return at.astimezone(zone).date(), said.date()
+
+
+def _said(literal: str) -> datetime:
+    for form in FORMS:
+        try:
+            return datetime.strptime(literal, form)  # noqa: DTZ007 - local times
+        except ValueError:
+            continue
+    return datetime.fromisoformat(literal)
+
+
+@pytest.mark.parametrize(
+    ("read", "kinds"),
+    [
+        (_beside_an_instant, ["instant"]),
+        (_by_day, ["day"]),
+        (_locally, list(_TYPES)),
+        (_in_the_zone(earliest), list(_TYPES)),
+        (_in_the_zone(latest), list(_TYPES)),
+    ],
+    ids=["instant", "day", "local time", "first pass", "second pass"],
+)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.data(),
+    changes(),
+    st.sampled_from(["", *(f":{form}" for form in FORMS)]),
+    st.sampled_from([POSTGRESQL, MARIADB]),
+)
+def test_stretches_of_a_query_that_touch_read_each_row_once_whatever_it_compares(
+    read: Any, kinds: list[Any], data: Any, where: tuple[tzinfo, datetime], form: str, dialect: Any
+) -> None:
+    (zone, change), kind = where, data.draw(st.sampled_from(kinds))
+    rows = data.draw(st.lists(moments(change), min_size=1, max_size=8))
+    text = f"select * from t where at >= {{start{form}}} and at < {{end{form}}}"
+    source = JdbcSource(type="jdbc", connection="e", query=text, window_column="at")
+    query, schema = JdbcQuery(source, dialect, zone), StructType([StructField("at", _TYPES[kind])])
+    columns = Columns({"at": kind}, "at", {}, zone, source.placeholders)
+    loaded: Counter[int] = Counter()
+    for extent in stretches(change, data.draw(st.lists(moments(change), min_size=1, max_size=8))):
+        asked = query.rows([extent], schema, {"at": ColumnType("timestamp", "text")}).splitlines()[1]
+        start, end = map(_said, re.findall(r"'([^']*)'", asked))
+        wanted = rows_of([extent], columns)
+        for number, at in enumerate(rows):
+            (from_, lower), (to, upper) = read(at, start, zone), read(at, end, zone)
+            if lower <= from_ and to < upper and matches(wanted, {"at": value(at, kind, zone)}):
+                loaded[number] += 1
+    assert loaded == Counter(range(len(rows)))
 
 
 def test_plain_literals_are_read_back_as_they_were() -> None:
