@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import (
@@ -19,6 +19,8 @@ from partitions.errors import (
 from partitions.evolution import all_nullable, differences, shown
 from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
+from partitions.supported import FORMATS
+from partitions.table_types import VARIANT, not_held
 from resources.deduplication import latest_rows, without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -72,12 +74,14 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 
     Raises:
         BadPart: some of it cannot be read.
+        TargetError: tables of the format do not hold a column of it.
         StrandlineError: code ``query``: the query or function does not fit the rows.
     """
     try:
         rows = slice_rows(run, entry, intent, slice_)
         if not repeats_query(run, entry, intent):
-            _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
+            # On Spark Connect nothing is looked at before it is asked for.
+            _refuse_types(run, intent, rows.schema.jsonValue())
     except StrandlineError:
         raise
     except Exception as error:
@@ -90,6 +94,22 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
             code="query",
         ) from error
     return rows
+
+
+def _refuse_types(run: RunContext[SliceT], intent: Intent, columns: Mapping[str, Any]) -> None:
+    """Raise for a type that no table of the format holds: a number that is begun with it could be neither finished nor given up."""
+    table_format = run.dataflow.target.format
+    refused = not_held(table_format, columns)
+    if refused is None:
+        return
+    name, data_type = refused
+    others = [other for other in FORMATS if not_held(other, columns) is None]
+    raise TargetError(
+        f"dataflow {run.name}: table {run.dataflow.table}: expected types that tables of format {table_format} hold, found column {name} of type {data_type}"
+        f" in slice {intent.number}. Nothing was begun. Make another type of it in sql or transform"
+        + (", such as text by to_json" if data_type == VARIANT else "")
+        + (f"; or use target.format: {others[0]}" if others else "")
+    )
 
 
 def _to_check(dataflow: Dataflow, error: Exception) -> str:

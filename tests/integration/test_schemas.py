@@ -205,6 +205,55 @@ class TestFieldsWithoutAType:
         assert "declare source.schema" in error.message
 
 
+class TestTypesOfTables:
+    @pytest.mark.parametrize(
+        ("form", "kind"), [("delta", "variant"), ("iceberg", "string"), ("parquet", "string")]
+    )
+    def test_a_variant_of_parquet_stays_one_where_tables_hold_it_and_is_json_where_they_do_not(
+        self, make_feed: MakeFeed, form: str, kind: str
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, target={"format": form})
+        rows = feed.engine.session().sql(
+            """SELECT * FROM VALUES (1L, parse_json('{"a":[1,null,"x"]}')), (2L, NULL) AS rows(id, v)"""
+        )
+        folder = feed.folder / "variants"
+        rows.coalesce(1).write.parquet(str(folder))
+        (file,) = folder.glob("*.parquet")
+        feed.put_bytes("a.parquet", file.read_bytes())
+        feed.load()
+        table = feed.platform.table(feed.dataflow)
+        read = table.read(feed.engine.session(), table.newest_version())
+        assert dict(read.dtypes)["v"] == kind
+        texts = read.selectExpr("id", "CAST(v AS string) AS v").orderBy("id").collect()
+        assert [tuple(row) for row in texts] == [(1, '{"a":[1,null,"x"]}'), (2, None)]
+
+    @pytest.mark.parametrize(
+        ("form", "value", "kind", "remedy"),
+        [
+            ("iceberg", "parse_json('1')", "variant", "such as text by to_json; or use target.format: delta"),
+            ("parquet", "NULL", "void", "or use target.format: delta"),
+            ("delta", "array()", "void", "Make another type of it in sql or transform"),
+        ],
+    )
+    def test_a_type_that_no_table_of_the_format_holds_is_named_before_a_number_is_begun(
+        self, make_feed: MakeFeed, form: str, value: str, kind: str, remedy: str
+    ) -> None:
+        feed = make_feed(target={"format": form}, sql=f"SELECT id, {value} AS v FROM input")
+        feed.put("a.ndjson", 1)
+        for _ in range(2):
+            error = feed.run().error
+            assert error is not None
+            assert error.code == "target"
+            assert (
+                f"expected types that tables of format {form} hold, found column v of type {kind}"
+                in error.message
+            )
+            assert error.message.endswith(remedy)
+            assert (feed.open_intent, feed.newest) == (None, None)
+        feed.define(sql="SELECT id, 'x' AS v FROM input")
+        assert feed.load().rows == 1
+
+
 class TestReset:
     @pytest.mark.full
     @pytest.mark.parametrize("dies", [None, Step.INTENT_PUT, Step.WRITTEN])

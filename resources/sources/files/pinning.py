@@ -10,6 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
 from partitions.sources.formats import FORMATS
+from partitions.table_types import VARIANT, holds
 from resources.sources.evolving import changed, check_free, evolution_of, follows
 from resources.sources.files.failures import bad_document, other_schema
 from resources.sources.files.formats.format import FormatReader
@@ -138,7 +139,20 @@ class SchemaPinner:
             self._refuse_unreadable(plain)
             return None
         check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
-        return nullable(inferred)
+        return self._held(nullable(inferred))
+
+    def _held(self, inferred: StructType) -> StructType:
+        """The columns as tables of the target's format hold them: VARIANT that they lack is JSON text."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if holds(self._dataflow.target.format, VARIANT):
+            return inferred
+        return StructType(
+            [
+                StructField(field.name, StringType()) if field.dataType.typeName() == VARIANT else field
+                for field in inferred.fields
+            ]
+        )
 
 
 def _key_of_no_text(data_type: DataType) -> str | None:

@@ -1,0 +1,45 @@
+"""Types that tables of a format do not hold, at any depth."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from partitions.supported import FORMATS
+from partitions.table_types import holds, not_held
+from partitions.target import Target
+
+
+def columns(data_type: Any) -> dict[str, Any]:
+    field = {"name": "v", "type": data_type, "nullable": True, "metadata": {}}
+    return {"type": "struct", "fields": [{**field, "name": "id", "type": "long"}, field]}
+
+
+@pytest.mark.parametrize("data_type", ["variant", "interval day to second", "interval", "time(6)", "string"])
+def test_a_type_is_found_at_any_depth(data_type: str) -> None:
+    nested = [
+        data_type,
+        columns(data_type),
+        {"type": "array", "elementType": data_type, "containsNull": True},
+        {"type": "map", "keyType": "string", "valueType": columns(data_type), "valueContainsNull": True},
+    ]
+    for table_format in FORMATS:
+        expected = None if holds(table_format, data_type) else ("v", data_type)
+        assert [not_held(table_format, columns(each)) for each in nested] == [expected] * 4
+
+
+def test_items_without_a_type_are_held_by_no_format_and_columns_without_one_by_delta() -> None:
+    items = {"type": "array", "elementType": "void", "containsNull": True}
+    assert {name: not_held(name, columns(items)) for name in FORMATS} == dict.fromkeys(FORMATS, ("v", "void"))
+    assert [name for name in FORMATS if not_held(name, columns("void")) is None] == ["delta"]
+
+
+def test_every_format_has_a_rule() -> None:
+    formats = get_args(Target.model_fields["format"].annotation)
+    assert {name: holds(name, "variant") for name in formats} == {
+        "delta": True,
+        "iceberg": False,
+        "parquet": False,
+    }
+    assert not any(holds(name, "interval year to month") for name in formats)
