@@ -251,6 +251,18 @@ def test_mariadb_does_not_tell(tmp_path: Path, engine: SparkEngine, mariadb: Mar
     assert not planned(flow).warnings
 
 
+def test_numbers_of_a_database_that_does_not_tell_are_read_again_by_value(
+    tmp_path: Path, engine: SparkEngine, mariadb: MariaDB
+) -> None:
+    table = OnMariaDB(server=mariadb)
+    keys = {"load": "merge_upsert", "merge_keys": ["id"]}
+    flow = table.flow(tmp_path, engine, watermark=BY_ID | {"backward": {"by": 10}}, target=keys)
+    for number in (20, 15, 9):  # 15 comes late by less than 10, and 9 by more
+        table.ask(f"INSERT INTO {table.name} (id) VALUES ({number})")
+        flow.run()
+    assert (flow.ids, flow.watermark) == ([15, 20], {"id": 20})
+
+
 def test_a_time_to_settle_is_by_the_clock_alone(opened: Open, table: PostgresRows, flow: Columns) -> None:
     flow.feed.define(watermark={"columns": ["at"], "settle": "PT0S"})
     opened().execute("SELECT 1")

@@ -15,6 +15,7 @@ from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
 from tests.support.databases import OnMariaDB
+from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
 from tests.support.window_feed import LakeTable
 
@@ -196,3 +197,35 @@ def test_a_table_of_the_lake_that_was_restored_or_put_back_from_a_copy_stops(
     error = flow.fail()
     assert error.code == "source_replaced"
     assert "an older copy of it" in error.message
+
+
+@pytest.mark.full
+def test_a_table_of_iceberg_that_was_rolled_back_or_made_again_stops(
+    tmp_path: Path, spark_engine: SparkEngine
+) -> None:
+    flow, _ = on_lake(tmp_path, spark_engine, watermark=BY_ID)
+    spark, path = spark_engine.session(), tmp_path / "lake" / "raw" / "rows"
+    name = foreign_table(spark, path)
+
+    def make(*numbers: int) -> None:
+        spark.sql(f"CREATE TABLE {name} (id bigint) USING iceberg").collect()
+        for number in numbers:
+            spark.sql(f"INSERT INTO {name} VALUES ({number})").collect()
+
+    make(1, 2, 3)
+    flow.run()
+    (first, *_) = [
+        row[0]
+        for row in spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
+    ]
+    catalog, _, table = name.partition(".")
+    spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{table.replace('`', '')}', {first})").collect()
+    assert flow.fail().code == "source_behind"
+    decide(flow, "accept", "flow")
+    spark.sql(f"INSERT INTO {name} VALUES (4)").collect()
+    flow.run()
+    spark.sql(f"DROP TABLE {name}").collect()
+    shutil.rmtree(path, ignore_errors=True)
+    make(1, 2, 3, 4, 5)
+    assert flow.fail().code == "source_replaced"
+    assert flow.ids == [1, 2, 3, 4]

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from partitions.column.definition import ColumnWatermark
+from partitions.column.refusals import refusals
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.column.writers import Awaited, Transaction, Writers, before_oldest, up_to_settled
+from partitions.sources import ApiSource, FilesSource, PythonSource, TableSource
+from partitions.target import Target
 
 NOW = datetime(2026, 3, 8, 14, tzinfo=UTC)
 A, B = Transaction("3/1", "700"), Transaction("4/1")
@@ -85,3 +89,23 @@ def test_the_value_of_an_earlier_look_is_a_bound_once_those_of_that_look_have_en
 def test_what_the_next_run_is_told_is_read_back() -> None:
     awaited = Awaited(ColumnState({"u": Mark(7), "d": Mark(NOW)}), writers(A, PREPARED, hidden=(B,)))
     assert Awaited.of(awaited.as_json()) == awaited
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ApiSource(type="api", connection="c", path="/rows"),
+        FilesSource(type="files", path="./in", format="csv"),
+        PythonSource(type="python", function="m:f"),
+        TableSource(type="table", table="raw/rows"),
+    ],
+    ids=lambda source: source.type,
+)
+def test_a_source_that_knows_no_transactions_is_not_waited_for(source: Any) -> None:
+    watermark = ColumnWatermark.model_validate({"type": "column", "columns": ["u"], "settle": "transactions"})
+    (refusal,) = refusals(source, watermark, Target(load="append"), "stop")
+    assert (refusal.key, refusal.found) == (
+        ("watermark", "settle"),
+        f"transactions beside a source of type {source.type}",
+    )
+    assert "backward: {by: 1000}" in refusal.expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -240,3 +241,37 @@ def test_a_record_that_is_nested_too_deeply_is_told_by_its_number(levels: int) -
     fault, items = rule.judge_document(f'[{{"a": "x"}}, {deep}]')
     told = [f"record {item.number}: {item.judgement.fault.reason}" for item in items if item.judgement.fault]
     assert [*told, *([fault.reason] if fault else [])] == [f"record 2: {why}"]
+
+
+def _steps(text: str) -> int:
+    """How many functions are called to judge a document."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        _RULE.judge_document(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def _many(count: int) -> dict[str, Any]:
+    """Documents of so many parts, by their shape."""
+    numbers = range(count)
+    return {
+        "records": [{"id": number, "who": {"age": number, "x": 1}} for number in numbers],
+        "items of one record": {"all": list(numbers), "more": [{"x": number} for number in numbers]},
+        "names of one record": {f"f{number}": number for number in numbers},
+        "text": {"text": '\\"' * count},
+        "objects in each other": json.loads('{"x":' * 40 + "1" + "}" * 40),
+    }
+
+
+@pytest.mark.parametrize("shape", _many(1))
+def test_the_look_for_unknown_fields_is_linear_in_the_bytes_whatever_the_shape(shape: str) -> None:
+    few, many = (json.dumps(_many(count)[shape]) for count in (300, 3000))
+    assert _steps(many) <= 1.1 * len(many) / len(few) * _steps(few) + 100
