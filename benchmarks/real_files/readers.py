@@ -21,6 +21,7 @@ import pyarrow as pa
 import zstandard
 
 from benchmarks.real_files.comparing import Number, Row
+from benchmarks.real_files.sheets import sheets
 
 csv.field_size_limit(1 << 30)
 
@@ -207,19 +208,11 @@ def _unions(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
 
 def _excel(file: Path) -> Iterator[Row]:
     """The first sheet with cells; its first row with a value names the columns."""
-    import openpyxl
-
-    try:
-        book = openpyxl.load_workbook(file, data_only=True)
-    except (KeyError, TypeError):  # of a drawing or a style, which say nothing of cells
-        book = openpyxl.load_workbook(file, data_only=True, read_only=True)
-        for sheet in book.worksheets:
-            sheet.reset_dimensions()
-    rows = [[_cell(cell) for cell in row] for sheet in book.worksheets[:1] for row in sheet.iter_rows()]
-    for sheet in book.worksheets[1:]:
+    rows: list[list[Any]] = []
+    for sheet in _sheets(file):
+        rows = [[_plain(value) for value in row] for row in sheet]
         if any(value is not None for row in rows for value in row):
             break
-        rows = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
     filled = [row for row in rows if any(value is not None for value in row)]
     header = filled[0] if filled else []
     for row in filled[1:]:
@@ -230,9 +223,21 @@ def _excel(file: Path) -> Iterator[Row]:
         }
 
 
-def _cell(cell: Any) -> Any:
-    value = cell.value
-    if cell.data_type == "e" or (isinstance(value, str) and not value.strip()):
+def _sheets(file: Path) -> Iterator[list[list[Any]]]:
+    """The values of each sheet by openpyxl, or from the XML of the sheets where it refuses the workbook for something else than cells."""
+    import openpyxl
+
+    try:
+        book = openpyxl.load_workbook(file, data_only=True)
+    except (KeyError, TypeError):  # of a drawing, a style, or a part that is not there
+        yield from sheets(file)
+        return
+    for sheet in book.worksheets:
+        yield [[None if cell.data_type == "e" else cell.value for cell in row] for row in sheet.iter_rows()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and not value.strip():
         return None
     if isinstance(value, datetime) and value.time().isoformat() == "00:00:00":
         return value.date()
@@ -261,10 +266,11 @@ class Element:
 
     @property
     def own(self) -> list[str]:
-        """Its own texts, without blanks around them."""
-        return [text for each in self.texts if (text := each.strip())]
+        """Its own texts; blanks alone are between elements."""
+        return [text for text in self.texts if text.strip(_BLANKS)]
 
 
+_BLANKS = " \t\r\n"
 _TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 
 
@@ -290,9 +296,7 @@ def _xml(file: Path, options: Mapping[str, Any], columns: pa.Schema) -> Iterator
             element = stack.pop()
             opening = _TAG.match(data, element.begin)
             if opening is not None and element.children:
-                element.inner = (
-                    data[opening.end() : parser.CurrentByteIndex].decode("utf-8", "replace").strip()
-                )
+                element.inner = data[opening.end() : parser.CurrentByteIndex].decode("utf-8", "replace")
 
     def text(part: str) -> None:
         if stack:
@@ -318,14 +322,15 @@ def _structure(element: Element, fields: Mapping[str, pa.DataType]) -> dict[str,
             values[child.name] = _value(child, kind)
     if own := element.own:
         are_several = "_VALUE" in fields and pa.types.is_list(fields["_VALUE"])
-        values["_VALUE"] = own if are_several else " ".join(own)
+        values["_VALUE"] = own if are_several else _of_text("".join(own), fields.get("_VALUE"))
     return values
 
 
 def _of_text(text: str, kind: pa.DataType | None) -> str | None:
-    """A text; an empty one is a value of a column of texts only."""
-    is_text = kind is not None and pa.types.is_string(kind)
-    return text if text or is_text else None
+    """A text as it is in a column of texts; in others blanks around it say nothing, and an empty one is no value."""
+    if kind is not None and pa.types.is_string(kind):
+        return text
+    return text.strip(_BLANKS) or None
 
 
 def _value(element: Element, kind: pa.DataType | None) -> Any:
@@ -333,7 +338,7 @@ def _value(element: Element, kind: pa.DataType | None) -> Any:
         return _structure(element, {inner.name: inner.type for inner in kind})
     if element.attributes or (element.children and (kind is None or not pa.types.is_string(kind))):
         return _structure(element, {})
-    return element.inner if element.children else _of_text("".join(element.texts).strip(), kind)
+    return element.inner if element.children else _of_text("".join(element.texts), kind)
 
 
 Reader = Callable[[Path, Mapping[str, Any], pa.Schema], Iterable[Row]]

@@ -9,6 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import openpyxl
+from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900
 
 Cells = Sequence[Any]
 """Rows, each a sequence of values."""
@@ -32,6 +33,31 @@ def saved(book: openpyxl.Workbook) -> bytes:
     """A workbook as a file."""
     buffer = io.BytesIO()
     book.save(buffer)
+    return buffer.getvalue()
+
+
+def numbers(*cells: tuple[float, str], is_1904: bool = False) -> bytes:
+    """A workbook with a header, and a row of numbers below it, each shown by a format."""
+    book = openpyxl.Workbook()
+    book.epoch = CALENDAR_MAC_1904 if is_1904 else CALENDAR_WINDOWS_1900
+    sheet = book.active
+    assert sheet is not None
+    for column, (number, form) in enumerate(cells, 1):
+        sheet.cell(1, column, f"c{column}")
+        sheet.cell(2, column, number).number_format = form
+    return saved(book)
+
+
+def edited(workbook: bytes, old: str, new: str, part: str = "xl/worksheets/sheet1.xml") -> bytes:
+    """A workbook with another text in the XML of its first sheet, or of another part."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook)) as packed, zipfile.ZipFile(buffer, "w") as other:
+        for name in packed.namelist():
+            content = packed.read(name)
+            if name == part:
+                assert old.encode() in content
+                content = content.replace(old.encode(), new.encode())
+            other.writestr(name, content)
     return buffer.getvalue()
 
 

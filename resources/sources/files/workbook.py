@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import BadFile
@@ -13,6 +14,7 @@ from resources.listing import FILE_VANISHED
 from resources.listing.failures import store_failures
 from resources.places import Place
 from resources.sources.files.cells import Cell, as_text, is_blank
+from resources.sources.files.sheet_xml import notes_of
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -85,7 +87,9 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
         raise _bad(path, "cannot be read: it is protected by a password")
     try:
         opened = CalamineWorkbook.from_filelike(io.BytesIO(content))
-        sheet = _chosen(opened, path, options.sheet)
+        name = _chosen(opened, path, options.sheet)
+        dates = _days_below_one(content, path, name)
+        sheet = _opened(opened, path, name, options.sheet)
         rows = sheet.iter_rows()
     except PasswordError:
         raise _bad(path, "cannot be read: it is protected by a password") from None
@@ -101,7 +105,10 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
             raise
         raise _bad(path, f"cannot be read: {error}") from error
     first = sheet.start[1] if sheet.start else 0
-    numbered = enumerate(([None] * first + [_value(cell) for cell in row] for row in rows), 1)
+    numbered = (
+        (number, _with_dates(number, [None] * first + [_value(cell) for cell in row], dates))
+        for number, row in enumerate(rows, 1)
+    )
     filled = (Record(number, cells) for number, cells in numbered if not all(map(is_blank, cells)))
     header_row, header = _header(path, sheet.name, options, filled)
     columns = _columns(path, sheet.name, header_row, header)
@@ -139,12 +146,12 @@ def content_of(place: Place, path: str) -> bytes:
             raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
 
 
-def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> CalamineSheet:
-    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> str:
+    from python_calamine import SheetTypeEnum
 
     sheets = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     names = [sheet.name for sheet in sheets]
-    visible = [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
+    visible = _visible(workbook)
     name = wanted if isinstance(wanted, str) else next(iter(visible[wanted - 1 : wanted]), None)
     if name not in names:
         asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
@@ -153,9 +160,23 @@ def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> Calamin
         raise _bad(
             path, f"expected {asked}, found {found}", "Correct options.sheet, or mend or remove the file"
         )
+    return name
+
+
+def _visible(workbook: CalamineWorkbook) -> list[str]:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    sheets = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    return [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
+
+
+def _opened(workbook: CalamineWorkbook, path: str, name: str, wanted: str | int) -> CalamineSheet:
+    """Return a sheet; one without a cell that is not named must be the only one that is shown."""
     chosen = workbook.get_sheet_by_name(name)
     if chosen.start is None and not isinstance(wanted, str):
-        others = [other for other in visible if workbook.get_sheet_by_name(other).start is not None]
+        others = [
+            other for other in _visible(workbook) if workbook.get_sheet_by_name(other).start is not None
+        ]
         if others:
             why = f"expected records in sheet {name}, found none, but cells in {', '.join(others)} (options.sheet)"
             raise _bad(path, why, "Name a sheet in options.sheet, also this one")
@@ -202,6 +223,30 @@ def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> 
                 path, f"sheet {sheet}: expected each column once, found {column.name} in {at[0]} and {at[1]}"
             )
     return columns
+
+
+def _days_below_one(content: bytes, path: str, name: str) -> Mapping[tuple[int, int], date | datetime]:
+    """Return the cells whose first day of the calendar the reader takes for a time of day.
+
+    Raises:
+        BadFile: a cell cannot be loaded, though the reader does.
+    """
+    notes = notes_of(content, name)
+    if notes.bad is not None:
+        raise _bad(path, f"sheet {name}, {letters(notes.bad.column)}{notes.bad.row}: {notes.bad.reason}")
+    return notes.dates
+
+
+def _with_dates(
+    row: int, cells: list[Cell | None], dates: Mapping[tuple[int, int], date | datetime]
+) -> list[Cell | None]:
+    """The cells of a row, with the days that the reader takes for times."""
+    if not dates:
+        return cells
+    return [
+        dates.get((row, column), cell) if isinstance(cell, time) else cell
+        for column, cell in enumerate(cells)
+    ]
 
 
 def _value(cell: Cell) -> Cell | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pytest
 
 from benchmarks.real_files.comparing import Lossy, Number, canonical, compare
 from benchmarks.real_files.packages import PACKAGES
 from benchmarks.real_files.readers import Unreadable, read
+from benchmarks.real_files.sheets import sheets
+from tests.support.workbooks import edited, xlsx
 
 ROWS = [{"id": "1", "v": "0.1"}, {"id": "2", "v": ""}, {"id": "2", "v": ""}]
 TABLE: list[dict[str, Any]] = [{"id": 1, "v": 0.1}, {"id": 2, "v": None}, {"id": 2, "v": None}]
@@ -100,6 +103,7 @@ def test_texts_that_differ_are_never_equal() -> None:
         ("a.json", "json", '[{"a": 1.10}]', [{"a": "1.10"}]),
         ("a.json", "ndjson", '{"a": ""}\n\n{"a": null}', [{"a": ""}, {"a": None}]),
         ("a.xml", "xml", '<r><o k="1"><i>2</i></o></r>', [{"_k": "1", "i": "2"}]),
+        ("a.xml", "xml", "<r><o>\n <i> 2 </i>\n</o></r>", [{"i": "2"}]),
     ],
 )
 def test_the_other_reader_takes_values_as_they_are_written(
@@ -108,6 +112,38 @@ def test_the_other_reader_takes_values_as_they_are_written(
     file = tmp_path / name
     file.write_bytes(text.encode())
     assert list(read(file, form, {"rowTag": "o"}, pa.schema([]))) == rows
+
+
+def test_texts_of_xml_keep_their_spaces_in_a_column_of_texts(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text('<r><o k=" a "><i>\n 2 </i><i/></o></r>')
+    columns = pa.schema([("_k", pa.string()), ("i", pa.list_(pa.string()))])
+    assert list(read(file, "xml", {"rowTag": "o"}, columns)) == [{"_k": " a ", "i": ["\n 2 ", ""]}]
+
+
+def test_the_reader_of_the_xml_of_sheets_finds_what_openpyxl_finds(tmp_path: Path) -> None:
+    cells = [
+        "a",
+        1,
+        1.5,
+        True,
+        date(2026, 1, 2),
+        datetime.fromisoformat("2026-01-02T03:04:05"),
+        time(3, 4),
+        None,
+    ]
+    rows: list[list[Any]] = [list("abcdefgh"), cells, [], [None, " b "]]
+    file = tmp_path / "a.xlsx"
+    file.write_bytes(xlsx(rows, More=[[5]]))
+    expected = [
+        [list(row) for row in sheet.iter_rows(values_only=True)] for sheet in openpyxl.load_workbook(file)
+    ]
+    assert list(sheets(file)) == expected
+    styled = tmp_path / "b.xlsx"
+    styled.write_bytes(edited(file.read_bytes(), "<patternFill />", "", "xl/styles.xml"))
+    with pytest.raises(TypeError):
+        openpyxl.load_workbook(styled)
+    assert [row["c"] for row in read(styled, "excel", {}, pa.schema([]))] == [1.5, None]
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,11 @@ class XmlFiles(FormatReader):
             for field in texts.fields
             for path, column in texts_at(F.col(quoted(field.name)), field.dataType)
         ]
-        trimmed_texts = [F.transform(column, trimmed) for _, column in leaves]
+        texts_with_values = [
+            F.transform(column, lambda text: F.nullif(trimmed(text), F.lit(""))) for _, column in leaves
+        ]
         reading = Reading.of(self.source.options, inferred=True)
-        types = types_of_texts(rows, trimmed_texts, self.source.options, reading, several=True)
+        types = types_of_texts(rows, texts_with_values, self.source.options, reading, several=True)
         return dict(zip([path for path, _ in leaves], types, strict=True))
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:

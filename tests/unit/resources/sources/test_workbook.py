@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from partitions.sources.formats import ExcelOptions
 from resources.listing import FILE_VANISHED
 from resources.places import Place
 from resources.sources.files.workbook import Sheet, letters, read_sheet
-from tests.support.workbooks import ods, saved, xlsx
+from tests.support.workbooks import edited, numbers, ods, saved, xlsx
 
 ROWS = [["id", "text"], [1, "a"], [2, None]]
 
@@ -59,6 +60,86 @@ def test_an_empty_cell_a_blank_one_and_one_with_an_error_are_no_value_and_rows_o
         tmp_path, xlsx([["a", "b", "c"], [None, " ", "#DIV/0!"], [1, "", "#N/A"], [], [None, None, 2]])
     )
     assert _rows(sheet) == [(3, [1, None, None]), (5, [None, None, 2])]
+
+
+def test_the_first_day_of_the_calendar_from_1904_is_a_day_and_a_time_alone_is_none(tmp_path: Path) -> None:
+    day, moment, clock = "yyyy\\-mm\\-dd;@", "d/m/yy hh:mm", "hh:mm"
+    sheet = _read(
+        tmp_path, numbers((0, day), (0.5, moment), (0.5, clock), (1, day), (0, "0.00"), is_1904=True)
+    )
+    midday = datetime.fromisoformat("1904-01-01T12:00")
+    assert _rows(sheet) == [(2, [date(1904, 1, 1), midday, time(12), date(1904, 1, 2), 0])]
+    assert _rows(_read(tmp_path, numbers((0.5, clock)))) == [(2, [time(12)])]
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "is_1904", "found"),
+    [
+        (
+            -1,
+            "yyyy-mm-dd",
+            False,
+            "a date of the workbook's calendar, found -1, which lies before its first day",
+        ),
+        (
+            -0.5,
+            "hh:mm",
+            True,
+            "a date of the workbook's calendar, found -0.5, which lies before its first day",
+        ),
+        (2_958_466, "mmm yy", False, "a date up to the year 9999, found day 2958466, which lies behind it"),
+        (2_957_004, "d/m/yy", True, "a date up to the year 9999, found day 2957004, which lies behind it"),
+        (1e10, "[h]:mm", False, "a duration of at most 999,999,999 days, found 10000000000"),
+    ],
+)
+def test_a_number_that_is_shown_as_a_date_and_is_none_makes_the_file_bad(
+    tmp_path: Path, number: float, form: str, is_1904: bool, found: str
+) -> None:
+    with pytest.raises(BadFile, match=re.escape(f"sheet Sheet, B2: expected {found}. Mend")):
+        _read(tmp_path, numbers((1, form), (number, form), is_1904=is_1904))
+    assert _rows(_read(tmp_path, numbers((-1, "0"), (-1.5, "[h]:mm")))) == [(2, [-1, timedelta(hours=-36)])]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('<c r="B2"', '<c r="A2" t="n"><v>7</v></c><c r="B2"', "A2"),
+        ('<c r="B2"', '<x:c xmlns:x="u" r="A2"/><c r="B2"', "A2"),
+        ("</sheetData>", '<row r="2"><c r="B2"><v>7</v></c></row></sheetData>', "B2"),
+        ('<c r="B2"', '<c><v>7</v></c><c r="B2"', "B2"),
+    ],
+)
+def test_two_cells_at_one_place_make_the_file_bad(tmp_path: Path, old: str, new: str, where: str) -> None:
+    with pytest.raises(
+        BadFile, match=f"sheet Data, {where}: expected one cell, found a second one at the same place"
+    ):
+        _read(tmp_path, edited(xlsx([["id", "n"], [1, 2]]), old, new))
+
+
+def test_a_row_may_stand_in_two_parts(tmp_path: Path) -> None:
+    parts = edited(
+        xlsx([["id", "n"], [1]]), "</sheetData>", '<row r="2"><c r="B2"><v>7</v></c></row></sheetData>'
+    )
+    assert _rows(_read(tmp_path, parts)) == [(2, [1, 7])]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_known"), [("#REF!", True), ("#N/A", True), ("#SPILL!", False), ("#CALC!", False)]
+)
+def test_an_error_is_no_value_or_makes_the_file_bad_by_its_name(
+    tmp_path: Path, error: str, is_known: bool
+) -> None:
+    data = edited(xlsx([["id", "n"], [1, "#N/A"]]), "<v>#N/A</v>", f"<f>A1</f><v>{error}</v>")
+    if is_known:
+        assert _rows(_read(tmp_path, data)) == [(2, [1, None])]
+        return
+    with pytest.raises(
+        BadFile,
+        match=re.escape(
+            f"sheet Data, B2: expected a value, or one of the errors #DIV/0!, #N/A, #NAME?, #NULL!, #NUM!, #REF!, #VALUE!, found the error {error}"
+        ),
+    ):
+        _read(tmp_path, data)
 
 
 def test_the_first_row_with_a_value_is_the_header(tmp_path: Path) -> None:

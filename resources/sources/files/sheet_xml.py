@@ -1,0 +1,263 @@
+"""What the XML of an Excel sheet tells of cells beside their values: calamine keeps the last of two cells at one place, and takes dates below 1 for times of day."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise
+from posixpath import join, normpath
+from typing import IO, NamedTuple
+from xml.parsers import expat
+from zipfile import BadZipFile, ZipFile
+
+_PIECE = 2**20
+
+_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
+"""Those that the reader takes for empty cells."""
+
+_BUILT_IN = {
+    **dict.fromkeys((14, 15, 16, 17, 22), "day"),
+    **dict.fromkeys((18, 19, 20, 21, 45, 47), "time"),
+    46: "duration",
+}
+"""What formats of numbers show that every workbook has."""
+
+_NO_LETTERS = re.compile(r'"[^"]*"|\[(?![hms]+\])[^\]]*\]|\\.|_.|\*.', re.IGNORECASE)
+"""What a format shows as it stands: quoted text, colours and conditions, and signs behind a backslash. ``[h]`` shows a duration."""
+
+_BEYOND = 2_958_466
+"""The day of 1 January 10000, counted from 1900."""
+_FROM_1904 = 1_462
+"""Days between the two calendars of workbooks."""
+_LONGEST = 999_999_999
+"""Days of a duration."""
+
+
+_CELL = re.compile(rb"<(?:\w+:)?c(?=[\s/>])")
+_PLACE = re.compile(rb"""<(?:\w+:)?c\s(?:[^>]*?\s)?r=["']([A-Z]+[0-9]+)["']""")
+_ROW = re.compile(rb"""<(?:\w+:)?row\s(?:[^>]*?\s)?r=["']([0-9]+)["']""")
+_ODD_ERROR = re.compile(
+    rb"""<(?:\w+:)?c\s(?=[^>]*\st=["']e["'])[^>]*[^/]>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v(?:\s[^>]*)?>(?!(?:%s)<)"""
+    % b"|".join(map(re.escape, (each.encode() for each in _ERRORS))),
+    re.DOTALL,
+)
+_ODD_DATE = rb"""(?s)<(?:\w+:)?c\s(?=(?:[^>]*?\s)?s=["'](?:%s)["'])[^>]*[^/]>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v(?:\s[^>]*)?>(?![1-9][0-9]{0,5}(?:\.[0-9]*)?<)"""
+"""A cell of some styles whose number may lie below the first day, or behind the last."""
+
+
+class BadCell(NamedTuple):
+    """A cell that makes its workbook bad.
+
+    Attributes:
+        row: from 1.
+        column: from 0.
+        reason: what was expected and found.
+    """
+
+    row: int
+    column: int
+    reason: str
+
+
+@dataclass
+class SheetNotes:
+    """Notes about the cells of a sheet.
+
+    Attributes:
+        bad: the first cell that cannot be loaded.
+        dates: cells with days that the reader takes for times of day, by row, from 1, and column, from 0.
+    """
+
+    bad: BadCell | None = None
+    dates: dict[tuple[int, int], date | datetime] = field(default_factory=dict)
+
+
+def notes_of(content: bytes, name: str) -> SheetNotes:
+    """Return notes about a sheet of a workbook; none about a file that is no such XML, which has no dates below 1 or two cells at one place, or is refused by the reader."""
+    try:
+        with ZipFile(io.BytesIO(content)) as book:
+            workbook = _elements(book, "xl/workbook.xml")
+            path = _path_of(book, workbook, name)
+            is_1904 = any(
+                tag == "workbookPr" and attributes.get("date1904") in ("1", "true")
+                for tag, attributes in workbook
+            )
+            styles = _styles(book)
+            with book.open(path) as sheet:
+                if not _may_have_notes(sheet, styles):
+                    return SheetNotes()
+            reader = _Cells(styles, is_1904=is_1904)
+            with book.open(path) as sheet:
+                while piece := sheet.read(_PIECE):
+                    reader.parser.Parse(piece, False)
+            return reader.notes
+    except (
+        BadZipFile,
+        KeyError,
+        ValueError,
+        OSError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        expat.ExpatError,
+    ):
+        return SheetNotes()
+
+
+def _may_have_notes(sheet: IO[bytes], styles: Sequence[str]) -> bool:
+    """Return whether a sheet may have cells to note: a fast look at its text, which finds none in most sheets.
+
+    Each row stands once, in order, with cells that name their places, each once; dates lie between the first day and the last, and each error is known.
+    """
+    dates = "|".join(str(number) for number, shows in enumerate(styles) if shows)
+    odd_date = re.compile(_ODD_DATE % dates.encode()) if dates else None
+    rest, last_row = sheet.read(4), 0
+    if not rest.lstrip(codecs.BOM_UTF8).startswith(b"<"):
+        return True  # of another encoding
+    while piece := sheet.read(_PIECE):
+        rest += piece
+        end = rest.rfind(b"row>") + 4
+        if end < 4:
+            continue
+        rows, rest = rest[:end], rest[end:]
+        numbers, places = [*map(int, _ROW.findall(rows))], _PLACE.findall(rows)
+        is_in_order = all(before < after for before, after in pairwise([last_row, *numbers]))
+        last_row = numbers[-1] if numbers else last_row
+        if not is_in_order or len(set(places)) < len(_CELL.findall(rows)):
+            return True
+        if _ODD_ERROR.search(rows) or (odd_date is not None and odd_date.search(rows)):
+            return True
+    return False
+
+
+def _elements(book: ZipFile, path: str) -> Sequence[tuple[str, Mapping[str, str]]]:
+    """The names, without prefixes, and the attributes of all elements of a small part."""
+    elements: list[tuple[str, Mapping[str, str]]] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, attributes: elements.append((_local(tag), attributes))
+    parser.Parse(book.read(path), True)
+    return elements
+
+
+def _path_of(book: ZipFile, workbook: Sequence[tuple[str, Mapping[str, str]]], name: str) -> str:
+    """The path of the XML of a sheet."""
+    (number,) = (
+        value
+        for tag, attributes in workbook
+        if tag == "sheet" and attributes.get("name") == name
+        for key, value in attributes.items()
+        if key.endswith(":id")
+    )
+    parts = _elements(book, "xl/_rels/workbook.xml.rels")
+    (target,) = (attributes["Target"] for _, attributes in parts if attributes.get("Id") == number)
+    return normpath(join("/xl", target)).lstrip("/")
+
+
+def _styles(book: ZipFile) -> Sequence[str]:
+    """What the numbers of cells show, by the number of their style: a day, a time alone, a duration, or nothing of these."""
+    own: dict[int, str] = {}
+    styles: list[str] = []
+    is_of_cells = False
+    for tag, attributes in _elements(book, "xl/styles.xml") if "xl/styles.xml" in book.namelist() else ():
+        if tag == "numFmt":
+            own[int(attributes["numFmtId"])] = attributes["formatCode"]
+        elif tag in ("cellXfs", "cellStyleXfs", "cellStyles", "dxfs"):
+            is_of_cells = tag == "cellXfs"
+        elif tag == "xf" and is_of_cells:
+            styles.append(_style(int(attributes.get("numFmtId", 0)), own))
+    return styles
+
+
+def _style(number: int, own: Mapping[int, str]) -> str:
+    if number not in own:
+        return _BUILT_IN.get(number, "")
+    letters = _NO_LETTERS.sub("", own[number].partition(";")[0]).lower()
+    if "[" in letters:
+        return "duration"
+    has_time = re.search("[hs]", letters) is not None
+    is_day = re.search("[dy]", letters) is not None or ("m" in letters and not has_time)
+    return "day" if is_day else "time" if has_time else ""
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition(":")[2]
+
+
+def _column(reference: str) -> int:
+    number = 0
+    for letter in reference.rstrip("0123456789"):
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+class _Cells:
+    """Notes what is special about the cells of a sheet, while it is parsed."""
+
+    def __init__(self, styles: Sequence[str], *, is_1904: bool) -> None:
+        self.notes = SheetNotes()
+        self._styles, self._is_1904 = styles, is_1904
+        self._row, self._column = 0, -1
+        self._taken: dict[int, int] = {}
+        self._kind, self._shows, self._value = "", "", ""
+        self._is_value = False
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = _local(tag)
+        if name == "c":
+            self._begin(attributes)
+        elif name == "v":
+            self._is_value, self._value = True, ""
+        elif name == "row":
+            self._row, self._column = int(attributes.get("r", self._row + 1)), -1
+
+    def _text(self, text: str) -> None:
+        if self._is_value:
+            self._value += text
+
+    def _end(self, tag: str) -> None:
+        if self._is_value and _local(tag) == "v":
+            self._is_value = False
+            if self._kind == "e" and self._value and self._value not in _ERRORS:
+                self._note_bad(
+                    f"expected a value, or one of the errors {', '.join(_ERRORS)}, found the error {self._value}"
+                )
+            elif self._kind == "n" and self._shows:
+                self._note_number(self._value)
+
+    def _begin(self, attributes: Mapping[str, str]) -> None:
+        reference = attributes.get("r")
+        self._column = self._column + 1 if reference is None else _column(reference)
+        self._kind, self._shows = attributes.get("t", "n"), ""
+        if (style := int(attributes.get("s", 0))) < len(self._styles):
+            self._shows = self._styles[style]
+        taken, place = self._taken.get(self._row, 0), 1 << self._column
+        if taken & place:
+            self._note_bad("expected one cell, found a second one at the same place")
+        self._taken[self._row] = taken | place
+
+    def _note_number(self, text: str) -> None:
+        number = float(text)
+        if self._shows == "duration":
+            if abs(number) > _LONGEST:
+                self._note_bad(f"expected a duration of at most {_LONGEST:,} days, found {text}")
+        elif number < 0:
+            self._note_bad(
+                f"expected a date of the workbook's calendar, found {text}, which lies before its first day"
+            )
+        elif number >= _BEYOND - (_FROM_1904 if self._is_1904 else 0):
+            self._note_bad(f"expected a date up to the year 9999, found day {text}, which lies behind it")
+        elif number < 1 and self._is_1904 and self._shows == "day":
+            moment = datetime.fromisoformat("1904-01-01") + timedelta(milliseconds=round(number * 86_400_000))
+            self.notes.dates[self._row, self._column] = moment if moment.time() != time() else moment.date()
+
+    def _note_bad(self, reason: str) -> None:
+        self.notes.bad = self.notes.bad or BadCell(self._row, self._column, reason)
