@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
@@ -10,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from partitions.api.paging import Position
-from partitions.api.values import as_text
+from partitions.api.values import as_json, as_text
 from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
@@ -40,7 +39,7 @@ class Request:
     @property
     def identity(self) -> str:
         """What tells it from others."""
-        return json.dumps([self.method, self.path, dict(self.params), self.body], sort_keys=True)
+        return as_json([self.method, self.path, dict(sorted(self.params.items())), self.body])
 
     def at(self, position: Position, *, in_body: bool) -> Request:
         """Return the request of one page of its answer."""

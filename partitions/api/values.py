@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Self
@@ -45,6 +46,19 @@ def as_text(value: Any) -> str:
         case SentNumber():
             return value.text
     return str(value)
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON, with numbers as they were sent."""
+    match value:
+        case SentNumber():
+            return value.text
+        case Mapping():
+            members = (f"{json.dumps(name)}: {as_json(member)}" for name, member in value.items())
+            return f"{{{', '.join(members)}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(as_json, value))}]"
+    return json.dumps(value)
 
 
 def typed(value: Any, kind: Kind | None) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ class Asked(NamedTuple):
 
     Attributes:
         params: of its query.
-        body: as JSON; None without one.
+        body: as JSON, with all digits; None without one.
     """
 
     method: str
@@ -178,7 +179,7 @@ class _Handler(QuietHandler):
             self.server.forms.append(TokenAsked(form, self.headers.get("Authorization") or ""))
             self.server.tokens.popleft()(self)
             return
-        body = json.loads(self.rfile.read(length)) if length else None
+        body = json.loads(self.rfile.read(length), parse_float=Decimal) if length else None
         parts = urlsplit(self.path)
         asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))
         self.server.log.append(asked)

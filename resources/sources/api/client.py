@@ -23,6 +23,7 @@ from partitions.api.links import next_link
 from partitions.api.paging import Position
 from partitions.api.pauses import pause_named
 from partitions.api.requests import Request
+from partitions.api.values import as_json
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.api import ApiConnection
 from resources.background import in_background
@@ -77,6 +78,7 @@ class Asked(NamedTuple):
         number: of the page, from 1, for errors.
         ignored: statuses that mean that there is nothing.
         remedy: what to do if it is refused; None: what to do about any page.
+        is_look: whether it is none of the request's pages, and is looked at behind the one of this number.
     """
 
     request: Request
@@ -84,6 +86,7 @@ class Asked(NamedTuple):
     number: int
     ignored: Collection[int] = ()
     remedy: str | None = None
+    is_look: bool = False
 
 
 class _Passing(Exception):
@@ -216,7 +219,10 @@ class ApiClient:
         """Where a page is, and what it is in words, for errors."""
         url = page.position.link or self.connection.url(page.request.path)
         shown = self.connection.shown(self._prepared(page.request, page.position, url).url or url)
-        return url, f"API {page.request.method} {shown}, page {page.number}"
+        return (
+            url,
+            f"API {page.request.method} {shown}, {'behind ' if page.is_look else ''}page {page.number}",
+        )
 
     def _patiently(self, page: Asked, read: Callable[[Answer], T], failure: _Passing | None = None) -> T:
         tries = attempts_while(
@@ -313,7 +319,7 @@ class ApiClient:
         if position.link:  # an address that was given is whole, but for what lets us in
             known = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
             params = {name: value for name, value in self.connection.params.items() if name not in known}
-        body = None if request.body is None else json.dumps(request.body)
+        body = None if request.body is None else as_json(request.body)
         headers = {"Accept": "application/json", "User-Agent": "strandline"}
         if body is not None:
             headers["Content-Type"] = "application/json"

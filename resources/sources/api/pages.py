@@ -89,6 +89,7 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
             number,
             _NOT_THERE if is_look else ignored,
             _behind_last(source, number) if not is_promised else None,
+            is_look,
         )
 
     def received(answer: Answer) -> _Read | _Received:

@@ -111,6 +111,19 @@ def test_a_post_sends_its_body_and_pages_stand_where_they_are_wanted(server: Api
     assert all(each.body["filter"] == {"kind": "all"} for each in server.log)
 
 
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_cursor_in_a_body_is_the_number_that_was_sent_to_its_last_digit(
+    server: Api, *, ahead: bool
+) -> None:
+    cursors = ["1.12345678901234567891", "1.12345678901234567892", "9007199254740993"]
+    server.faults.extend(
+        content(f'{{"data": {{"items": [{{"id": {number}}}]}}, "next": {cursor}}}')
+        for number, cursor in enumerate([*cursors, "null"], 1)
+    )
+    assert read(server, method="POST", paging=CURSOR | {"location": "body"}, ahead=ahead) == [1, 2, 3, 4]
+    assert [each.body and str(each.body["cursor"]) for each in server.log] == [None, *cursors]
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -356,7 +369,9 @@ def test_end_ends_the_walk_and_the_wrong_flag_fails_it(server: Api) -> None:
     assert error.value.code == "source_paging"
     assert "paging.end" in error.value.message
     for way in ({"type": "page", "param": "page", "size_param": "size", "size": 2}, OFFSETS):
-        with pytest.raises(SourceError, match="a page behind it with"):
+        with pytest.raises(
+            SourceError, match=r"(page=2|offset=3)\S*, behind page 1: .*a page behind it with"
+        ):
             read(server, paging=way | {"more": "last"})
 
 
