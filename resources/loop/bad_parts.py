@@ -69,6 +69,13 @@ class BadParts(Generic[SliceT]):
             earlier.append(slice_)
         return earlier
 
+    def warn_of_waiting(self) -> None:
+        """Say what cannot be read where nothing is committed yet: it is passed over with the first commit."""
+        self._outcome.warnings += [
+            f"{bad.part} cannot be read, and is passed over with the first commit: {bad.why}"
+            for bad in self.not_sampled
+        ]
+
     def report(self) -> None:
         """Say of what was left out: it holds nothing back, and the run is no success; if it failed for another reason, as a warning."""
         outcome = self._outcome

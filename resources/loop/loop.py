@@ -233,9 +233,12 @@ class _Run(Generic[SliceT]):
 
     def _pinned(self, due: list[SliceT]) -> str | None:
         with self._run.staging.emptied():
-            return outlasting_interruptions(
+            pinned = outlasting_interruptions(
                 lambda: pinned_schema(self._run, self._outcome, due, self._bad_parts)
             )
+        if pinned is None:
+            self._bad_parts.warn_of_waiting()
+        return pinned
 
     def _at_one_version(self, slices: list[SliceT]) -> list[SliceT]:
         kind = self._run.kind

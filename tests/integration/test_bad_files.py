@@ -421,3 +421,31 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
     feed.put_text(f"2.{form}", good)
     feed.load()
     assert feed.ids == [1]
+
+
+def test_a_first_load_without_any_record_says_which_files_it_passes_over(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": None}, on_bad_file="quarantine")
+    feed.put_text("a.ndjson", "")
+    feed.put_text("b.ndjson", '{"id": 1')
+    outcome = feed.load()
+    assert outcome.status == "nothing"
+    assert [warning for warning in outcome.warnings if warning.startswith("b.ndjson cannot be read")]
+    feed.put("c.ndjson", 3)
+    outcome = feed.load()
+    assert (outcome.quarantined, feed.ids) == (1, [3])
+
+
+@pytest.mark.parametrize(
+    ("form", "bad", "sound"),
+    [
+        ("ndjson", '{"id": 1, "x": 1.5}\n{"id": 2\n', '{"id": 3, "x": 4}\n'),
+        ("csv", "id,x\n1,a\n2,b,c\n", "id,x\n3,4\n"),
+    ],
+)
+def test_types_come_from_files_that_load_alone(make_feed: MakeFeed, form: str, bad: str, sound: str) -> None:
+    feed = make_feed(source={"format": form, "schema": None}, on_bad_file="quarantine")
+    feed.put_text(f"a.{form}", bad)
+    feed.put_text(f"b.{form}", sound)
+    assert feed.load().quarantined == 1
+    assert feed.rows("id", "x") == [(3, 4)]
+    assert type(feed.rows("x")[0][0]) is int

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _WITH_NAMES = ("ndjson", "jsonl", "json", "xml")
 """Formats whose maps are objects or elements."""
 
-_SAMPLE_FILES = 20
+SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
 
 
@@ -51,7 +51,7 @@ class SchemaPinner:
         from pyspark.sql.types import StringType, StructField, StructType
 
         declared = self._declared(spark)
-        data = declared if declared is not None else self._infer(spark, _sample(files))
+        data = declared if declared is not None else self._infer(spark, sample_of(files))
         folders = spellings(file.path for file in files)
         if data is None or (declared is None and not data.fields):
             return None
@@ -169,12 +169,12 @@ def _key_of_no_text(data_type: DataType) -> str | None:
     return None
 
 
-def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
+def sample_of(files: Sequence[SourceFile]) -> list[SourceFile]:
     """Files with content, evenly over the list, within the bounds; one at least."""
     filled = [file for file in files if file.size > 0]
-    step = max(1, len(filled) // _SAMPLE_FILES)
+    step = max(1, len(filled) // SAMPLE_FILES)
     chosen: list[SourceFile] = []
-    for file in filled[::step][:_SAMPLE_FILES]:
+    for file in filled[::step][:SAMPLE_FILES]:
         if chosen and sum(each.size for each in chosen) + file.size > _SAMPLE_BYTES:
             break
         chosen.append(file)

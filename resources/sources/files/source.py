@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from resources.sources.files.failures import (
 )
 from resources.sources.files.formats import open_format
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.pinning import SchemaPinner
+from resources.sources.files.pinning import SAMPLE_FILES, SchemaPinner, sample_of
 from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
 from resources.staging import Staging
@@ -98,11 +99,53 @@ class FileSource:
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
         """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row, or no column has a type yet and the table has none of its own.
 
+        A file that is passed over tells no type, unless no other file tells any. One that stops the run is mended, and does.
+
         Raises:
             BadFile: a file of the sample cannot be read.
         """
+        pinned = self._pin(spark, files)
+        is_inferred = self._definition.schema_ is None
+        if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":
+            pinned = self._of_files_that_load(spark, files, pinned)
+        has_columns = pinned is not None and (pinned.struct.fields or self._dataflow.target.origin_columns)
+        return pinned.to_text() if pinned is not None and has_columns else None
+
+    def _of_files_that_load(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> PinnedSchema:
+        """Infer a schema again without the files that it shows as bad, one after the other; return it as it is where nothing is left to infer it from."""
+        rest = list(files)
+        for _ in range(SAMPLE_FILES):
+            refused = self._first_refused(spark, sample_of(rest), pinned)
+            rest = [file for file in rest if file.path != refused]
+            if refused is None or not any(file.size > 0 for file in rest):
+                break
+            try:
+                of_rest = self._pin(spark, rest)
+            except BadFile:
+                break
+            if of_rest is None:
+                break
+            pinned = of_rest
+        return pinned
+
+    def _first_refused(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> str | None:
+        """Return the path of the first of some files that cannot be loaded with a schema that was inferred from them."""
+        if len(files) < 2:
+            return None
+        checked = self._checker.check(spark, files, PinnedSchema.of(pinned.to_text()))
+        bad = Counter(path for path, _ in checked.bad_records) | Counter(checked.counts)
+        most = self._dataflow.max_bad_records
+        return next(
+            (file.path for file in files if file.path in checked.bad_files or bad[file.path] > most), None
+        )
+
+    def _pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
         try:
-            pinned = self._pinner.pin(spark, files)
+            return self._pinner.pin(spark, files)
         except StrandlineError:
             raise
         except Exception as error:
@@ -117,8 +160,6 @@ class FileSource:
             if bad is None:
                 raise
             raise bad from error
-        has_columns = pinned is not None and (pinned.struct.fields or self._dataflow.target.origin_columns)
-        return pinned.to_text() if pinned is not None and has_columns else None
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Raise SchemaError if ``source.schema`` differs from the pinned schema."""
