@@ -235,7 +235,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     elif isinstance(watermark, StructuredStream):
         return
     else:
-        yield from window.refusals(source, watermark, target)
+        yield from window.refusals(source, watermark, target, parts.on_bad_file)
 
 
 def _of_kind(parts: Parts) -> Iterator[Refusal]:

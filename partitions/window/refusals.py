@@ -21,8 +21,16 @@ from partitions.window.places import (
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
 
-def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
+def refusals(
+    source: SourceDefinition, watermark: WindowWatermark, target: Target, on_bad_file: str = "stop"
+) -> Iterator[Refusal]:
     """Yield why these windows cannot be read from the source, or loaded into the target."""
+    if on_bad_file == "quarantine":
+        yield Refusal(
+            ("on_bad_file",),
+            "quarantine",
+            "stop (a window is read as a whole: one with a bad file is passed over alone, and the next runs read it again)",
+        )
     timed, fields = watermark.time_entry is not None, watermark.unit_fields
     yield from _unit_names(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)

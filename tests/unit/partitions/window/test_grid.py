@@ -12,7 +12,7 @@ from partitions.instants import DAY, HOUR, MINUTE, Instant, as_datetime, millise
 from partitions.window.grid import GRAINS, Grain, Grid, steps
 from partitions.window.windows import Stretch, Windows
 
-ZONES = sorted(available_timezones())
+ZONES = sorted(available_timezones() - {"localtime"})  # which names no zone, and is there on some machines
 LONG = {
     "none": DAY,
     "hourly": HOUR,

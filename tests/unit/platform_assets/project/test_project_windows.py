@@ -40,6 +40,17 @@ def flow(
 
 REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
     (
+        flow(FOLDERS, definition=(TIME,), window="daily", partial=False) + "on_bad_file: quarantine\n",
+        [
+            (
+                18,
+                "on_bad_file",
+                "quarantine",
+                "stop (a window is read as a whole: one with a bad file is passed over alone, and the next runs read it again)",
+            )
+        ],
+    ),
+    (
         flow(
             TABLE | {"unit_columns": {"u": "unit", "v": "value"}},
             definition=(TIME, UNITS | {"units": [{"u": "a", "v": 1}, "b"]}),
