@@ -70,6 +70,7 @@ def _exact(value: Any) -> str:
     return repr(value)
 
 
+@pytest.mark.each_case
 def test_each_type_of_the_docs_is_loaded_exactly(
     rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
 ) -> None:

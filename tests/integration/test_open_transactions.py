@@ -76,6 +76,7 @@ def ranges(flow: Columns) -> list[str]:
     return [slice_.words for slice_ in planned(flow).slices]
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("end", ["commit", "rollback", "prepare"])
 def test_a_row_that_is_committed_after_higher_ones_were_is_read_once(
     opened: Open, table: PostgresRows, flow: Columns, end: str
