@@ -17,6 +17,9 @@ _SHOWN = 3
 _ENDINGS = 8
 """Endings that a warning names, and those that have a warning of their own."""
 
+PASSED_OVER = "passed over"
+"""How a warning of names begins."""
+
 _HIDDEN = "names that start with _ or . belong to no source. Rename what is to be loaded"
 _OTHERS = "other endings"
 
@@ -47,11 +50,11 @@ class Skipped:
         if self.all_shown:
             shown = [in_quotes(name) for name in self.names]
             more = f" and {self.count - len(shown):,} more" if self.count > len(shown) else ""
-            return f"passed over {', '.join(shown)}{more}: {self.why}"
+            return f"{PASSED_OVER} {', '.join(shown)}{more}: {self.why}"
         shown = [f"'{in_quotes(name)[1:-1]}'" for name in self.names[:_SHOWN]]
         if self.count <= _SHOWN:
-            return f"passed over {', '.join(shown)}: {self.why}"
-        return f"passed over {self.count:,} files, such as {', '.join(shown)}: {self.why}"
+            return f"{PASSED_OVER} {', '.join(shown)}: {self.why}"
+        return f"{PASSED_OVER} {self.count:,} files, such as {', '.join(shown)}: {self.why}"
 
 
 def fault_of_key(key: str) -> str | None:

@@ -19,6 +19,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.path.skipped import PASSED_OVER
 from partitions.sentinels import serialise
 from platform_assets.factory.keys import table_key, watermark_key
 from platform_assets.words import in_words
@@ -131,9 +132,10 @@ def nothing_new(why: str) -> str:
     return f"{_NOTHING_NEW}{why}"
 
 
-def is_nothing_new(said: str | None) -> bool:
-    """Return whether that is what a result says."""
-    return (said or "").startswith(_NOTHING_NEW)
+def names_passed_over(said: str | None) -> str | None:
+    """Return which names a look that found nothing to load has passed over, as a result says, or ""; None of other results."""
+    text = said or ""
+    return text.partition(f"; {PASSED_OVER}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
 def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:

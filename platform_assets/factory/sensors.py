@@ -30,7 +30,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.checks import is_nothing_new, nothing_new, up_to_date, up_to_date_key
+from platform_assets.factory.checks import names_passed_over, nothing_new, up_to_date, up_to_date_key
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
 from platform_assets.factory.keys import table_key
@@ -137,7 +137,7 @@ class SensorShell:
         self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
     ) -> DataflowSensor:
         """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
-        last = LastTold(up_to_date_key(dataflow), lambda told: is_nothing_new(told.description))
+        last = LastTold(up_to_date_key(dataflow), lambda told: names_passed_over(told.description))
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
@@ -154,8 +154,9 @@ class SensorShell:
             work = _looked(look, Tick(instance, seconds, cursor.resume, cursor.handled), dataflow, platform)
             if isinstance(work, NoWork):
                 seen_all = self.tells and not work.resume
-                is_news = seen_all and last.is_news(instance, result=True, seconds=seconds)
-                told = [up_to_date(dataflow, nothing_new(work.why), passed=True)] if is_news else []
+                said = nothing_new(work.why)
+                is_news = seen_all and last.is_news(instance, names_passed_over(said), seconds)
+                told = [up_to_date(dataflow, said, passed=True)] if is_news else []
                 after = cursor.after_nothing(work.resume, work.handled)
                 return _skip(work.why, after, [*work.events, *told])
             last.forget()  # the run will tell of it

@@ -29,7 +29,7 @@ from resources.kinds.kind import KnowsColumns, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units, failing
-from resources.kinds.window_sources import LooksThrough, TagsRows, WindowSource
+from resources.kinds.window_sources import HasEmptyWindows, LooksThrough, TagsRows, WindowSource
 from resources.kinds.window_stats import observe
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
@@ -117,6 +117,9 @@ class WindowKind:
         )
         if waits is not None:
             made = replace(made, why=f"{made.why}; {waits.in_words}")
+        if isinstance(self.source, HasEmptyWindows):
+            works = [work for slice_ in made.slices for work in slice_.works]
+            made = replace(made, skips=(*made.skips, *self.source.empty_windows(works)))
         if not rewound:
             return made
         return replace(made, slices=tuple(replace(slice_, makes_room=True) for slice_ in made.slices))

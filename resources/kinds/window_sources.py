@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
+from partitions.instants import as_datetime
 from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
+from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
 from partitions.window.places import is_of_later_window, place
 from partitions.window.slices import WindowSlice
@@ -107,6 +109,15 @@ class LooksThrough(Protocol):
 
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
         """Return work units that Spark would load otherwise than they are meant, with the reasons."""
+        ...
+
+
+@runtime_checkable
+class HasEmptyWindows(Protocol):
+    """A source of which some windows are empty, whatever lies there."""
+
+    def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
+        """Return those of some work units, each window once, with the reason."""
         ...
 
 
@@ -249,8 +260,25 @@ class FolderWindows:
         """Compare each file with what was listed."""
         self._source.check_unchanged(slice_.source_files)
 
+    def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
+        """Return the first passes of repeated hours, whose folders are those of the second ones."""
+        starts = {work.start: work for work in works if self._is_of_later_window(work)}
+        why = "empty: its folder holds both passes of a repeated hour, and the window of the second pass reads it"
+        return [
+            Skip(
+                f"[{', '.join(as_datetime(at or 0, self._zone).isoformat() for at in (work.start, work.end))})",
+                why,
+            )
+            for work in starts.values()
+        ]
+
+    def _is_of_later_window(self, work: WorkUnit) -> bool:
+        return is_of_later_window(
+            self._definition.folder_template, work.start or 0, work.end or 0, self._window
+        )
+
     def _list(self, work: WorkUnit, missing: dict[WorkUnit, str]) -> tuple[SourceFile, ...]:
-        if is_of_later_window(self._definition.folder_template, work.start or 0, work.end or 0, self._window):
+        if self._is_of_later_window(work):
             return ()  # both passes of a repeated hour lie in it: the window of the second one reads them
         folder = self.folder(work)
         try:

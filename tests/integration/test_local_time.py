@@ -155,6 +155,10 @@ def test_a_folder_that_both_passes_of_an_hour_share_is_read_by_the_second_one(ma
     times = rows_around(BACK)
     for number, at in enumerate(times):
         feed.put(f"{at.astimezone(NEW_YORK):%Y-%m-%dT%H}/{number}.ndjson", number)
+    skips = feed.cli("plan", "flow", "--now", (BACK + timedelta(minutes=10)).isoformat()).json[0]["skips"]
+    assert [
+        skip["what"] for skip in skips if skip["why"].startswith("empty: its folder holds both passes")
+    ] == ["[2026-11-01T01:00:00-04:00, 2026-11-01T01:00:00-05:00)"]
     assert feed.run(now=BACK + timedelta(minutes=10)).error is None
     assert feed.ids == [number for number, at in enumerate(times) if at < BACK - timedelta(hours=1)]
     assert feed.run(now=NOW).error is None

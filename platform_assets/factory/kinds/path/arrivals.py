@@ -8,6 +8,7 @@ from typing import Any
 from dagster import SensorDefinition
 
 from partitions.dataflow import Dataflow
+from partitions.path.skipped import skip_warnings
 from partitions.plan import counted
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
@@ -27,7 +28,9 @@ def files_sensor(
         listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
             more = "continues at the next tick" if listing.resume else _none(listing)
-            return NoWork(f"{more} ({counted(listing.listed.calls, 'listing call')})", listing.resume or "")
+            looked_at = f"{more} ({counted(listing.listed.calls, 'listing call')})"
+            why = "; ".join([looked_at, *skip_warnings(listing.listed.skipped)])
+            return NoWork(why, listing.resume or "")
         first = listing.listed.files[0]
         return Work(
             entry,

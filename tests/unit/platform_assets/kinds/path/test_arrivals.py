@@ -258,3 +258,19 @@ def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
     assert ticker.tick() == "no file is above the watermark (1 listing call)"
     ticker.put("b.ndjson")
     assert asked(ticker.tick()).run_key != first.run_key
+
+
+def test_names_that_no_run_loads_are_told_with_each_look_and_on_the_table_s_page_when_they_change(
+    ticker: Ticker,
+) -> None:
+    (ticker.landing / "b.csv").write_text("id")
+    told = "passed over 'b.csv': names of this source's files end in"
+    assert told in ticker.tick()
+    (check,) = ticker.events
+    assert told in check.description
+    assert told in ticker.tick()
+    assert ticker.events == []
+    (ticker.landing / "c.csv").write_text("id")
+    assert "passed over 'b.csv', 'c.csv'" in ticker.tick()
+    (check,) = ticker.events
+    assert "passed over 'b.csv', 'c.csv'" in check.description
