@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from io import BytesIO
 from typing import Any
@@ -14,8 +15,10 @@ from deltalake import DeltaTable
 
 from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
+from tests.integration.test_avro_xml_excel import avro, xml
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Feed
+from tests.support.workbooks import xlsx
 
 NANOSECONDS = [0, 1, -1, -1000, -1001, 1_700_000_000_123_456_789, None, -2_208_988_800_000_000_001]
 MICROSECONDS = [0, 0, -1, -1, -2, 1_700_000_000_123_456, None, -2_208_988_800_000_001]
@@ -59,6 +62,31 @@ def _put_typed(feed: Feed, path: str, kind: pa.DataType, row: dict[str, Any]) ->
     feed.put_bytes(path, buffer.getvalue())
 
 
+_OPTIONS = {"xml": {"rowTag": "row"}}
+
+
+def _put_records(feed: Feed, path: str, form: str, *records: dict[str, Any]) -> None:
+    """Put a file of records with whole numbers."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    rows = [[record.get(name) for name in names] for record in records]
+    if form == "parquet":
+        _put(feed, f"{path}.parquet", pa.Table.from_pylist(list(records)))
+    elif form == "avro":
+        fields: dict[str, Any] = {name: ["null", "long"] for name in names}
+        feed.put_bytes(f"{path}.avro", avro(*records, **fields))
+    elif form == "excel":
+        feed.put_bytes(f"{path}.xlsx", xlsx([names, *rows]))
+    elif form == "csv":
+        lines = [names, *[["" if value is None else str(value) for value in row] for row in rows]]
+        feed.put_text(f"{path}.csv", "".join(",".join(line) + "\n" for line in lines))
+    elif form == "xml":
+        elements = ("".join(f"<{name}>{value}</{name}>" for name, value in record.items() if value is not None) for record in records)  # fmt: skip
+        feed.put_text(f"{path}.xml", xml(*elements))
+    else:
+        texts = [json.dumps(record) for record in records]
+        feed.put_text(f"{path}.{form}", "\n".join(texts) if form == "ndjson" else f"[{','.join(texts)}]")
+
+
 def _decide(feed: Feed, *arguments: str) -> None:
     answer = feed.cli("state", *arguments, "--reason", "x", "--yes")
     assert answer.code == 0, answer.err
@@ -99,6 +127,50 @@ class TestFolders:
         assert outcome.error is not None
         assert (outcome.error.code, feed.ids) == ("schema", [1])
         assert "'tier'" in outcome.error.message
+
+    @pytest.mark.parametrize("schema", ["id long, v long", None])
+    @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "xml", "parquet", "avro", "excel"])
+    def test_a_field_beside_its_folder_has_the_folder_s_value_or_none(
+        self, make_feed: MakeFeed, form: str, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": schema, "options": _OPTIONS.get(form, {})})
+        _put_records(feed, "v=5/a", form, {"id": 1, "v": 5}, {"id": 2, "v": None})
+        _put_records(feed, "v=6/b", form, {"id": 3})
+        _put_records(feed, "v=7/c", form, {"id": 4, "v": 7}, {"id": 5, "v": 8})
+        outcome = feed.run()
+        assert feed.rows("id", "v") == [(1, 5), (2, 5), (3, 6)]
+        assert outcome.error is not None
+        assert outcome.error.code == ("bad_file" if form in ("parquet", "avro") else "bad_record")
+        assert "field v: expected 7, as the folder v=7 says, found another value" in outcome.error.message
+        assert "'8'" in outcome.error.message
+
+    def test_a_field_that_no_folder_names_is_loaded_and_one_beside_a_folder_of_null_is_bad(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"schema": "id long, v date"}, max_bad_records=2)
+        feed.put_text(
+            "v=2026-01-02/a.ndjson", '{"id": 1, "v": "2026-01-02"}\n{"id": 2, "\\u0076": "2026-01-03"}\n'
+        )
+        feed.put_text(
+            "v=__HIVE_DEFAULT_PARTITION__/b.ndjson", '{"id": 3, "v": null}\n{"id": 4, "v": "2026-01-02"}\n'
+        )
+        feed.put_text("w/c.ndjson", '{"id": 5, "v": "2026-01-04"}\n{"id": 6}\n')
+        feed.load()
+        day = date(2026, 1, 2)
+        assert feed.rows("id", "v") == [(1, day), (3, None), (5, date(2026, 1, 4)), (6, None)]
+
+    def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
+        feed = make_feed()
+        feed.put("v=1/v=2/a.ndjson", 1)
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert "folders v=1 and v=2: expected one value of the column v, found two" in outcome.error.message
+
+    def test_with_rescue_a_field_beside_its_folder_is_kept(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, v long"}, target={"schema_mode": "rescue"})
+        feed.put_text("v=5/a.ndjson", '{"id": 1, "v": 6}\n')
+        feed.load()
+        assert feed.rows("id", "v", "_rescued_data") == [(1, 5, '{"v":6}')]
 
 
 class TestFirstPin:

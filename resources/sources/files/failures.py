@@ -171,7 +171,9 @@ def bad_records(
         remedy: what helps.
     """
     total = total or (f"{len(records)} bad records in all" if len(records) > 1 else None)
-    why = "; ".join([*(_told(record, show) for record in records[:NAMED]), *([total] if total else [])])
+    why = "; ".join(
+        [*(shown_record(record, show=show) for record in records[:NAMED]), *([total] if total else [])]
+    )
     which = "the record" if len(records) == 1 else "them"
     hint = "" if show else f" (show_bad_records: true shows {which})"
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
@@ -184,7 +186,8 @@ def bad_records(
     )
 
 
-def _told(record: BadRecord, show: bool | None) -> str:
+def shown_record(record: BadRecord, *, show: bool | None) -> str:
+    """Return what is wrong with a record and where, with as much of it as ``show_bad_records`` lets be told."""
     value = f", {_shortened(record.value)!r}" if record.value is not None and show is None else ""
     where = f"line {record.line}: " if record.line else ""
     return f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -18,7 +18,6 @@ from partitions.records.judge import Fault
 from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles, Unknown
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import Lines
-from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
 if TYPE_CHECKING:
@@ -27,6 +26,18 @@ if TYPE_CHECKING:
 
 _LONGEST_PATTERN = 4_000_000
 """Characters of a pattern that Java compiles in little memory: of some 1,000 fields. With more of them each text is judged here."""
+
+
+class JudgedBySpark(Protocol):
+    """Values of JSON records that only Spark can judge."""
+
+    def values(self, records: Column) -> dict[str, Column]:
+        """Return by name what is wrong first in an array of records, as a struct with the record's number; NULL if nothing is."""
+        ...
+
+    def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
+        """Return the number of the record that a row of these values tells, and what is wrong with it; None if nothing is."""
+        ...
 
 
 class _Line(NamedTuple):
@@ -67,7 +78,7 @@ def check_lines(
     most: int,
     numbers: Callable[[Sequence[tuple[str, str]]], Lines],
     undecodable: Callable[[str], BadFile | None],
-    own: OwnForms,
+    by_spark: Sequence[JudgedBySpark],
 ) -> CheckedFiles:
     """Look through lines with a record each.
 
@@ -80,14 +91,14 @@ def check_lines(
         most: bad records that are wanted at least, if there are as many.
         numbers: looks for the lines of texts.
         undecodable: returns the error for a file with bytes that are no text.
-        own: of columns whose values stand in forms that options name.
+        by_spark: judges of values that the pattern tells nothing of.
     """
     bad_files: dict[str, BadFile] = {}
     bad: dict[str, list[tuple[str, Judgement]]] = {}
     unknown: dict[str, tuple[str, Judgement]] = {}
     counts: Counter[str] = Counter()
     kept, is_cut = max(most + 1, NAMED), False
-    for line in _rejected(rows, path, rule, names, own):
+    for line in _rejected(rows, path, rule, names, by_spark):
         if line.text is None:
             if line.path not in bad_files and (bad_file := undecodable(line.path)) is not None:
                 bad_files[line.path] = bad_file
@@ -138,7 +149,7 @@ def check_documents(
     files: Sequence[SourceFile],
     content: Callable[[str], str],
     undecodable: Callable[[str], BadFile | None],
-    own: OwnForms,
+    by_spark: Sequence[JudgedBySpark],
 ) -> CheckedFiles:
     """Look through documents; only those that the pattern does not accept are read here.
 
@@ -150,12 +161,12 @@ def check_documents(
         files: in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
-        own: of columns whose values stand in forms that options name.
+        by_spark: judges of values that the pattern tells nothing of.
     """
     from pyspark.sql import functions as F
 
     accepted = _is_accepted(rule, names, rule.pattern.document)
-    values = own.values(F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT)))
+    values = _misread_values(by_spark, F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT)))
     for value in values.values():
         accepted &= value.isNull()
     told = rows.where(~accepted).select(
@@ -178,7 +189,7 @@ def check_documents(
             unknown[file.path] = Unknown(first.judgement.unknown, first.line)
         if fault is not None:
             bad_files[file.path] = bad_document(file.path, fault.reason)
-        misread = own.first(rejected[file.path])
+        misread = _first_misread(by_spark, rejected[file.path])
         if misread is not None and fault is None and not items:
             number, of_value = misread
             why = f"record {number}: {of_value.reason}"
@@ -201,13 +212,17 @@ def records_of(items: Sequence[Item]) -> list[BadRecord]:
 
 
 def _rejected(
-    rows: DataFrame, path: Column, rule: JsonRule, names: Names | None, own: OwnForms
+    rows: DataFrame,
+    path: Column,
+    rule: JsonRule,
+    names: Names | None,
+    by_spark: Sequence[JudgedBySpark],
 ) -> Iterator[_Line]:
     """The lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
     accepted, text = _is_accepted(rule, names, rule.pattern.line), F.try_validate_utf8(F.col(TEXT))
-    misread_in = own.values(F.array(TEXT))
+    misread_in = _misread_values(by_spark, F.array(TEXT))
     for value in misread_in.values():
         accepted &= value.isNull()
     rejected = rows.where(~accepted).select(
@@ -215,11 +230,19 @@ def _rejected(
     )
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
-    return (_line(row.asDict(), own) for row in some)
+    return (_line(row.asDict(), by_spark) for row in some)
 
 
-def _line(row: Mapping[str, Any], own: OwnForms) -> _Line:
-    misread = own.first(row)
+def _misread_values(by_spark: Sequence[JudgedBySpark], records: Column) -> dict[str, Column]:
+    return {name: value for judge in by_spark for name, value in judge.values(records).items()}
+
+
+def _first_misread(by_spark: Sequence[JudgedBySpark], row: Mapping[str, Any]) -> tuple[int, Fault] | None:
+    return next((fault for judge in by_spark if (fault := judge.first(row)) is not None), None)
+
+
+def _line(row: Mapping[str, Any], by_spark: Sequence[JudgedBySpark]) -> _Line:
+    misread = _first_misread(by_spark, row)
     return _Line(row["path"], row[TEXT], None if misread is None else misread[1])
 
 

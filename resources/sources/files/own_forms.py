@@ -72,21 +72,24 @@ class OwnForms:
         from pyspark.sql.types import StringType
 
         def misread_in(record: Column, place: Column) -> Column:
-            text = self._read(record, name, StringType())
-            wrong = misread(lambda data_type: self._read(record, name, data_type), data_type_of(kind))
+            text = read_field(record, name, StringType(), self.options)
+            wrong = misread(
+                lambda data_type: read_field(record, name, data_type, self.options), data_type_of(kind)
+            )
             return F.when(text.isNotNull() & wrong, F.struct((place + 1).alias("number"), text.alias("text")))
 
         return F.try_element_at(F.array_compact(F.transform(records, misread_in)), F.lit(1))
 
-    def _read(self, record: Column, name: str, data_type: DataType) -> Column:
-        """A value of a record as a type; NULL if Spark cannot read it as one."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StringType, StructType
 
-        schema = StructType().add(name, data_type).add(CORRUPT, StringType())
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        read = F.from_json(record, schema, options)
-        return F.when(read.getField(CORRUPT).isNull(), read.getField(name))
+def read_field(record: Column, name: str, data_type: DataType, options: Mapping[str, str]) -> Column:
+    """Return a field of a JSON record as a type; NULL if Spark cannot read it as one."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType().add(name, data_type).add(CORRUPT, StringType())
+    permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    read = F.from_json(record, schema, permissive)
+    return F.when(read.getField(CORRUPT).isNull(), read.getField(name))
 
 
 def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:

@@ -58,8 +58,8 @@ class PinnedSchema:
         return {**known, "fields": fields}
 
     def beside(self, folders: Iterable[str]) -> PinnedSchema:
-        """The same of files whose folders name these columns, too: a declared one may come at any time, and stands in no such file then."""
-        named = {name.lower() for name in (*folders, *self.folders)}
+        """The same of files whose folders name these columns and no others: what no folder above a file names is read from its records."""
+        named = {name.lower() for name in folders}
         folders_of = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
         return self if set(folders_of) == set(self.folders) else replace(self, folders=folders_of)
 

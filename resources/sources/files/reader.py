@@ -10,6 +10,7 @@ from partitions.evolution import RESCUED_DATA
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from resources.sources.files.converting import converted, own_type
+from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.paths import (
@@ -39,6 +40,7 @@ class _Alike(NamedTuple):
         plain: whether Spark reports their paths letter by letter.
         hive: whether Spark reads their folders as we do.
         folders: the columns that their folders name, as these are spelt there.
+        in_records: the columns that are read from their records.
         schema: that they are read with, if it is not the pinned one.
     """
 
@@ -47,6 +49,7 @@ class _Alike(NamedTuple):
     plain: bool
     hive: bool
     folders: tuple[str, ...]
+    in_records: tuple[str, ...]
     schema: StructType | None = None
 
 
@@ -114,9 +117,9 @@ class FilesReader:
         """The files of each scan."""
         rescues = self._format.rescues
         schemas = (
-            self._format.own_schemas(spark, files, pinned.data)
+            self._format.own_schemas(spark, files, pinned.struct)
             if rescues
-            else self._format.schemas(files, pinned.data)
+            else self._format.schemas(files, pinned.struct)
         )
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
@@ -124,7 +127,9 @@ class FilesReader:
             folders = tuple(spellings([file.path]).values())
             plain = is_plain(file.path)
             hive = plain and is_hive(file.path)
-            alike = _Alike(alone, self._format.apart(file.path), plain, hive, folders, schemas.get(file.path))
+            in_records = tuple(self._format.beside_folders(file, pinned).data.names)
+            apart = self._format.apart(file.path)
+            alike = _Alike(alone, apart, plain, hive, folders, in_records, schemas.get(file.path))
             groups.setdefault(alike, []).append(file)
         return groups
 
@@ -146,10 +151,9 @@ class FilesReader:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        pinned = pinned.beside(alike.folders)
         if self._format.rescues:
             return self._rescued(spark, scanner, alike, files, pinned, origin, bad)
-        data = pinned.data if alike.schema is None else _only(alike.schema, pinned.data.fieldNames())
+        data = only(pinned.struct if alike.schema is None else alike.schema, alike.in_records)
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
@@ -159,7 +163,8 @@ class FilesReader:
             )
         root = scanner.place.spark_url
         path = scanner.relative_path(plain=alike.plain)
-        if alike.hive and is_plain(root):
+        in_folders = {name.lower() for name in alike.folders}
+        if alike.hive and is_plain(root) and in_folders.isdisjoint(map(str.lower, data.names)):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
             scan = self._format.scan_without(
@@ -184,7 +189,8 @@ class FilesReader:
         """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
         from pyspark.sql import functions as F
 
-        rows = self._format.rescue(spark, files, alike.schema, pinned.data, scanner, bad)
+        data = only(pinned.struct, alike.in_records)
+        rows = self._format.rescue(spark, files, alike.schema, data, scanner, bad)
         if len(files) == 1:
             path = text_column(files[0].path)
             values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
@@ -192,7 +198,7 @@ class FilesReader:
             path = scanner.relative_path(plain=alike.plain)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
         more = [F.col(RESCUED_DATA), *([path.alias(SOURCE_FILE)] if origin else [])]
-        return _select(rows, pinned, pinned.data, more, values)
+        return _select(rows, pinned, data, more, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
         named = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
@@ -215,13 +221,6 @@ def _texts(files: Sequence[SourceFile], without: Mapping[str, Collection[str]]) 
     return {text for file in files for text in without.get(file.path, ())}
 
 
-def _only(schema: StructType, names: Sequence[str]) -> StructType:
-    """These columns of a schema."""
-    from pyspark.sql.types import StructType
-
-    return StructType([field for field in schema.fields if field.name in names])
-
-
 def _select(
     df: DataFrame,
     pinned: PinnedSchema,
@@ -229,14 +228,14 @@ def _select(
     more: Sequence[Column],
     folders: Mapping[str, Column],
 ) -> DataFrame:
-    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then others."""
+    """The pinned columns in their order: from its folders, by their names in lower case, or from the file; then others."""
     from pyspark.sql import functions as F
 
     read = {field.name: field for field in data.fields}
 
     def value(field: StructField) -> Column:
-        if field.name in pinned.folders:
-            return folders.get(field.name.lower(), text_column(None)).cast(field.dataType)
+        if field.name.lower() in folders:
+            return folders[field.name.lower()].cast(field.dataType)
         if field.name not in read:
             return text_column(None).cast(field.dataType)
         column, of_file = F.col(quoted(field.name)), read[field.name]

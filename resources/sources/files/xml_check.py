@@ -77,6 +77,14 @@ class XmlRule:
                     columns[".".join((field.name, *path))] = F.transform(bad, trimmed)
         return columns
 
+    def texts(self, name: str) -> Column:
+        """Return the texts that a row has for a column without parts, as an array."""
+        from pyspark.sql import functions as F
+
+        value = F.col(quoted(name))
+        texts = F.array(value) if self._stands_alone(name) else value
+        return F.filter(texts, lambda text: text.isNotNull() & ~trimmed(text).isin("", self._reading.null))
+
     def fault(
         self, element: Element, misread_texts: Mapping[str, Collection[str]] | None = None
     ) -> tuple[int, Fault] | None:

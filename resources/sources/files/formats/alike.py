@@ -18,12 +18,22 @@ def read_alike(
     form: FormatReader, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
     """Yield files that go into one scan, with the columns that stand in them."""
-    schemas = form.schemas(files, pinned.data)
-    apart: dict[tuple[str, str], list[SourceFile]] = {}
+    schemas = form.schemas(files, pinned.struct)
+    apart: dict[tuple[str, ...], list[SourceFile]] = {}
+    data = {file.path: form.beside_folders(file, pinned).data for file in files}
     for file in files:
-        own = schemas.get(file.path)
-        apart.setdefault((form.apart(file.path), "" if own is None else own.json()), []).append(file)
+        own, folders = schemas.get(file.path), spellings([file.path]).values()
+        columns = data[file.path].json()
+        key = (form.apart(file.path), "" if own is None else own.json(), columns, *folders)
+        apart.setdefault(key, []).append(file)
     for alike in apart.values():
         for group in form.scanner.together(alike):
-            data = pinned.beside(spellings(file.path for file in group)).data
-            yield group, schemas.get(group[0].path, data)
+            columns_of_file, own = data[group[0].path], schemas.get(group[0].path)
+            yield group, columns_of_file if own is None else only(own, columns_of_file.names)
+
+
+def only(schema: StructType, names: Sequence[str]) -> StructType:
+    """Return these columns of a schema."""
+    from pyspark.sql.types import StructType
+
+    return StructType([field for field in schema.fields if field.name in names])

@@ -22,6 +22,7 @@ from partitions.records.conversions import (
 )
 from partitions.records.forms import Type
 from resources.places import Place
+from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.converting import own_struct, with_own_types
 from resources.sources.files.failures import bad_document, names_twice, unreadable_type
@@ -80,7 +81,10 @@ class AvroFiles(FormatReader):
         sound = [file for file in files if file.path not in bad_files]
         unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
         if not self.rescues:
-            bad_files |= inexact_files(self, spark, sound, pinned, show=self._dataflow.show_bad_records)
+            show = self._dataflow.show_bad_records
+            bad_files |= inexact_files(self, spark, sound, pinned, show=show)
+            sound = [file for file in sound if file.path not in bad_files]
+            bad_files |= contradicting_files(self, spark, sound, pinned, show=show)
         return CheckedFiles(bad_files, unknown=unknown)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:

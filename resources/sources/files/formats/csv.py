@@ -15,19 +15,21 @@ from partitions.evolution import Schema, with_wider_integers
 from partitions.path.source import SourceFile
 from partitions.records.csv_lines import BREAK, SKIPPED, CsvForm, CsvItem, CsvRule
 from partitions.records.forms import INTEGER_BITS, Reading
+from partitions.records.judge import Fault
 from partitions.sources.formats import Option
 from resources.places import Place
+from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
-from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.alike import only, read_alike
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.own_forms import data_type_of, has_own_form, misread
 from resources.sources.files.own_forms import fault as own_form_fault
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_column, spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of, without_texts
@@ -112,6 +114,15 @@ class CsvFiles(FormatReader):
             for path, header in headers.items()
             if _folded(header.names) != _folded(data.fieldNames())
         }
+
+    def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
+        """Return the schema without the columns of folders, unless the header names them, too."""
+        named = pinned.beside((*spellings([file.path]), *pinned.folders))
+        if self.rescues or not named.folders or not self._has_header:
+            return named
+        header = self._header(file)
+        names = () if header is None else _folded(header.names)
+        return named.beside(name for name in named.folders if name.lower() not in names)
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -239,8 +250,38 @@ class CsvFiles(FormatReader):
         from pyspark.sql import functions as F
 
         own = [(place, of) for place, (_, of) in enumerate(rule.fields) if has_own_form(of, rule.reading)]
-        if not own:
+        line = self._values_of_line(form, rule) if own else None
+        misread_texts: list[tuple[int, Column]] = []
+        for place, kind in own:
+            assert line is not None
+            text = line.getField(f"c{place}")
+            wrong = misread(lambda data_type, text=text: self._value(text, data_type), data_type_of(kind))  # type: ignore[misc]
+            misread_texts.append((place, F.when(text.isNotNull() & wrong, text)))
+        return misread_texts
+
+    def _contradicting(
+        self, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> list[tuple[int, Column]]:
+        """The places of columns that folders of these files name, too, each with the text of a line's value that is another one; NULL of the same."""
+        from pyspark.sql import functions as F
+
+        spelt = folder_fields(files[0].path, pinned)
+        both = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spelt]
+        line = self._values_of_line(rule.form, rule) if both and not self.rescues else None
+        if line is None:
             return []
+        contradicting: list[tuple[int, Column]] = []
+        for place, name in both:
+            text, data_type = line.getField(f"c{place}"), pinned.struct[name].dataType
+            folder = folder_column(self.scanner.path_of(files), spelt[name])
+            other = contradicts(self._value(text, data_type), folder, data_type)
+            contradicting.append((place, F.when(other, text)))
+        return contradicting
+
+    def _values_of_line(self, form: CsvForm, rule: CsvRule) -> Column:
+        """The values of a line as texts, by their places."""
+        from pyspark.sql import functions as F
+
         options = {
             **self.options("", infer=True),
             **self.source.options,
@@ -253,13 +294,7 @@ class CsvFiles(FormatReader):
             if key.lower() not in ("header", "multiline")
         }
         schema = ", ".join(f"c{place} string" for place in range(len(rule.fields)))
-        line = F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, of_lines)
-        misread_texts: list[tuple[int, Column]] = []
-        for place, kind in own:
-            text = line.getField(f"c{place}")
-            wrong = misread(lambda data_type, text=text: self._value(text, data_type), data_type_of(kind))  # type: ignore[misc]
-            misread_texts.append((place, F.when(text.isNotNull() & wrong, text)))
-        return misread_texts
+        return F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, of_lines)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and hold all records against the rule of the schema."""
@@ -353,19 +388,29 @@ class CsvFiles(FormatReader):
         accepted = text.rlike(rule.pattern(None if first is None else first.text))
         if rule.form.encoding is None:
             accepted &= F.is_valid_utf8(text)
-        others = self._misread(rule.form, rule)
-        for _, other in others:
+        others = [
+            *((place, True, text) for place, text in self._misread(rule.form, rule)),
+            *((place, False, text) for place, text in self._contradicting(files, rule, pinned)),
+        ]
+        for *_, other in others:
             accepted &= other.isNull()
         rejected = rows.where(~accepted).select(
             self.scanner.path_of(files).alias("path"),
             F.try_validate_utf8(text).alias(TEXT),
-            *[other.alias(f"c{place}") for place, other in others],
+            *[other.alias(f"c{number}") for number, (*_, other) in enumerate(others)],
         )
+        spelt = folder_fields(files[0].path, pinned)
         some = rejected.limit(MOST_AT_ONCE + 1).collect()
         lines = _Rejected(rule)
         for row in some if len(some) <= MOST_AT_ONCE else rejected.toLocalIterator():
-            misread_texts = {place: row[f"c{place}"] for place, _ in others if row[f"c{place}"] is not None}
-            lines.add(row["path"], row[TEXT], misread_texts)
+            faults = (
+                own_form_fault(*rule.fields[place], value)
+                if is_own_form
+                else fault_beside_folder(name := rule.fields[place][0], spelt[name], row["path"], value)
+                for number, (place, is_own_form, _) in enumerate(others)
+                if (value := row[f"c{number}"]) is not None
+            )
+            lines.add(row["path"], row[TEXT], next(faults, None))
         return self._told(lines, files, pinned)
 
     def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -425,7 +470,42 @@ class CsvFiles(FormatReader):
                 items = list(rule.judge_text(text, has_header=form.header))
                 if items:
                     bad_files[file.path] = self._bad(file.path, items)
-        return CheckedFiles(bad_files)
+        sound = [file for file in files if file.path not in bad_files]
+        return CheckedFiles(bad_files | self._contradicting_whole(spark, sound, rule, pinned))
+
+    def _contradicting_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> dict[str, BadFile]:
+        """Files with a value that is another than the folder's, of which no line is told."""
+        from pyspark.sql import functions as F
+
+        spelt = folder_fields(files[0].path, pinned) if files and not self.rescues else {}
+        both = [name for name, _ in rule.fields if name in spelt]
+        if not both:
+            return {}
+        path, columns = self.scanner.path_of(files), pinned.struct
+        texts = [
+            F.first(
+                F.when(
+                    contradicts(
+                        F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType
+                    ),
+                    F.col(quoted(name)).cast("string"),
+                ),
+                ignorenulls=True,
+            ).alias(name)
+            for name in both
+        ]
+        rows = self.scan(spark, files, only(columns, [name for name, _ in rule.fields]))
+        bad_files: dict[str, BadFile] = {}
+        for row in rows.groupBy(path.alias("path")).agg(*texts).collect():
+            for place, name in enumerate(both, 1):
+                if (value := row[place]) is not None:
+                    fault = fault_beside_folder(name, spelt[name], row["path"], value)
+                    record = BadRecord("", fault.reason, None, fault.value)
+                    bad = bad_records(row["path"], [record], show=self._dataflow.show_bad_records)
+                    bad_files.setdefault(row["path"], bad)
+        return bad_files
 
     def _other_encoding(self, path: str, line: int | None) -> BadFile:
         encoding = encoding_by_mark(self.place, path) or "windows-1252"
@@ -450,7 +530,7 @@ class CsvFiles(FormatReader):
         header = self._header(file)
         if header is None or not self.is_strict:
             return None
-        expected = pinned.beside(spellings([file.path])).data.fieldNames()
+        expected = self.beside_folders(file, pinned).data.fieldNames()
         if _folded(expected) == _folded(header.names):
             return None
         takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
@@ -542,8 +622,8 @@ class _Rejected:
         self.line_by_line: set[str] = set()
         self._names = _folded([name for name, _ in rule.fields])
 
-    def add(self, path: str, text: str | None, misread_texts: Mapping[int, str]) -> None:
-        """Judge a line; None is one with bytes that are no text. ``misread_texts`` are those of values that Spark has judged, by their places."""
+    def add(self, path: str, text: str | None, by_spark: Fault | None) -> None:
+        """Judge a line; None is one with bytes that are no text. ``by_spark`` is what Spark finds wrong with a value of it."""
         if text is None:
             self.undecodable.add(path)
             return
@@ -555,10 +635,8 @@ class _Rejected:
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item)
-        elif misread_texts and not self.rule.is_none(line):
-            place, value = next(iter(misread_texts.items()))
-            item = CsvItem(0, line, own_form_fault(*self.rule.fields[place], value), False)
-            self.items.setdefault(path, []).append(item)
+        elif by_spark is not None and not self.rule.is_none(line):
+            self.items.setdefault(path, []).append(CsvItem(0, line, by_spark, False))
         elif not line.strip(SKIPPED):
             self.line_by_line.add(path)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, ConfigurationError
+from partitions.path.hive import folder_value
 from partitions.path.source import SourceFile
 from partitions.sources.formats import ExcelOptions
 from resources.places import Place
+from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
 from resources.sources.files.cells import (
     Cell,
     MisfitError,
@@ -24,6 +26,7 @@ from resources.sources.files.cells import (
 )
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records, unknown_field
+from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -98,6 +101,12 @@ class ExcelFiles(FormatReader):
             schema = schema.add(name, inferred_type(kinds[key]) or StringType())
         return schema
 
+    def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
+        """Return the schema without the columns of all folders where it names the columns of sheets from the left."""
+        if self._options.header_row == 0:
+            return pinned.beside((*spellings([file.path]), *pinned.folders))
+        return super().beside_folders(file, pinned)
+
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -149,10 +158,13 @@ class ExcelFiles(FormatReader):
         key = (self._staging.folder.url, file, pinned)
         if not file.size or key in self._staged:
             return
-        data = pinned.beside(spellings([file.path])).data
+        data = self.beside_folders(file, pinned).data
         sheet = read_sheet(self.place, file.path, self._options)
-        columns = self._columns(file, sheet, data)
-        rows = _Rows(file.path, sheet, data, columns, show=self._dataflow.show_bad_records)
+        spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
+        with_folders = only(pinned.struct, [*data.names, *spelt])
+        columns = self._columns(file, sheet, with_folders)
+        data = only(with_folders, [*data.names, *columns])
+        rows = _Rows(file.path, sheet, data, columns, spelt, show=self._dataflow.show_bad_records)
         with self._staging.batches(file.path, arrow_schema(data)) as batches:
             rows.write(batches)
         self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
@@ -188,10 +200,18 @@ class _Rows:
     """The records of a sheet as rows of a schema."""
 
     def __init__(
-        self, path: str, sheet: Sheet, data: StructType, columns: Mapping[str, int], *, show: bool | None
+        self,
+        path: str,
+        sheet: Sheet,
+        data: StructType,
+        columns: Mapping[str, int],
+        spelt: Mapping[str, str],
+        *,
+        show: bool | None,
     ) -> None:
         """Refuse a type that no cell can have."""
         self._path, self._sheet, self._schema, self._show = path, sheet, data, show
+        self._spelt = spelt
         self._named = {column.number for column in sheet.columns} | set(columns.values())
         self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
         for field in data.fields:
@@ -241,13 +261,26 @@ class _Rows:
         if cell is None or number is None:
             return None
         try:
-            return convert(cell)
+            value = convert(cell)
+            if field.name in self._spelt:
+                self._check_beside_folder(record, field.name, number, value, convert)
         except MisfitError as misfit:
             if is_blank(cell):
                 return None
             reason = str(misfit) or in_words(cell)
+        else:
+            return value
         what = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
         raise self._bad(record, number, what)
+
+    def _check_beside_folder(
+        self, record: Record, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
+    ) -> None:
+        """Raise BadFile if a cell has another value than the folder that names its column."""
+        text = folder_value(self._path, self._spelt[column])
+        if text is None or convert(text) != value:
+            fault = fault_beside_folder(column, self._spelt[column], self._path, None)
+            raise self._bad(record, number, fault.reason)
 
     def _bad(self, record: Record, number: int, what: str) -> BadFile:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)

@@ -21,6 +21,7 @@ from resources.listing.failures import store_failures
 from resources.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_file
+from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
@@ -117,6 +118,10 @@ class FormatReader(ABC):
     def apart(self, path: str) -> str:
         """Return what the files of one scan must have in common, as their paths tell it."""
         return ""
+
+    def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
+        """Return the schema of a file, in which the columns that its folders name are not read from its records."""
+        return pinned.beside(spellings([file.path]))
 
     def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
         """Return what scans these files: where they lie, or where their rows were put for Spark.

@@ -19,6 +19,7 @@ from partitions.records.json_decoding import MOST_LEVELS, Names, depth_of, first
 from partitions.records.json_lines import LENIENT, JsonRule
 from partitions.sources.formats import Option
 from resources.places import Place
+from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.failures import (
     bad_document,
@@ -30,7 +31,13 @@ from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
-from resources.sources.files.json_check import check_documents, check_lines, is_deeper, records_of
+from resources.sources.files.json_check import (
+    JudgedBySpark,
+    check_documents,
+    check_lines,
+    is_deeper,
+    records_of,
+)
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
@@ -79,12 +86,17 @@ class _Json(FormatReader):
         is_cut = False
         for group, schema in read_alike(self, files, pinned):
             rule = JsonRule(
-                None if self.rescues else _beside_folders(pinned.with_untyped(schema), pinned),
+                None if self.rescues else _with_folder_fields(pinned.with_untyped(schema), pinned),
                 self._dataflow.unknown_fields == "ignore",
                 Reading.of(self.source.options),
             )
             names = first_names(beginning(self.place, group[0].path, self._encoding))
-            checked = self._check_alike(spark, group, rule, names)
+            by_spark: list[JudgedBySpark] = []
+            if rule.schema is not None:
+                by_spark.append(OwnForms.of(rule.schema, self._of_text))
+                path = self.scanner.path_of(group)
+                by_spark.append(FolderFields.of(group, pinned, path, self._of_text))
+            checked = self._check_alike(spark, group, rule, names, by_spark)
             bad_files |= checked.bad_files
             records += checked.bad_records
             unknown |= checked.unknown
@@ -93,7 +105,12 @@ class _Json(FormatReader):
         return CheckedFiles(bad_files, in_order(records, files), counts, is_cut, unknown)
 
     def _check_alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        rule: JsonRule,
+        names: Names | None,
+        by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         """Look through files that are read in one scan."""
         raise NotImplementedError
@@ -336,18 +353,23 @@ class _Json(FormatReader):
         )
 
 
-def _beside_folders(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
-    """The columns of records, and as any value those that folders name: a field of the name is left out."""
+def _with_folder_fields(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
+    """The columns of records, and those that folders name, which a record may have, too."""
     names = {column["name"] for column in schema["fields"]}
-    fields = [{"name": name, "type": "string"} for name in pinned.struct.names if name not in names]
-    return {**schema, "fields": [*schema["fields"], *fields]}
+    others = [column for column in pinned.struct.jsonValue()["fields"] if column["name"] not in names]
+    return {**schema, "fields": [*schema["fields"], *others]}
 
 
 class NdjsonFiles(_Json):
     """An object a line."""
 
     def _check_alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        rule: JsonRule,
+        names: Names | None,
+        by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self._of_text)
         most = self._dataflow.max_bad_records
@@ -361,7 +383,7 @@ class NdjsonFiles(_Json):
             most,
             lambda texts: Lines(self.place, texts, self._encoding),
             self._undecodable,
-            OwnForms.of(rule.schema, self._of_text),
+            by_spark,
         )
 
     def scan_without(
@@ -402,7 +424,12 @@ class JsonFiles(_Json):
         return {"multiLine": True}
 
     def _check_alike(
-        self, spark: SparkSession, files: Sequence[SourceFile], rule: JsonRule, names: Names | None
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        rule: JsonRule,
+        names: Names | None,
+        by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self._of_text, wholetext="true")
         path = self.scanner.path_of(files)
@@ -414,7 +441,7 @@ class JsonFiles(_Json):
             files,
             lambda name: whole_text(self.place, name, self._encoding),
             self._undecodable,
-            OwnForms.of(rule.schema, self._of_text),
+            by_spark,
         )
 
 

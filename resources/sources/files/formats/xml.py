@@ -11,6 +11,7 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.sources.formats import Option
 from resources.places import Place
+from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import (
     BrokenXmlError,
@@ -23,7 +24,7 @@ from resources.sources.files.elements import (
 )
 from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
-from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.alike import only, read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import (
     columns_of_records,
@@ -32,17 +33,18 @@ from resources.sources.files.formats.variants import (
     wider_numbers,
 )
 from resources.sources.files.inferring import type_of_sample, types_of_texts
+from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
-from resources.sources.files.text_values import XML_SPACES, trimmed, typed, with_texts
+from resources.sources.files.text_values import XML_SPACES, trimmed, typed, value_of, with_texts
 from resources.sources.files.xml_check import XmlRule, texts_at
 from resources.sources.files.xml_names import NameRules
 from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 _MOST_NAMES = 10
 _TRIMS = "ignoreSurroundingSpaces"
@@ -166,7 +168,11 @@ class XmlFiles(FormatReader):
         empty: list[SourceFile] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
-            rule = XmlRule(schema, reading, *self._names, self._texts_of_options, takes_nil=not with_nils)
+            spelt = folder_fields(group[0].path, pinned)
+            with_folders = only(pinned.struct, [*schema.names, *spelt])
+            rule = XmlRule(
+                with_folders, reading, *self._names, self._texts_of_options, takes_nil=not with_nils
+            )
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")
@@ -174,9 +180,19 @@ class XmlFiles(FormatReader):
             is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
             first = schema.fieldNames()[0]
             some = F.count(quoted(first)).alias("some")  # Spark refuses to read corrupt records alone
-            answers = {
-                row["path"]: row for row in rows.groupBy(path).agg(is_bad, is_converted, some).collect()
-            }
+            others = [
+                F.first(
+                    self._contradicting(
+                        rule.texts(name),
+                        folder_column(self.scanner.path_of(group), spelt[name]),
+                        with_folders[name].dataType,
+                    ),
+                    ignorenulls=True,
+                ).alias(f"other{place}")
+                for place, name in enumerate(spelt)
+            ]
+            asked = rows.groupBy(path).agg(is_bad, is_converted, some, *others)
+            answers = {row["path"]: row for row in asked.collect()}
             self._converted -= {file.path for file in group}
             self._converted |= {name for name, row in answers.items() if row["is_converted"]}
             empty += [file for file in group if file.path not in answers]
@@ -186,6 +202,10 @@ class XmlFiles(FormatReader):
                 broken = looks[file.path].broken
                 if record is None and broken is not None:
                     record = _as_record(broken)
+                for place, name in enumerate(spelt if record is None and file.path in answers else ()):
+                    if (value := answers[file.path][f"other{place}"]) is not None:
+                        fault = fault_beside_folder(name, spelt[name], file.path, value)
+                        record = BadRecord("", fault.reason, None, fault.value)
                 if record is not None:
                     records.append((file.path, record))
         self._note_missing_tag(empty)
@@ -195,6 +215,18 @@ class XmlFiles(FormatReader):
             if stray.names and is_checked and looks[name].broken is None
         }
         return CheckedFiles(bad_files, bad_records=in_order(records, files), unknown=lacking)
+
+    def _contradicting(self, texts: Column, folder: Column, data_type: DataType) -> Column:
+        """The first of some texts that has another value than the folder."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType
+
+        def other(text: Column) -> Column:
+            is_text = isinstance(data_type, StringType)
+            value = trimmed(text) if is_text else value_of(text, data_type, self._texts_of_options)
+            return ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
+
+        return F.try_element_at(F.filter(texts, other), F.lit(1))
 
     def _judged(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> BadRecord | None:
         """The first record of a file that cannot be loaded."""
