@@ -29,7 +29,7 @@ REFUSED: Mapping[str, str] = {
     "enforceschema": "no such option: each header is compared with the schema, so that no columns are mixed up",
     "chartoescapequoteescaping": "no such option: a quote within quotes is doubled, or `escape` stands before it",
     "unescapedquotehandling": "no such option: a quote within quotes is doubled, or `escape` stands before it",
-    "columnnameofcorruptrecord": "no such option: records that do not fit are told, or set aside by max_bad_records",
+    "enabledatetimeparsingfallback": "no such option: name the form of times in timestampFormat",
 }
 """Options of Spark's reader, in lower case, that would change or lose rows without a word; with what is expected."""
 

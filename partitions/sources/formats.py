@@ -80,9 +80,10 @@ class FileFormat:
         for name, expected in self.required.items():
             if name.lower() not in names:
                 yield Refusal(("source", "options", name), "nothing", expected)
+        refused = self.refused if self.options else {**_REFUSED, **self.refused}
         for name in given:
-            if name.lower() in self.refused:
-                yield Refusal(("source", "options", name), repr(given[name]), self.refused[name.lower()])
+            if name.lower() in refused:
+                yield Refusal(("source", "options", name), repr(given[name]), refused[name.lower()])
             if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):
                 yield Refusal(
                     ("source", "options", name),
@@ -110,6 +111,31 @@ class FileFormat:
             )
 
 
+_BAD_RECORDS = "no such option: records that do not fit are told, or set aside by max_bad_records"
+_FOLDERS = "no such option: all folders below `path` are read, and those such as day=2026-01-31 are columns"
+_BY_TIME = "no such option: what was loaded is told by the watermark; files that it passes over would be lost"
+_INFERENCE = "no such option: types are inferred where source.schema is missing; declare string to keep texts"
+
+_REFUSED: Mapping[str, str] = {
+    "mode": _BAD_RECORDS,
+    "badrecordspath": _BAD_RECORDS,
+    "columnnameofcorruptrecord": _BAD_RECORDS,
+    "ignorecorruptfiles": "no such option: on_bad_file: quarantine passes over files that do not read, and names them",
+    "ignoremissingfiles": "no such option: files that vanish stay above the watermark",
+    "recursivefilelookup": _FOLDERS,
+    "basepath": _FOLDERS,
+    "pathglobfilter": "no such option: source.extensions names the endings of the files that are read",
+    "modifiedafter": _BY_TIME,
+    "modifiedbefore": _BY_TIME,
+    "rescueddatacolumn": "no such option: target.schema_mode: rescue keeps what does not fit",
+}
+"""Options of Spark's readers, in lower case, with which rows or files would be lost without a word, or that a load sets itself; with what is expected."""
+
+_OF_JSON: Mapping[str, str] = {
+    "singlevariantcolumn": "no such option: declare source.schema, with fields of the type variant",
+    "enabledatetimeparsingfallback": "no such option: name the form of times in timestampFormat",
+}
+
 _OF_TIMES = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
 """Options that name the form of dates and times, in lower case."""
 
@@ -121,15 +147,40 @@ _EXPECTED = {
 """In words, by option of ``ExcelOptions``."""
 
 FORMATS: Mapping[str, FileFormat] = {
-    "ndjson": FileFormat((".ndjson", ".jsonl", ".json")),
-    "json": FileFormat((".json",)),
+    "ndjson": FileFormat(
+        (".ndjson", ".jsonl", ".json"),
+        refused={
+            **_OF_JSON,
+            "multiline": "no such option: records that go over several lines are `format: json`",
+        },
+    ),
+    "json": FileFormat(
+        (".json",),
+        refused={
+            **_OF_JSON,
+            "multiline": "no such option: a file is one document; `format: ndjson` reads a record a line",
+        },
+    ),
     "csv": FileFormat(
-        (".csv", ".tsv"), always_checked="the header of a csv file must be the schema's", refused=CSV_REFUSED
+        (".csv", ".tsv"),
+        always_checked="the header of a csv file must be the schema's",
+        refused={**CSV_REFUSED, "inferschema": _INFERENCE},
     ),
     "parquet": FileFormat((".parquet",), is_text=False),
-    "avro": FileFormat((".avro",), is_text=False),
+    "avro": FileFormat(
+        (".avro",),
+        is_text=False,
+        refused={
+            "avroschema": "no such option: source.schema names the columns; defaults of another schema would be made up",
+            "avroschemaurl": "no such option: source.schema names the columns; defaults of another schema would be made up",
+            "positionalfieldmatching": "no such option: fields are matched by their names",
+            "ignoreextension": "no such option: source.extensions names the endings of the files that are read",
+        },
+    ),
     "xml": FileFormat(
-        (".xml",), required={"rowTag": "the name of the element that is a record, such as order"}
+        (".xml",),
+        required={"rowTag": "the name of the element that is a record, such as order"},
+        refused={**_OF_JSON, "inferschema": _INFERENCE},
     ),
     "excel": FileFormat((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions),
 }

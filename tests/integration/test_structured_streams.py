@@ -417,7 +417,7 @@ def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_
     stream.add("2.ndjson", 40)
     with pytest.raises(Killed):
         stream.run(killed_at(Step.INTENT_PUT, 1))
-    stream.define(source={"options": {"multiLine": False}})
+    stream.define(source={"options": {"timeZone": "UTC"}})
     error = stream.run().error
     assert error is not None
     assert error.code == "intent_changed"

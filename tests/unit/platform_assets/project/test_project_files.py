@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 PATH = "watermark: {type: path}\n"
 COLUMN = "watermark: {type: column, columns: [id]}\n"
+BAD_RECORDS = "records that do not fit are told, or set aside by max_bad_records"
+ENDINGS = "source.extensions names the endings of the files that are read"
+BY_TIME = "what was loaded is told by the watermark; files that it passes over would be lost"
 KNOWN = "one of sheet, header_row, skip_rows"
 ROW = "the number of the row with the names of the columns, from 1; or 0 if there is none"
 SHEET = "the name of a sheet, or its place among the sheets, from 1"
@@ -28,6 +31,35 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
         ),
         ("format: excel, options: {sheet: '2026', header_row: 3, skip_rows: 1}", PATH, []),
         ("format: excel, options: {sheet: 2}", COLUMN, []),
+        (
+            "format: csv, options: {MODE: PERMISSIVE}",
+            PATH,
+            [("source.options.MODE", "'PERMISSIVE'", f"no such option: {BAD_RECORDS}")],
+        ),
+        (
+            "format: parquet, options: {pathGlobFilter: '*.x', modifiedAfter: '2026-01-01'}",
+            PATH,
+            [
+                ("source.options.pathGlobFilter", "'*.x'", f"no such option: {ENDINGS}"),
+                ("source.options.modifiedAfter", "'2026-01-01'", f"no such option: {BY_TIME}"),
+            ],
+        ),
+        (
+            "format: ndjson, options: {multiLine: true}",
+            PATH,
+            [
+                (
+                    "source.options.multiLine",
+                    "True",
+                    "no such option: records that go over several lines are `format: json`",
+                )
+            ],
+        ),
+        (
+            "format: avro, options: {ignoreExtension: false}",
+            COLUMN,
+            [("source.options.ignoreExtension", "False", f"no such option: {ENDINGS}")],
+        ),
         (
             "format: excel, options: {sheets: Data}",
             PATH,
