@@ -7,8 +7,9 @@ those of JSON, stay as they are; ``{{start}}`` is the text ``{start}``.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -115,6 +116,74 @@ class Template:
     def filled(self, text_of: Callable[[Placeholder], str]) -> str:
         """The text with something in the place of each."""
         return "".join(part if isinstance(part, str) else text_of(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class SharedName:
+    """A name of a folder that units with other values have, too.
+
+    Attributes:
+        name: of the folder.
+        values: others that it may stand for, by the unit's name.
+    """
+
+    name: str
+    values: Mapping[str, str]
+
+
+def shared_name(template: Template, text_of: Callable[[Placeholder], str]) -> SharedName | None:
+    """Return the first folder name of a filled template that other values of its units fill in the same way; None if there is none.
+
+    Values have no slash, so names of folders are told apart one by one: ``{unit.a}-{unit.b}`` is ``x-y-z`` for ``x`` and ``y-z``, and for ``x-y`` and ``z``.
+    """
+    names: list[list[str | Placeholder]] = [[]]
+    for part in template.parts:
+        if isinstance(part, Placeholder) and part.unit is not None:
+            names[-1].append(part)
+            continue
+        first, *others = (part if isinstance(part, str) else text_of(part)).split("/")
+        names[-1].append(first)
+        names += [[other] for other in others]
+    units_of = [
+        {part.unit or "": text_of(part) for part in parts if isinstance(part, Placeholder)} for parts in names
+    ]
+    alone = dict(item for units in units_of if len(units) == 1 for item in units.items())
+    for parts, units in zip(names, units_of, strict=True):
+        name = "".join(part if isinstance(part, str) else units[part.unit or ""] for part in parts)
+        known = {unit: value for unit, value in alone.items() if unit in units}
+        other = next((values for values in _readings(parts, name, known) if values != units), None)
+        if other is not None:
+            return SharedName(name, other)
+    return None
+
+
+def _readings(
+    parts: Sequence[str | Placeholder], text: str, values: Mapping[str, str]
+) -> Iterator[Mapping[str, str]]:
+    """Yield the values of units with which these parts are a text, each in its own way."""
+    if not parts:
+        if not text:
+            yield values
+        return
+    first, *rest = parts
+    known = first if isinstance(first, str) else values.get(first.unit or "")
+    if known is not None:
+        if text.startswith(known):
+            yield from _readings(rest, text[len(known) :], values)
+        return
+    assert isinstance(first, Placeholder)
+    for length in range(1, len(text) + 1):
+        yield from _readings(rest, text[length:], {**values, first.unit or "": text[:length]})
+
+
+def adjacent_units(template: Template) -> tuple[Placeholder, Placeholder] | None:
+    """Return two units with nothing between them, so that no value tells where it ends; None if there are none."""
+    parts = [part for part in template.parts if part != ""]
+    units = [part if isinstance(part, Placeholder) and part.unit is not None else None for part in parts]
+    for first, second in itertools.pairwise(units):
+        if first is not None and second is not None and first.unit != second.unit:
+            return first, second
+    return None
 
 
 def wording(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from partitions.placeholders import Placeholder, Template
+from partitions.placeholders import Placeholder, Template, adjacent_units
 from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
 from partitions.sources.formats import FORMATS, FormatName, Option
@@ -118,6 +118,14 @@ class FilesSource(SourceDefinition):
         for name in unit_fields:
             if f"unit.{name}" not in asked:
                 yield Refusal(key, self.path, f"a path with {{unit.{name}}} (each unit has its folder)")
+        if beside := adjacent_units(self.folder_template):
+            found = "".join(each.text for each in beside)
+            apart = "/".join(each.text for each in beside)
+            yield Refusal(
+                key,
+                found,
+                f"{apart}, or another text between them that no value has (two units could have one folder)",
+            )
         unknown = sorted({name.removeprefix("unit.") for name in asked - WHOLE_WINDOW} - set(unit_fields))
         if unknown:
             known = ", ".join(unit_fields) or "it has none"

@@ -16,7 +16,7 @@ from partitions.instants import as_datetime
 from partitions.load import Lacking
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
-from partitions.placeholders import Placeholder
+from partitions.placeholders import Placeholder, Template, shared_name
 from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
 from partitions.window.places import is_of_later_window, place
@@ -300,7 +300,7 @@ class FolderWindows:
         """Return the folder of a work unit, relative to the root.
 
         Raises:
-            PlanError: for a unit whose value would lead somewhere else.
+            PlanError: for a unit whose value would lead somewhere else, or whose folder could be another unit's.
         """
         unit = unit_of(work.unit)
 
@@ -308,7 +308,16 @@ class FolderWindows:
             name = placeholder.unit or ""
             return _as_name(name, unit.get(name))
 
+        def text_of(placeholder: Placeholder) -> str:
+            return place(Template((placeholder,)), work.start or 0, work.end or 0, self._zone, of_unit)
+
         template = self._definition.folder_template
+        if (shared := shared_name(template, text_of)) is not None:
+            units = ", ".join(f"{name}={value}" for name, value in shared.values.items())
+            raise PlanError(
+                f"source.path: expected a folder of its own for the unit {work.unit}, found the folder name {shared.name}, which the unit {units} would"
+                " have, too: give each value a folder, such as {unit.a}/{unit.b}, or put a text between them that no value has"
+            )
         return place(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:

@@ -123,9 +123,24 @@ def test_a_unit_that_is_no_name_of_a_folder_is_refused(make: Make) -> None:
     assert feed.newest is None
 
 
+def test_a_folder_that_two_units_have_is_refused(make_feed: MakeFeed) -> None:
+    units = [{"a": "x-y", "b": "z"}, {"a": "x", "b": "y-z"}]
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}/{unit.a}-{unit.b}"},
+        watermark=watermark(units=units, partial=False),
+        target=REPLACED,
+    )
+    feed.put("2020-01-01/x-y-z/x.ndjson", 1)
+    outcome = feed.run(now=instant("2020-01-02T06:00"))
+    assert outcome.error is not None
+    assert "found the folder name x-y-z, which the unit a=" in outcome.error.message
+    assert feed.newest is None
+
+
 @pytest.mark.parametrize(
     ("path", "units", "target", "key"),
     [
+        ("./landing/{start}/{unit.u}{unit.v}", "a", REPLACED, "source.path"),
         ("./landing", "a", REPLACED, "source.path"),
         ("./landing/{start}", "a", REPLACED, "source.path"),
         ("./landing/{start}/{unit.v}", "a", REPLACED, "source.path"),

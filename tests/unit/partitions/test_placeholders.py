@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.instants import as_datetime
-from partitions.placeholders import Template, tell_apart, wording, written
+from partitions.placeholders import Template, shared_name, tell_apart, wording, written
 
 FORMS = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y%j", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 ZONES = st.sampled_from(
@@ -96,3 +96,23 @@ def test_forms_tell_windows_apart_if_they_say_each_field_down_to_the_length_of_a
 def test_a_year_has_four_digits_and_an_offset_no_seconds(text: str, moment: datetime, wanted: str) -> None:
     (placeholder,) = Template.parse(text).placeholders
     assert written(placeholder, moment) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "a", "b", "other"),
+    [
+        ("{unit.a}-{unit.b}", "x-y", "z", {"a": "x", "b": "y-z"}),
+        ("{unit.a}-{unit.b}", "x", "y", None),
+        ("{unit.a}/{unit.b}", "x-y", "z", None),
+        ("{unit.a}{start:%Y}/{unit.b}", "x", "2026", None),
+        ("{unit.a}-{start:%Y}-{unit.b}", "x-2026", "y", {"a": "x", "b": "2026-y"}),
+        ("{unit.a}_{unit.b}_{unit.a}", "x_x", "x", {"a": "x", "b": "x_x_x"}),
+        ("{unit.a}/{unit.a}_{unit.b}", "x", "y_z", None),
+    ],
+)
+def test_a_folder_name_that_other_values_of_its_units_have_too_is_found(
+    text: str, a: str, b: str, other: dict[str, str] | None
+) -> None:
+    texts = {"unit.a": a, "unit.b": b, "start": "2026"}
+    shared = shared_name(Template.parse(text), lambda placeholder: texts[placeholder.name])
+    assert (None if shared is None else shared.values) == other
