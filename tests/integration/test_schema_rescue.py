@@ -44,7 +44,7 @@ def test_fields_that_are_new_or_of_another_type_are_kept_as_json_and_the_others_
     feed.put_text(f"a.{form}", text)
     outcome = feed.load()
     assert outcome.rows == 4
-    assert f"values of 3 rows are in _rescued_data. The first: file a.{form}: d, l" in outcome.warnings
+    assert f"values of 3 rows are in _rescued_data. The first: file a.{form}: l, d" in outcome.warnings
     assert rows(feed, "id", "l", "d") == [
         (1, [1], date(2026, 1, 1), None),
         (2, None, None, {"name": "n", "s": {"a": 2, "b": 3}}),
@@ -52,6 +52,17 @@ def test_fields_that_are_new_or_of_another_type_are_kept_as_json_and_the_others_
         (4, None, None, {"s": {"a": "q"}}),
     ]
     assert feed.rows("id", "_source_file")[0] == (1, f"a.{form}")
+
+
+def test_values_are_kept_as_they_are_written_and_in_their_order(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, text string"}, target=RESCUE)
+    other = '"z":1.10,"a":{"y":1.0,"x":"\\u00e9 \\"{,"},"n":12345678901234567890123456789012345678901234567890.5,"e":[]'
+    feed.put_text("a.ndjson", f'{{"id": 1, "text": 2.50, {other}}}\n{{"id": 2, "text": {{"b":1,"a":2.0}}}}\n')
+    feed.load()
+    assert feed.rows("id", "text", "_rescued_data") == [
+        (1, "2.50", f"{{{other}}}"),
+        (2, '{"b":1,"a":2.0}', None),
+    ]
 
 
 @pytest.mark.parametrize(

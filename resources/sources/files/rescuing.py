@@ -10,7 +10,7 @@ from partitions.records.conversions import DOUBTFUL
 from partitions.records.forms import Reading
 from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.fields import RECORD
+from resources.sources.files.text_lines import TEXT
 from resources.sql import all_of, any_of, quoted
 from resources.tables.row_columns import as_type
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
 """Since 1970, as a number of JSON may say a time."""
+
+_PIECE = r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++'
+"""A name or text, a sign, or a number or word of JSON."""
 
 Parse = Callable[["StructField", "StructField"], "Column | None"]
 """Makes a value of the second column of one of the first; None if nothing can."""
@@ -61,53 +64,105 @@ def rescued_columns(rows: DataFrame, read: StructType, data: StructType, parse: 
     return rows.select(*columns, _as_json(rescued).alias(RESCUED_DATA))
 
 
-def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, str]) -> DataFrame:
-    """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit.
+def rescued_records(texts: DataFrame, data: StructType, options: Mapping[str, str]) -> DataFrame:
+    """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit, as they are written and in their order.
 
     Args:
-        records: with the column ``RECORD``, a variant: an object, or an array of objects.
+        texts: with the column ``TEXT``: an object, or an array of objects.
         data: the pinned columns.
         options: of the reader.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
 
-    given = F.col(RECORD)
-    items = F.coalesce(F.try_variant_get(given, "$", "array<variant>"), F.array(given))
+    whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
+    items = F.coalesce(F.from_json(whole, "array<string>"), F.array(whole))
+    records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "")
     each = records.withColumn("item", F.explode(items))
-    parsed = each.withColumn(
-        "parsed", F.from_json(F.to_json("item"), data, {**options, "mode": "PERMISSIVE"})
-    )
-    members = F.try_variant_get(F.col("item"), "$", "map<string,variant>")
+    parsed = each.withColumn("parsed", F.from_json("item", data, {**options, "mode": "PERMISSIVE"}))
+    members = F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>")
+    written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
     reading = Reading.of(options)
-    misfits = F.map_filter(
-        members,
-        lambda name, value: (
-            ~_is_null(value)
-            & (
-                ~name.isin(*known)
-                | any_of(
-                    [
-                        (name == field)
-                        & ~_fits(
-                            F.try_element_at(members, F.lit(field)),
-                            _part(F.col("parsed"), field),
-                            kind,
-                            reading,
-                        )
-                        for field, kind in known.items()
-                    ],
-                )
-            )
-        ),
-    )
-    no_object = F.when(members.isNull(), F.to_json("item"))
-    rescued = F.coalesce(no_object, F.when(F.size(misfits) > 0, F.to_json(misfits)))
+
+    def is_misfit(name: Column) -> Column:
+        value = F.try_element_at(members, name)
+        ill_fitting = [
+            (name == field) & ~_fits(value, _part(F.col("parsed"), field), kind, reading)
+            for field, kind in known.items()
+        ]
+        return ~_is_null(value) & (~name.isin(*known) | any_of(ill_fitting))
+
+    misfits = F.filter(written, lambda member: is_misfit(member["name"]))
+    as_members = F.transform(misfits, lambda member: F.concat(member["quoted"], F.lit(":"), member["text"]))
+    as_object = F.concat(F.lit("{"), F.array_join(as_members, ","), F.lit("}"))
+    no_object = F.when(members.isNull(), F.col("item"))
+    has_misfit = F.size(F.filter(F.map_keys(members), is_misfit)) > 0
+    rescued = F.coalesce(no_object, F.when(has_misfit, as_object))
     columns = [
         _exact_part(members, _part(F.col("parsed"), name), name, kind, reading).alias(name)
         for name, kind in known.items()
+        if not isinstance(kind, StringType)
     ]
-    return parsed.select(*columns, rescued.alias(RESCUED_DATA))
+    columns += [
+        _text_as_written(
+            F.try_element_at(members, F.lit(name)), _part(F.col("parsed"), name), name, written
+        ).alias(name)
+        for name, kind in known.items()
+        if isinstance(kind, StringType)
+    ]
+    return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, known), RESCUED_DATA)
+
+
+def _text_as_written(value: Column, parsed: Column, name: str, written: Column) -> Column:
+    """The value of a column of texts: of a number or an object the letters of the record, which Spark's parser of texts writes anew."""
+    from pyspark.sql import functions as F
+
+    own = F.filter(written, lambda member: member["name"] == name)
+    letters = F.try_element_at(F.transform(own, lambda member: member["text"]), F.lit(1))
+    is_text = F.schema_of_variant(value) == "STRING"
+    return F.when(~_is_null(value), F.when(is_text, parsed).otherwise(letters))
+
+
+def _written_members(record: Column) -> Column:
+    """The members of an object as it is written, in its order: each with its name, the name in its quotes, and the letters of its value without blanks around tokens."""
+    from pyspark.sql import functions as F
+
+    member = "struct<quoted:string,text:string>"
+    begin = F.struct(
+        F.lit(0).alias("depth"),
+        F.lit("").alias("quoted"),
+        F.lit("").alias("text"),
+        F.array().cast(f"array<{member}>").alias("members"),
+    )
+
+    def with_piece(seen: Column, piece: Column) -> Column:
+        is_inside = seen["depth"] == 1
+        step = F.when(piece.isin("{", "["), 1).when(piece.isin("}", "]"), -1).otherwise(0)
+        ends = is_inside & piece.isin(",", "}")
+        is_name = is_inside & (seen["quoted"] == "") & piece.startswith('"')
+        is_colon = is_inside & (seen["text"] == "") & (piece == ":")
+        own = F.struct(seen["quoted"].alias("quoted"), seen["text"].alias("text"))
+        is_part = (seen["depth"] > 0) & ~is_name & ~is_colon
+        return F.struct(
+            (seen["depth"] + step).alias("depth"),
+            F.when(ends, "").when(is_name, piece).otherwise(seen["quoted"]).alias("quoted"),
+            F.when(ends, "")
+            .when(is_part, F.concat(seen["text"], piece))
+            .otherwise(seen["text"])
+            .alias("text"),
+            F.when(ends & (seen["quoted"] != ""), F.array_append(seen["members"], own))
+            .otherwise(seen["members"])
+            .alias("members"),
+        )
+
+    members = F.aggregate(F.regexp_extract_all(record, F.lit(_PIECE), 0), begin, with_piece)["members"]
+
+    def with_name(each: Column) -> Column:
+        name = F.from_json(F.concat(F.lit("["), each["quoted"], F.lit("]")), "array<string>")
+        return F.struct(F.try_element_at(name, F.lit(1)).alias("name"), each["quoted"], each["text"])
+
+    return F.transform(members, with_name)
 
 
 def holds(pinned: DataType, given: DataType) -> bool:

@@ -29,7 +29,10 @@ def read_alike(
     for alike in apart.values():
         for group in form.scanner.together(alike):
             columns_of_file, own = data[group[0].path], schemas.get(group[0].path)
-            yield group, columns_of_file if own is None else only(own, columns_of_file.names)
+            if own is None or form.rescues:
+                yield group, own or columns_of_file
+            else:
+                yield group, only(own, columns_of_file.names)
 
 
 def only(schema: StructType, names: Sequence[str]) -> StructType:

@@ -74,10 +74,7 @@ class _Json(FormatReader):
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Hold all records against the rule of the schema."""
-        options = {
-            name.lower() for name, value in self.source.options.items() if str(value).lower() == "true"
-        }
-        if options & LENIENT:
+        if self._is_lenient:
             return CheckedFiles()
         bad_files: dict[str, BadFile] = {}
         records: list[tuple[str, BadRecord]] = []
@@ -114,6 +111,12 @@ class _Json(FormatReader):
     ) -> CheckedFiles:
         """Look through files that are read in one scan."""
         raise NotImplementedError
+
+    @property
+    def _is_lenient(self) -> bool:
+        """Whether options let Spark take text that is no JSON."""
+        options = self.source.options.items()
+        return not LENIENT.isdisjoint(name.lower() for name, value in options if str(value).lower() == "true")
 
     @property
     def _encoding(self) -> str:
@@ -161,12 +164,27 @@ class _Json(FormatReader):
         scanner: Scanner,
         bad: Collection[str] | None,
     ) -> DataFrame:
-        """Parse each record once as it is, and once with the pinned columns."""
-        from pyspark.sql.types import StructField, StructType, VariantType
+        """Parse the text of each record once as it is, and once with the pinned columns."""
+        return rescued_records(self._texts(spark, files, scanner, bad), data, self._of_text)
 
-        schema = StructType([StructField(RECORD, VariantType())])
-        records = self.scan_without(spark, files, schema, scanner, bad, singleVariantColumn=RECORD)
-        return rescued_records(records, data, {key: str(value) for key, value in self.source.options.items()})
+    def _texts(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        scanner: Scanner,
+        bad: Collection[str] | None,
+    ) -> DataFrame:
+        """Return the texts of records, or of documents; what is no JSON by itself is written anew."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType, VariantType
+
+        if self._is_lenient:
+            schema = StructType().add(RECORD, VariantType())
+            records = self.scan_without(spark, files, schema, scanner, bad, singleVariantColumn=RECORD)
+            return records.select(F.to_json(RECORD).alias(TEXT))
+        whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
+        texts = lines_of(spark, scanner, files, self._of_text, **whole)
+        return texts if bad is None else without_texts(spark, texts, bad)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in the records that read; those that do not are told when the files are checked.
