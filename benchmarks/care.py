@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from benchmarks.measure import median, report
 from partitions.load import Append
 from platform_assets.installation import cache_folder
-from resources.connect_server import connect_server
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from benchmarks.measure import median, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.connect_server import connect_server
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 from scripts.cluster import DRIVER, cluster
 
 FILES, RUNS, WARM_UP = 8, 3, 1

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.connect_server import ConnectServer, free_port
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.connect_server import ConnectServer, free_port
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.landing import local_history, s3_history
 from benchmarks.measure import median, report, script
-from resources.places import Place
+from resources.connections.places import Place
 
 SIZES = (1_000, 10_000, 100_000)
 RUNS = 5

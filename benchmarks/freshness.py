@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from benchmarks.landing import name, project, with_rows
 from benchmarks.measure import CHECKOUT, median, report
-from resources.connect_server import free_port
+from resources.spark.connect_server import free_port
 
 RUNS = 9
 PATIENCE = 300.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import obstore
 
-from resources.places import Place
+from resources.connections.places import Place
 
 PER_FOLDER = 500
 

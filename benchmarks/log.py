@@ -15,7 +15,7 @@ from typing import Any
 import obstore
 
 from benchmarks.measure import CHECKOUT, median, report
-from resources.places import Place
+from resources.connections.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, new_id, utc_now
 from resources.watermarks.log import WatermarkLog

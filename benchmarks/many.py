@@ -27,7 +27,7 @@ from platform_assets.factory.kinds.path.arrivals import files_sensor
 from platform_assets.factory.kinds.path.late import late_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.connect_server import free_port
+from resources.spark.connect_server import free_port
 
 COUNT = 1000
 WARM_UP, SECONDS = 120.0, 300.0

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measure import alternate, median, ratio, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.aside import promote, replay_aside
-from resources.connect_server import connect_server
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 from resources.platform import Platform
-from resources.replay import Asked, replay_in_place
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.replay.isolated.promoting import promote
+from resources.replay.isolated.replaying import replay_aside
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE
 from scripts import postgres as pg
 

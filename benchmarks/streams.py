@@ -22,10 +22,10 @@ from benchmarks.measure import median, report
 from partitions.stream.state import StreamState
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.connect_server import ConnectServer, free_port
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.connect_server import ConnectServer, free_port
+from resources.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.landing import local_history, name, pretend_loaded, project, with_rows
 from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report, script
 from platform_assets.installation import cache_folder
-from resources.connect_server import connect_server
-from resources.spark import SparkEngine
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 
 HISTORIES = (1_000, 50_000)
 RUNS = 9

@@ -40,13 +40,13 @@ from platform_assets.metadata import chunks_metadata, table_metadata, watermark_
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from platform_assets.schema_views import Columns, table_columns
-from resources.asset_partitions import AssetPartitions
-from resources.io_managers import TableIOManager, WatermarkIOManager
+from resources.connections.places import Place
+from resources.dagster.io_managers import TableIOManager, WatermarkIOManager
+from resources.dagster.partitions import AssetPartitions
+from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.outcome import Outcome
-from resources.places import Place
 from resources.platform import Platform
-from resources.run_options import RunOptions
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine import read_quarantine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from resources.sweep import LateFiles
+from resources.kinds.path.sweep import LateFiles
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine

@@ -17,8 +17,8 @@ from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsAside, KindProfile, PlanRow
 from platform_assets.words import in_words, stored_in_words
+from resources.connections.places import Place
 from resources.outcome import Outcome
-from resources.places import Place
 from resources.watermarks.entry import Entry
 
 _SHOWN = 100

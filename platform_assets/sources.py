@@ -15,11 +15,11 @@ from partitions.dataflow import Dataflow
 from partitions.path.listing_bounds import FromBeginning
 from partitions.plan import counted
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.functions import FunctionConnection, UserCode, user_function
-from resources.jdbc import JdbcConnection
 from resources.listing import Budget, Listing, list_above
-from resources.places import Place
 
 OF_A_LOOK = Budget(pages=5, seconds=20.0)
 """What a look at files may list."""

@@ -25,16 +25,21 @@ from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
 from partitions.window.units import listed
-from resources.api import ApiConnection
-from resources.databases import Database
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
+from resources.connections.postgres import Database
 from resources.functions import UserCode
-from resources.jdbc import JdbcConnection
-from resources.kinds import open_kind
-from resources.kinds.column import ColumnKind
+from resources.kinds.column.kind import ColumnKind
 from resources.kinds.kind import Kind
-from resources.kinds.path import PathKind
-from resources.kinds.stream import side_tables
-from resources.kinds.structured import SparkStreamKind
+from resources.kinds.path.kind import PathKind
+from resources.kinds.registry import open_kind
+from resources.kinds.spark_stream.folder import STREAMS
+from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.kinds.stream.kind import side_tables
+from resources.kinds.window.unit_spelling import as_known
+from resources.kinds.window.units import rows_in_time
+from resources.kinds.window.waits import find_waits
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
@@ -44,19 +49,14 @@ from resources.loop.table_guard import check_table
 from resources.loop.unfinished import Unfinished
 from resources.loop.waiting import Patience
 from resources.outcome import Observer
-from resources.places import Place
-from resources.sources import Source, open_source
-from resources.sources.files.formats import packages_of
+from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
+from resources.sources.registry import Source, open_source
 from resources.sources.source import ListsRows, TellsColumns
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.staging import Staging
-from resources.streaming.folder import STREAMS
-from resources.tables import PACKAGES, find_format, find_table, open_table
+from resources.tables.registry import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
-from resources.unit_spelling import as_known
-from resources.units import rows_in_time
-from resources.waiting_windows import find_waits
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry

@@ -1,7 +1,7 @@
 """What Spark's Java side is made of: the Java to start, the jars to fetch, and the class-data archive.
 
 Belongs here: facts about the machine that are needed before Spark starts, standard library only, so that the set-up can
-ask them before anything is installed. Does not belong here: pyspark, and the settings of a session (``resources.spark``).
+ask them before anything is installed. Does not belong here: pyspark, and the settings of a session (``resources.spark.engine``).
 
 Two files per set of packages lie in the cache folder, and a run does without either: the archive (why:
 docs/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from partitions.errors import StrandlineError
 from partitions.path.source import SourceFile
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.places import Place
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Holder
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import requests
 
-from resources.connect_server import free_port
-from resources.processes import end, last_lines, start
+from resources.spark.connect_server import free_port
+from resources.spark.processes import end, last_lines, start
 from resources.spark_runtime import java_environment, spark_home
 
 _DEPLOY = "org.apache.spark.deploy"

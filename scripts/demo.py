@@ -30,9 +30,9 @@ from platform_assets.installation import ROOT
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import connect_server
-from resources.places import Place
+from resources.connections.places import Place
 from resources.platform import Platform
+from resources.spark.connect_server import connect_server
 from scripts import readings as late
 from scripts.airports import Airports
 from scripts.departures import COLUMNS, Departures

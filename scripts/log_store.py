@@ -12,7 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from resources.log_store import CLASS, JAR
+from resources.spark.log_store import CLASS, JAR
 from resources.spark_runtime import find_java, java_problem, spark_jars
 
 COMPILER = ("org.eclipse.jdt", "ecj", "3.38.0")

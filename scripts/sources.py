@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from platform_assets.installation import ROOT
 from platform_assets.project import load_project
 from platform_assets.project.project import Project
-from resources.api import ApiConnection
-from resources.jdbc import JdbcConnection
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
 from scripts.airports import Airports, answering
 from scripts.fleet import Fleet
 from scripts.postgres import running

@@ -16,8 +16,8 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support import mariadb as maria
 from tests.support import seaweed as weed

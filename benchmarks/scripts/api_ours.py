@@ -13,7 +13,7 @@ from benchmarks.api_pages import WARM
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 project = load_project(Path(sys.argv[1]))
 platform = Platform(

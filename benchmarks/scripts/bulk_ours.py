@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.places import Place
+from resources.connections.places import Place
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 project = load_project(Path(sys.argv[1]))
 flow = project.dataflows["arrivals"]

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from benchmarks.landing import name
 from partitions.path.listing_bounds import AbovePath
 from partitions.path.order import FileKey
+from resources.connections.places import Place, S3Connection
 from resources.listing import list_above
-from resources.places import Place, S3Connection
 
 root, size = sys.argv[1], int(sys.argv[2])
 connection = (

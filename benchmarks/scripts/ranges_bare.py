@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from platform_assets.installation import cache_folder
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 spark = SparkEngine(master="local[2]", cache=cache_folder()).session()
 days = "at >= '2024-01-01T00:00:00Z' AND at < '2024-04-10T00:00:00Z'"

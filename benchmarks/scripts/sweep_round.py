@@ -15,7 +15,7 @@ import pyarrow.parquet  # noqa: F401
 
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.late import look
+from resources.kinds.path.late import look
 
 project = load_project(Path(sys.argv[1]))
 platform = build_platform(project)

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from platform_assets.installation import cache_folder
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 path, table, remote, mode = sys.argv[1:5]
 if remote:

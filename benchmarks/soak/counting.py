@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from benchmarks.soak.processes import process
 from benchmarks.soak.product import Commands
 from benchmarks.soak.sources import Rows
-from resources.places import Place
+from resources.connections.places import Place
 from tests.support.feed import Answer
 
 _SHOWN = 20

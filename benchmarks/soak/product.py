@@ -22,8 +22,8 @@ from partitions.errors import StrandlineError
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import ConnectServer, free_port
-from resources.io_managers import HOLDER_TAG
+from resources.dagster.io_managers import HOLDER_TAG
+from resources.spark.connect_server import ConnectServer, free_port
 from resources.watermarks.entry import Holder
 from tests.support.feed import Answer, call_of
 

@@ -16,7 +16,7 @@ import yaml
 from benchmarks.soak.counting import Asked
 from benchmarks.soak.product import Commands, Dev, Loop, Product
 from benchmarks.soak.sources import GRACE_HOURS, HOURS, UNITS, Files, Put, Table, at_landing
-from resources.places import Place
+from resources.connections.places import Place
 from scripts import postgres
 from tests.support import seaweed
 

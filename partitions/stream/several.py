@@ -1,7 +1,7 @@
 """What the sources of a union or a join must have in common (docs/streams-on-spark.md).
 
 Belongs here: what the declared schemas and keys tell. The columns of a table are known when a run begins, and compared then
-(``resources.streaming.query``).
+(``resources.kinds.spark_stream.query``).
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import ConnectServer
 from resources.platform import Platform
-from resources.processes import end, how_it_ended, last_lines, start
+from resources.spark.connect_server import ConnectServer
+from resources.spark.processes import end, how_it_ended, last_lines, start
 
 _DEATHS, _SPAN = 4, 600.0
 """An engine that has died so often in so many seconds is not started again."""

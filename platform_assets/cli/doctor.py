@@ -23,14 +23,14 @@ from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
 from platform_assets.sources import OF_A_LOOK, file_count, look_at_source
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.functions import UserCode
-from resources.jdbc import JdbcConnection
-from resources.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
-from resources.places import Place
-from resources.sources.files.formats import packages_of
-from resources.spark import SparkEngine
-from resources.tables import PACKAGES, open_table
+from resources.sources.files.formats.registry import packages_of
+from resources.spark.engine import SparkEngine
+from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
+from resources.tables.registry import PACKAGES, open_table
 from resources.tables.table import TellsWrongStatistics, WrongStatistics
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs

@@ -19,7 +19,7 @@ from platform_assets.platform import build_platform
 @shared
 def command(context: Context, name: str, table: str, reason: str, yes: bool) -> None:
     """Remove a replay aside: TABLE and its log. The dataflow's own table stays as it is."""
-    from resources.aside import drop, preview_drop
+    from resources.replay.isolated.dropping import drop, preview_drop
 
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))

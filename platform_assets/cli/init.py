@@ -19,7 +19,7 @@ from platform_assets.scaffold.new_project import (
     template,
     write_new,
 )
-from resources.places import Place
+from resources.connections.places import Place
 
 
 @click.command("init")
@@ -72,7 +72,7 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
 def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
     """Return the texts of dataflows for what lies at a folder or URL, by name."""
     from platform_assets.scaffold.draft import draft, found_in_words
-    from resources.survey import survey
+    from resources.sources.files.survey import survey
 
     scheme, is_url, _ = files.partition("://")
     if is_url and scheme not in ("s3", "gs", "az", "file"):

@@ -12,7 +12,7 @@ from platform_assets.kinds import required
 from platform_assets.kinds.path.words import verified_in_words
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.platform import build_platform
-from resources.late import LateStep
+from resources.kinds.path.late import LateStep
 
 _SHOWN = 50
 

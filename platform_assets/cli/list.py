@@ -23,12 +23,12 @@ from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import BuffersRows, CountsRowsAside, FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
-from resources.aside.chunks import aside_json
-from resources.aside.standing import stored_asides
 from resources.dagster.run_history import RunHistory
+from resources.kinds.path.sweep import LateFiles
 from resources.loop.lease import held_by
 from resources.outcome import error_json
-from resources.sweep import LateFiles
+from resources.replay.isolated.chunks import aside_json
+from resources.replay.isolated.standing import stored_asides
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 

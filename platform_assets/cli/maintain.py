@@ -10,7 +10,7 @@ import click
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
-from resources.maintenance import Done, due_tasks, maintain
+from resources.decisions.maintenance import Done, due_tasks, maintain
 from resources.tables.table import Cared
 
 

@@ -20,7 +20,7 @@ from platform_assets.platform import build_platform
 @shared
 def command(context: Context, name: str, table: str, reason: str, yes: bool) -> None:
     """Put the rows of a replay aside, in TABLE, into the dataflow's own table, in one commit. TABLE and its log go then."""
-    from resources.aside import preview_promote, promote
+    from resources.replay.isolated.promoting import preview_promote, promote
 
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))

@@ -20,7 +20,7 @@ from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
     from resources.platform import Platform
-    from resources.replay import Asked
+    from resources.replay.asked import Asked
 
 
 @click.command("replay")
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @shared
 def command(context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **given: Any) -> int:
     """Read a range again. The same command again goes on where this one has stopped."""
-    from resources.replay import Asked
+    from resources.replay.asked import Asked
 
     flows, asked = context.dataflows(names), Asked(table=into, **given)
     if into is not None and len(flows) > 1:
@@ -62,8 +62,8 @@ def command(context: Context, names: tuple[str, ...], into: str | None, dry_run:
 
 
 def _plan(platform: Platform, flow: Dataflow, asked: Asked, now: datetime) -> Any:
-    from resources.aside import plan_aside
-    from resources.replay import plan_in_place
+    from resources.replay.in_place import plan_in_place
+    from resources.replay.isolated.replaying import plan_aside
 
     return (plan_in_place if asked.table is None else plan_aside)(platform, flow, asked, now)
 
@@ -76,9 +76,9 @@ def _replay(
     Raises:
         StrandlineError: for the only one, if it never began.
     """
-    from resources.aside import replay_aside
     from resources.loop.waiting import HOLD_WAIT
-    from resources.replay import replay_in_place
+    from resources.replay.in_place import replay_in_place
+    from resources.replay.isolated.replaying import replay_aside
 
     progress, into = _Progress(context), asked.table or flow.table
     how: dict[str, Any] = {"observer": progress.hear, "told": progress.told}

@@ -27,10 +27,10 @@ from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from platform_assets.words import in_words
-from resources.attempts import not_begun
+from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
+from resources.notes.last_run import not_begun
 from resources.outcome import Outcome, Step
-from resources.run_options import RunOptions
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult, JobDefinition

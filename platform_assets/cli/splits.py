@@ -11,7 +11,7 @@ from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES
 
 if TYPE_CHECKING:
-    from resources.decisions import DraftBuilder
+    from resources.decisions.all_decisions import DraftBuilder
 
 
 @click.group("splits")
@@ -27,7 +27,7 @@ def command() -> None:
 @shared
 def remove(context: Context, name: str, splits: tuple[str, ...], reason: str, yes: bool) -> None:
     """Remove SPLITS: the global watermark does not wait for them any more."""
-    from resources.decisions.splits import remove_splits
+    from resources.kinds.stream.splits import remove_splits
 
     _apply(context, name, remove_splits(reason, splits), reason, yes)
 
@@ -41,7 +41,7 @@ def remove(context: Context, name: str, splits: tuple[str, ...], reason: str, ye
 @shared
 def merge(context: Context, name: str, splits: tuple[str, ...], into: str, reason: str, yes: bool) -> None:
     """Make one split of SPLITS, with the maximum of their watermarks."""
-    from resources.decisions.splits import merge_splits
+    from resources.kinds.stream.splits import merge_splits
 
     _apply(context, name, merge_splits(reason, splits, into), reason, yes)
 

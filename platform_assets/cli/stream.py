@@ -27,8 +27,8 @@ def flush(context: Context, name: str, before: str | None, reason: str | None, y
     """Raise the global watermark of NAME, and load what leaves then."""
     from platform_assets.cli.running import Runner, instance, print_outcome
     from platform_assets.kinds import PROFILES
-    from resources.decisions.flush import NothingWaits
-    from resources.decisions.flush import flush as flushing
+    from resources.kinds.stream.flush import NothingWaits
+    from resources.kinds.stream.flush import flush as flushing
 
     why = (
         reason

@@ -16,11 +16,14 @@ from platform_assets.factory.decisions import Decision, config_job, listed, say
 from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import chunks_metadata, watermark_metadata
 from platform_assets.project import Project
-from resources.aside import drop, preview_drop, preview_promote, promote, replay_aside
+from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.platform import Platform
-from resources.replay import Asked, replay_in_place
-from resources.run_options import RunOptions
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.replay.isolated.dropping import drop, preview_drop
+from resources.replay.isolated.promoting import preview_promote, promote
+from resources.replay.isolated.replaying import replay_aside
 from resources.watermarks.quarantine import read_quarantine
 
 

@@ -39,8 +39,8 @@ from platform_assets.factory.keys import (
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
-from resources.asset_partitions import AssetPartitions
-from resources.io_managers import Load, TableIOManager, WatermarkIOManager, failure
+from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, failure
+from resources.dagster.partitions import AssetPartitions
 from resources.platform import Platform
 
 _ICONS = {"delta": "deltalake"}

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
 from partitions.instants import time_in_words
-from resources.io_managers import holder_of
+from resources.dagster.io_managers import holder_of
+from resources.dagster.reporting import DATAFLOW_TAG
 from resources.loop import lease
-from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.holder import host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog
 

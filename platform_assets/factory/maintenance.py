@@ -21,11 +21,11 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.keys import table_key
-from resources.io_managers import failure
+from resources.dagster.io_managers import failure
+from resources.dagster.run_options import RunOptions
+from resources.decisions.maintenance import due_tasks, maintain
 from resources.loop.waiting import Patience
-from resources.maintenance import due_tasks, maintain
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 _CONFIG = {
     "tasks": Field(

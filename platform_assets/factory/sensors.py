@@ -36,7 +36,7 @@ from platform_assets.factory.in_flight import Records, Sign, in_flight, records_
 from platform_assets.factory.keys import table_key
 from platform_assets.factory.last_told import LastTold
 from platform_assets.metadata import error_metadata
-from resources.attempts import last_attempt
+from resources.notes.last_run import last_attempt
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.log import WatermarkLog

@@ -16,9 +16,9 @@ from dagster import DagsterInstance, RunRequest, RunsFilter, SensorDefinition
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from resources.dagster.reporting import DATAFLOW_TAG
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG
-from resources.tables import find_table
+from resources.tables.registry import find_table
 from resources.tables.table import Version
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog

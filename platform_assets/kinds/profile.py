@@ -18,11 +18,11 @@ from platform_assets.kinds.servers import Servers
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
     from partitions.request import Forced
-    from resources.late import LateStep
+    from resources.kinds.path.late import LateStep
+    from resources.kinds.path.sweep import LateFiles
     from resources.listing import Budget, Listing
     from resources.outcome import Outcome
     from resources.platform import Platform
-    from resources.sweep import LateFiles
     from resources.watermarks.entry import Entry
     from resources.watermarks.log import WatermarkLog
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import SourceUnreachable
-from resources.places import Place
+from resources.connections.places import Place
 
 
 class Servers:

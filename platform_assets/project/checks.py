@@ -33,9 +33,9 @@ from platform_assets.project.places import (
 )
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
-from resources.api import is_secret_parameter
-from resources.databases import is_database
-from resources.kinds.stream import side_tables
+from resources.connections.api import is_secret_parameter
+from resources.connections.postgres import is_database
+from resources.kinds.stream.kind import side_tables
 
 # Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)

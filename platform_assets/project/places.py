@@ -13,7 +13,7 @@ from platform_assets.project.document import Key
 from platform_assets.project.reading import Checked
 from platform_assets.project.secrets import shown
 from platform_assets.project.settings import Settings
-from resources.databases import SCHEMES, AddressError, Database
+from resources.connections.postgres import SCHEMES, AddressError, Database
 
 PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
 """The places that the settings name."""

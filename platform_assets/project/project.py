@@ -16,13 +16,13 @@ from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
-from resources.api import ApiConnection
-from resources.databases import Database, is_database
+from resources.connections.api import ApiConnection
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place, S3Connection
+from resources.connections.postgres import Database, is_database
+from resources.connections.webhook import Webhook
 from resources.functions import UserCode
-from resources.iceberg_rest import RestCatalogServer
-from resources.jdbc import JdbcConnection
-from resources.places import Place, S3Connection
-from resources.webhook import Webhook
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The variable with a Connect server's address; it wins over ``spark`` of the settings."""

@@ -8,7 +8,7 @@ from typing import Any
 from platform_assets.project.document import Document, Key, leaves
 from platform_assets.project.environment import EnvRef
 from platform_assets.project.errors import ProjectError
-from resources.api import is_secret_parameter
+from resources.connections.api import is_secret_parameter
 
 _NAMES = re.compile(
     r"(?i)(password|passwd|pwd|passphrase|secret|token|credential|secret[._-]?(access[._-]?)?key|account[._-]key\b.*)$"

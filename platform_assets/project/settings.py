@@ -16,12 +16,12 @@ from partitions.model import Duration, Model
 from platform_assets.project.document import Key
 from platform_assets.project.environment import EnvRef, Text
 from platform_assets.project.secrets import is_secret
-from resources.api import ApiConnection, ClientAuth
+from resources.connections.api import ApiConnection, ClientAuth
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import S3Connection
 from resources.functions import FunctionConnection
-from resources.iceberg_rest import RestCatalogServer
-from resources.jdbc import JdbcConnection
-from resources.places import S3Connection
-from resources.spark import TIME_ZONE
+from resources.spark.engine import TIME_ZONE
 
 _SHORTEST_HIDDEN = 4
 

@@ -9,7 +9,7 @@ from datetime import date
 
 from partitions.ddl import column_name
 from partitions.plan import counted
-from resources.survey import Surveyed
+from resources.sources.files.survey import Surveyed
 
 _WIDTH = 110
 _UNREAD = {

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.instants import time_in_words
-from resources.attempts import Attempt, last_attempt
+from resources.notes.last_run import Attempt, last_attempt
 from resources.watermarks import holder
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
@@ -37,7 +37,7 @@ class SuccessfulRuns:
         """Ask which of some dataflows had a run since the last look; those are not known to have gone well any more."""
         from dagster import RunsFilter
 
-        from resources.reporting import DATAFLOW_TAG
+        from resources.dagster.reporting import DATAFLOW_TAG
 
         before, self._asked = self._asked, datetime.now(UTC)
         if not timedelta() <= self._asked - self._forgotten < _HOLDS:
@@ -123,7 +123,7 @@ class RunHistory:
             return None
         from dagster import DagsterRunStatus, RunsFilter
 
-        from resources.reporting import DATAFLOW_TAG
+        from resources.dagster.reporting import DATAFLOW_TAG
 
         over = (DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
         runs = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=over if ended else ())
@@ -176,7 +176,7 @@ class RunHistory:
 
 
 def _process_is_gone(run: DagsterRun) -> bool:
-    from resources.io_managers import holder_of
+    from resources.dagster.io_managers import holder_of
 
     found = holder_of(run)
     return found is not None and holder.process_is_alive(found) is False

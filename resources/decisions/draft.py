@@ -18,7 +18,7 @@ from resources.loop.entries import in_table, lost_files
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
 from resources.platform import Platform
-from resources.tables import refuse_other_formats
+from resources.tables.registry import refuse_other_formats
 from resources.tables.table import TableCommit, adopted_state
 from resources.watermarks.entry import Entry, Why, following, new_id
 

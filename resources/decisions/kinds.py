@@ -8,12 +8,12 @@ from partitions.path.definition import PathWatermark
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.structured import StructuredStream
 from partitions.window.definition import WindowWatermark
-from resources.decisions.column import ColumnRules
-from resources.decisions.path import PathRules
 from resources.decisions.rules import StateRules
-from resources.decisions.stream import StreamRules
-from resources.decisions.structured import SparkStreamRules
-from resources.decisions.window import WindowRules
+from resources.kinds.column.decisions import ColumnRules
+from resources.kinds.path.decisions import PathRules
+from resources.kinds.spark_stream.decisions import SparkStreamRules
+from resources.kinds.stream.decisions import StreamRules
+from resources.kinds.window.decisions import WindowRules
 from resources.platform import Platform
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from resources.connections.jdbc import System
 from resources.dialects.dialect import Dialect
 from resources.dialects.mariadb import MARIADB
 from resources.dialects.postgresql import POSTGRESQL
-from resources.jdbc import System
 
 DIALECTS: dict[System, Dialect] = {"postgresql": POSTGRESQL, "mariadb": MARIADB}
 

@@ -1,4 +1,4 @@
-"""MariaDB's and MySQL's SQL. The session's zone is UTC while rows are read (``resources.jdbc``)."""
+"""MariaDB's and MySQL's SQL. The session's zone is UTC while rows are read (``resources.connections.jdbc``)."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from partitions.path.listing_bounds import Position
 from partitions.path.source import SourceFile
+from resources.connections.places import Place
 from resources.listing.budget import Budget
 from resources.listing.local import check_local, list_local, stat_local
 from resources.listing.objects import list_objects
 from resources.listing.step import Listing
 from resources.listing.unchanged import FILE_CHANGED, FILE_VANISHED, OUTDATED, check_objects, stat_objects
-from resources.places import Place
 
 __all__ = [
     "FILE_CHANGED",

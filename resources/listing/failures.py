@@ -1,6 +1,6 @@
 """What went wrong with a source, told apart so that a user knows whom to ask: docs/cli.md, exit codes.
 
-What an object store's failure means is told in ``resources.stores``; here it becomes one of a source.
+What an object store's failure means is told in ``resources.connections.object_store_errors``; here it becomes one of a source.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import SourceError, SourceUnreachable
-from resources.stores import Kind, store_failure
+from resources.connections.object_store_errors import Kind, store_failure
 
 _CODES = {
     Kind.BAD_NAME: "source_bad_name",

@@ -22,11 +22,11 @@ from partitions.path.hidden import hidden, hidden_until
 from partitions.path.listing_bounds import Position
 from partitions.path.order import past
 from partitions.path.source import SourceFile
+from resources.connections.places import Place
 from resources.listing.budget import Budget
 from resources.listing.failures import store_failures
 from resources.listing.pages import Listed, Page, beside, pages
 from resources.listing.step import Listing, ListingStep
-from resources.places import Place
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from partitions.errors import SourceError, SourceUnreachable
 from partitions.path.order import below
 from partitions.path.skipped import fault_of_key
+from resources.connections.places import Place, S3Connection
 from resources.listing.failures import store_failures
-from resources.places import Place, S3Connection
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

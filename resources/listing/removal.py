@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+from resources.connections.places import Place
 from resources.listing.failures import folder_failure, store_failures
-from resources.places import Place
 
 
 def remove_folder(folder: Place) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from partitions.errors import BadFile
 from partitions.path.order import below
 from partitions.path.source import SourceFile, in_pair_order
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.objects import head, listed
 from resources.listing.pages import PAGE, pages
-from resources.places import Place
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

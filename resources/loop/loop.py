@@ -16,10 +16,8 @@ from typing import Any, Generic
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.plan import Plan, counted, is_repeat
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
-from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
 from resources.listing import OUTDATED
-from resources.looks import note_awaited, note_look
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
@@ -31,9 +29,11 @@ from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
 from resources.loop.recorded import recorded_slice
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, abandoned_intent
+from resources.notes.last_run import note_attempt, said_before
+from resources.notes.looks import note_awaited, note_look
 from resources.outcome import Committed, NotCommitted, Outcome, Step
 from resources.sources.files.failures import cause
-from resources.spark import kept_awake
+from resources.spark.engine import kept_awake
 from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent

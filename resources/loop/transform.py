@@ -12,10 +12,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
-from resources.deduplication import has_no_order
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
-from resources.spark import TIME_ZONE, with_typed_columns
+from resources.spark.engine import TIME_ZONE, with_typed_columns
 from resources.sql import quoted
+from resources.tables.rows.deduplicate import has_no_order
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

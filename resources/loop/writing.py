@@ -21,10 +21,8 @@ from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceK
 from partitions.predicate import NOTHING, columns_of
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, not_held
-from resources.deduplication import latest_rows, without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.history import first_versions
 from resources.kinds.kind import SliceT, StatsReader, TellsLacking, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
@@ -38,9 +36,11 @@ from resources.loop.verifying import find_commit
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.failures import cause
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark import EngineLost, SparkUnavailable
-from resources.spark_process import engine_lost, lacks_iceberg, server_of
+from resources.spark.engine import EngineLost, SparkUnavailable
+from resources.spark.process import engine_lost, lacks_iceberg, server_of
 from resources.tables.folder_values import NOT_KEPT
+from resources.tables.rows.deduplicate import latest_rows, without_keys_of
+from resources.tables.rows.scd2 import first_versions
 from resources.tables.table import Table, Tag, TellsNextColumns, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 

@@ -13,16 +13,16 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import Plan
+from resources.kinds.column.replay import ColumnReplay
+from resources.kinds.path.replay import FileReplay
+from resources.kinds.window.replay import WindowReplay
 from resources.loop.loop import Loop
 from resources.outcome import Observer
 from resources.platform import Platform
 from resources.replay.asked import Asked
-from resources.replay.columns import ColumnReplay
-from resources.replay.files import FileReplay
 from resources.replay.reading import Replayed, Told, read_chunks
 from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import forget
-from resources.replay.windows import WindowReplay
 
 _Make = Callable[[Platform, Dataflow, Asked, datetime], InPlaceReplay]
 

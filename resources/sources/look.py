@@ -9,16 +9,16 @@ from partitions.plan import counted
 from partitions.sources import ApiSource, JdbcSource, TableSource
 from partitions.sources.database_types import readable_types
 from partitions.sources.rows import RowsSource
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.dialects import DIALECTS
-from resources.jdbc import JdbcConnection
-from resources.places import Place
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import pages
 from resources.sources.jdbc.client import client
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import check_names, named_columns
-from resources.tables import find_table
+from resources.tables.registry import find_table
 
 _SECONDS = 15.0
 

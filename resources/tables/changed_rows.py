@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import TargetError
 from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
-from resources.history import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
-from resources.places import Place
-from resources.spark import read_once
+from resources.connections.places import Place
+from resources.spark.engine import read_once
 from resources.sql import quoted
 from resources.tables.data_files import DataFile, Written
-from resources.tables.merging import condition, positions, same_keys
+from resources.tables.rows.merge_statement import condition, positions, same_keys
+from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

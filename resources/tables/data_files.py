@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from partitions.errors import StrandlineError, TargetError
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.places import Place
-from resources.spark import settings_for_a_while
+from resources.spark.engine import settings_for_a_while
 from resources.tables.folder_values import NULL_FOLDER, kept_by_folders
 
 if TYPE_CHECKING:

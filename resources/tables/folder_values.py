@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
-from resources.places import Place
-from resources.spark import with_columns_as
+from resources.connections.places import Place
+from resources.spark.engine import with_columns_as
 from resources.sql import literal, quoted
 
 if TYPE_CHECKING:

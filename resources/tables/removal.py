@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from partitions.errors import SourceError, TargetError
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.places import Place
 from resources.tables.table import Table
 
 

@@ -15,7 +15,7 @@ from partitions.evolution import SchemaMode
 from partitions.load import Load
 from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Predicate
-from resources.places import Place
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from partitions.errors import NeedsDecision
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.table import Tag, Version
 from resources.watermarks.blobs import open_blobs
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from partitions.errors import StrandlineError
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.conformance.common import Case, decode, same
 from tests.support.feed import NOW, Feed
 

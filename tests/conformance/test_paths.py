@@ -18,8 +18,8 @@ from partitions.path.order import FileKey, compare_texts
 from partitions.path.plan import plan
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
+from resources.connections.places import Place
 from resources.listing import Listing, list_above
-from resources.places import Place
 from tests.conformance.common import Case
 from tests.support.trees import write_files
 

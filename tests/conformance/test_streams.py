@@ -34,11 +34,11 @@ from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
 from partitions.stream.windows import Hop, WindowBuffer
-from resources.kinds.structured import SparkStreamKind
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.kinds.spark_stream.folder import StreamFolder
+from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.spark.engine import SparkEngine
 from resources.staging import Staging
-from resources.streaming.folder import StreamFolder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.conformance.common import Case

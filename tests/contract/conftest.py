@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.databases import Database
-from resources.places import Place
+from resources.connections.places import Place
+from resources.connections.postgres import Database
 
 
 @pytest.fixture(

@@ -20,11 +20,11 @@ from partitions.column.predicates import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.functions import UserCode
-from resources.jdbc import JdbcConnection
-from resources.places import Place
-from resources.sources import open_source
 from resources.sources.files.rows import FileRows
+from resources.sources.registry import open_source
 from resources.sources.source import ReadsAbove, RowSource
 from resources.staging import Staging
 from scripts import postgres as pg
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from resources.sources.files.source import FileSource
-    from resources.spark import SparkEngine
+    from resources.spark.engine import SparkEngine
 
 __all__ = ["pytest_generate_tests"]
 

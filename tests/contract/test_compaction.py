@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partitions.errors import Conflict, CorruptWatermark
-from resources.places import Place
+from resources.connections.places import Place
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, following

@@ -15,7 +15,7 @@ from partitions.plan import Plan
 from partitions.request import LateOnly
 from partitions.sentinels import serialise
 from resources.kinds.kind import BuildsOnState, Kind
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from tests.contract.capabilities import pytest_generate_tests

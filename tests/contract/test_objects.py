@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from partitions.errors import ProviderError
-from resources import places
-from resources.places import Place
+from resources.connections import places
+from resources.connections.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.support.proxy import CountingProxy, Record

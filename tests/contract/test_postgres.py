@@ -12,8 +12,9 @@ from uuid import uuid4
 import pytest
 
 from partitions.errors import Conflict, ProviderError, ProviderRefused
-from resources.databases import Database
-from resources.watermarks.blobs import connections, open_blobs
+from resources.connections.postgres import Database
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.blobs import postgres_pool as connections
 from resources.watermarks.blobs.postgres import PostgresBlobs
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog

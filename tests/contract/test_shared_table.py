@@ -11,9 +11,9 @@ import pytest
 from partitions.errors import WriteConflict
 from partitions.load import Append, ByValue, Load, Replace, ReplaceAll, Upsert
 from partitions.predicate import Among
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import open_table
 from resources.tables.table import Table, TableCommit, Tag, TaggedCommit, adopted_state, share_of
 from tests.contract.capabilities import pytest_generate_tests
 

@@ -18,13 +18,13 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError, StrandlineError
 from partitions.path.listing_bounds import FromBeginning
 from partitions.window.extent import Extent
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.functions import UserCode
-from resources.jdbc import JdbcConnection
-from resources.places import Place
-from resources.sources import open_source
 from resources.sources.files.source import FileSource
+from resources.sources.registry import open_source
 from resources.sources.source import RowSource
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests

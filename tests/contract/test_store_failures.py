@@ -12,11 +12,11 @@ from deltalake import write_deltalake
 
 from partitions.errors import ProviderError, SourceError, StrandlineError, TargetError
 from partitions.path.listing_bounds import FromBeginning
+from resources.connections.places import Place
 from resources.listing import list_above, stat_files
-from resources.places import Place
-from resources.tables import open_table
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.registry import open_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.support.seaweed import Seaweed

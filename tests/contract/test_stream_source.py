@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
 from tests.support.steps import Killed, killed_at
 from tests.support.streams import FILES, FileStream, IcebergStream, Stream, definition, minutes, plainly

@@ -17,9 +17,10 @@ from deltalake import DeltaTable, write_deltalake
 from partitions.errors import RowsRefused, SourceError
 from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import counting, open_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import open_table
+from resources.tables.rows import counted as counting
 from resources.tables.table import (
     CanOptimize,
     CanVacuum,

@@ -12,8 +12,8 @@ from threading import Barrier
 import pytest
 
 from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision, ProviderError
-from resources.databases import Database
-from resources.places import Place
+from resources.connections.places import Place
+from resources.connections.postgres import Database
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Intent, new_id, utc_now
 from resources.watermarks.holder import this_process

@@ -23,7 +23,7 @@ import requests
 from deltalake import DeltaTable
 
 from platform_assets.project import load_project
-from resources.connect_server import free_port
+from resources.spark.connect_server import free_port
 from scripts.airports import PUBLISHED, Airports, answering
 from scripts.demo import Stopped, loaded, measured, prepared, read_back
 from scripts.landing import arrive, days, flights_by_day, made

@@ -21,10 +21,10 @@ from deltalake import DeltaTable
 
 from platform_assets.installation import ROOT as CHECKOUT
 from platform_assets.installation import cache_folder
-from resources.connect_server import connect_server, free_port
-from resources.places import Place
-from resources.processes import end
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.connect_server import connect_server, free_port
+from resources.spark.engine import SparkEngine
+from resources.spark.processes import end
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK
 from tests.support.environment import clean_environment

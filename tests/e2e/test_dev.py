@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from resources.connect_server import free_port
+from resources.spark.connect_server import free_port
 from tests.support.environment import clean_environment
 
 pytestmark = pytest.mark.full

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import stamina
 
-from resources.iceberg_rest import RestCatalogServer
-from resources.spark import SparkEngine
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
 from tests.support.iceberg_rest import rest_catalog
 

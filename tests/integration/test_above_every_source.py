@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from partitions.errors import StrandlineError
 from platform_assets.kinds.column.profile import ColumnProfile
 from resources.outcome import Outcome, Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support import functions
 from tests.support.api import BY_TIME as API_TIMES

@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.dataflow import Dataflow
-from resources import decisions
-from resources.late import late_step
+from resources.decisions import all_decisions as decisions
+from resources.kinds.path.late import late_step
 from resources.listing import Budget
 from resources.outcome import Outcome
 from tests.support.arrow import SCHEMA, ArrowTable, Write, active

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.load import Append, Load, ReplaceAll
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.table import TableCommit, Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session
 

@@ -15,7 +15,7 @@ import yaml
 
 from resources.outcome import Step
 from resources.sources.files.formats.json import NdjsonFiles
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.staging import FOLDER
 from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, api, content, page, status
 from tests.support.columns import REPLACED, at

@@ -11,8 +11,8 @@ import pytest
 
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Among
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag

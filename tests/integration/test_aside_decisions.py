@@ -8,11 +8,11 @@ import pytest
 
 from partitions.errors import NeedsDecision
 from partitions.sentinels import serialise
-from resources.aside import preview_promote
-from resources.aside.claim import begin
-from resources.aside.definition import definition_of_rows
-from resources.aside.standing import Aside, mark
-from resources.spark import SparkEngine
+from resources.replay.isolated.claim import begin
+from resources.replay.isolated.definition import definition_of_rows
+from resources.replay.isolated.promoting import preview_promote
+from resources.replay.isolated.standing import Aside, mark
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.asides import TABLE
 from tests.support.columns import Columns, at, on_lake

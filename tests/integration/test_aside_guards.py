@@ -10,11 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
-from resources.aside import drop, preview_drop, preview_promote, replay_aside, replaying, stored_asides
-from resources.aside.standing import put_aside
 from resources.outcome import Step
-from resources.replay import Asked, Replayed
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.isolated import replaying
+from resources.replay.isolated.dropping import drop, preview_drop
+from resources.replay.isolated.promoting import preview_promote
+from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.standing import put_aside, stored_asides
+from resources.replay.reading import Replayed
+from resources.spark.engine import SparkEngine
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Feed, dies_after
 from tests.support.foreign_acts import FOREIGN_ID, Others

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from resources.aside import preview_promote, promote, replay_aside
-from resources.aside.kinds import files
+from resources.kinds.path import isolated_replay as files
 from resources.outcome import Step
-from resources.replay import Asked
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.isolated.promoting import preview_promote, promote
+from resources.replay.isolated.replaying import replay_aside
+from resources.spark.engine import SparkEngine
 from resources.watermarks.quarantine import read_quarantine
 from scripts.postgres import Postgres
 from tests.support.asides import TABLE

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.late import late_step, look
+from resources.kinds.path.late import late_step, look
 from resources.outcome import Outcome, Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from platform_assets.project.errors import InvalidProject
+from resources.connections.places import Place
 from resources.outcome import Step
-from resources.places import Place
-from resources.tables import open_table
+from resources.tables.registry import open_table
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, dies_after

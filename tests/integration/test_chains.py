@@ -14,8 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
+from resources.dagster.run_options import RunOptions
 from resources.outcome import Step
-from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, NOW, Feed, dies_after

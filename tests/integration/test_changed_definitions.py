@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import RowsRefused
-from resources.late import late_step
+from resources.kinds.path.late import late_step
 from resources.outcome import Step
 from resources.tables.delta.table import DeltaLakeTable
 from tests.integration.conftest import MakeFeed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
 
 SOURCE = {"format": "ndjson", "schema": "id long, region string, value long, at long"}

@@ -10,7 +10,7 @@ import pytest
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from resources import decisions
+from resources.decisions import all_decisions as decisions
 from resources.platform import Platform
 from tests.support.jvmless import NAME, Process, dataflow, jvmless, platform
 

@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 
 from platform_assets.installation import ROOT as CHECKOUT
 from platform_assets.installation import cache_folder
-from resources.connect_server import connect_server
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 from scripts.cluster import DRIVER, Cluster, cluster
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK

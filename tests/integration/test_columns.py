@@ -15,7 +15,7 @@ import pytest
 
 from partitions.column.slices import ColumnSlice
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import crash

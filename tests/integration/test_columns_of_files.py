@@ -13,7 +13,7 @@ import pytest
 
 from partitions.column.predicates import Range, rows_in
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, Columns, at
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.run_options import RunOptions
+from resources.dagster.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NOW, Feed
 from tests.support.streams import Stream, definition

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from resources.late import look
+from resources.connections.places import Place
+from resources.kinds.path.late import look
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import NAME, NOW, Feed

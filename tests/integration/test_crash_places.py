@@ -14,11 +14,11 @@ from uuid import uuid4
 
 import pytest
 
-from resources.iceberg_rest import RestCatalogServer
+from resources.connections.iceberg_rest import RestCatalogServer
 from resources.outcome import Step
-from resources.spark import SparkEngine
-from resources.tables import find_table
+from resources.spark.engine import SparkEngine
 from resources.tables.iceberg import jdbc_catalog
+from resources.tables.registry import find_table
 from tests.integration.test_crash_matrix import OPEN, STEPS, WAYS, Way, crash_cell, in_bucket, slow
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING

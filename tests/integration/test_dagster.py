@@ -29,12 +29,12 @@ from dagster import (
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.io_managers import Load, WatermarkIOManager
+from resources.dagster.io_managers import Load, WatermarkIOManager
+from resources.dagster.reporting import Untold, untold
+from resources.dagster.run_options import RunOptions
 from resources.outcome import Step
 from resources.platform import Platform
-from resources.reporting import Untold, untold
-from resources.run_options import RunOptions
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
 from tests.support.steps import killed_at

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.model.actions import (
     Action,
     AppendForeign,

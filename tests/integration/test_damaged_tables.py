@@ -15,9 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from resources.late import late_step
+from resources.kinds.path.late import late_step
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed, dies_after, removes_table
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark

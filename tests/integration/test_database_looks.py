@@ -12,10 +12,10 @@ import pytest
 from partitions.column.predicates import Range, rows_in
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import EVERYTHING
-from resources.kinds import column
+from resources.kinds.column import kind as column
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import ReadsAbove
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import Columns
 from tests.support.databases import DatabaseRows, at, rows_of

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from partitions.errors import SourceInterrupted
-from resources import jdbc
+from resources.connections import jdbc
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support import mariadb as maria
 from tests.support.columns import Columns

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "source-databases.md"

@@ -18,12 +18,12 @@ from partitions.column.predicates import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import AllOf, Among
+from resources.connections.places import Place
 from resources.dialects import DIALECTS
-from resources.places import Place
-from resources.sources import open_source
 from resources.sources.jdbc.client import Client, client
 from resources.sources.jdbc.source import JdbcRows
-from resources.spark import SparkEngine
+from resources.sources.registry import open_source
+from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from tests.support import mariadb as maria
 from tests.support.databases import DatabaseRows, OnMariaDB, OnPostgres, rows_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import SourceError
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.databases import DatabaseRows, rows_of
 from tests.support.feed import answer_of
 from tests.support.mariadb import MariaDB

@@ -15,7 +15,7 @@ from partitions.column.predicates import Range, rows_in
 from partitions.errors import PlanError
 from resources.outcome import Step
 from resources.sources.jdbc.source import JdbcRows
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import Columns
 from tests.support.databases import DatabaseRows, rows_of

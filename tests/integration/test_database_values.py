@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from resources.dialects import DIALECTS
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import REPLACED, Columns
 from tests.support.database_types import CASES, OWN_TYPES, TypeCase

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.test_crash_matrix import STORES, settings, store
 from tests.support.crash_report import write_part
 from tests.support.decision_crash import crash_deciding

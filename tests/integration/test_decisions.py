@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Answer, Feed, dies_after

@@ -16,9 +16,9 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from partitions.load import Append, Replace
 from partitions.predicate import EVERYTHING, Among, Between, Predicate
-from resources.maintenance import maintain
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.decisions.maintenance import maintain
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed, answer_of
 
 EMBEDDED = SparkEngine(master="local[2]")

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resources.connect_server import free_port
 from resources.outcome import Step
-from resources.spark import EngineLost, SparkEngine, SparkUnavailable
+from resources.spark.connect_server import free_port
+from resources.spark.engine import EngineLost, SparkEngine, SparkUnavailable
 from tests.support.feed import CHECKOUT, Feed
 
 WAY = """
@@ -31,7 +31,7 @@ import atexit, json, sys
 tries = []
 atexit.register(lambda: print(json.dumps(tries), flush=True))  # what is registered first comes last
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 sessions = [SparkEngine(remote=sys.argv[1]).session() for _ in range(2)]
 
 def noted(may_retry):

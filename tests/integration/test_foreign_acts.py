@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from resources.late import late_step
+from resources.kinds.path.late import late_step
 from resources.outcome import Observer, Outcome, Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import known_to_database, known_to_server, metadata_of, put_back
 from tests.support.feed import NOW, Answer, Feed

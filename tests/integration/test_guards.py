@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
-from resources import decisions
+from resources.decisions import all_decisions as decisions
 from resources.loop import waiting
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import following
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed, loaded_one_by_one

@@ -17,14 +17,14 @@ import pytest
 
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
+from resources.connections.places import Place
 from resources.loop.interruptions import outlasting_conflicts
-from resources.places import Place
-from resources.spark import SparkEngine, read_once
+from resources.spark.engine import SparkEngine, read_once
 from resources.tables.iceberg import writing
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
-from resources.tables.merging import merging_writer
+from resources.tables.rows.merge_statement import merging_writer
 from resources.tables.table import TableCommit, Tag
 from tests.support.gates import until
 from tests.support.iceberg import foreign_table

@@ -8,13 +8,13 @@ import pytest
 
 from partitions.errors import TargetError
 from partitions.load import Append, Load, Upsert
-from resources.iceberg_rest import RestCatalogServer
-from resources.jdbc import JdbcConnection
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import find_table, open_table
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from resources.tables.iceberg import jdbc_catalog
 from resources.tables.iceberg.table import IcebergTable
+from resources.tables.registry import find_table, open_table
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import catalog_of, known_to_database, known_to_server

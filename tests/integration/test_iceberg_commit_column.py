@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from resources.tables.iceberg.table import IcebergTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.test_crash_matrix import STEPS, WAYS, Way, crash_cell, slow
 from tests.support.crash_runner import WRITING
 from tests.support.feed import Feed

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from partitions.errors import TargetError
-from resources.connect_server import connect_server
-from resources.maintenance import maintain
-from resources.spark import SparkEngine, SparkUnavailable
+from resources.decisions.maintenance import maintain
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine, SparkUnavailable
 from resources.spark_runtime import ICEBERG_PACKAGE
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between, Predicate
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from resources.tables import changed_rows, data_files
 from resources.tables.iceberg import own_commit
 from resources.tables.iceberg.catalog import FolderCatalog

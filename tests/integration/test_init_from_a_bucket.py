@@ -13,8 +13,8 @@ import obstore
 import pytest
 import yaml
 
-from resources.places import Place
-from resources.survey import survey
+from resources.connections.places import Place
+from resources.sources.files.survey import survey
 from tests.integration.conftest import MakeFeed
 from tests.support.environment import clean_environment
 from tests.support.feed import NAME, call_of

@@ -21,11 +21,11 @@ from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, SchemaError, SourceError, SourceUnreachable
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent, Unit
-from resources import jdbc
-from resources.connect_server import free_port
-from resources.jdbc import JdbcConnection
+from resources.connections import jdbc
+from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.source import JdbcRows
-from resources.spark import SparkEngine
+from resources.spark.connect_server import free_port
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.environment import clean_environment
 
@@ -275,9 +275,9 @@ import json
 from zoneinfo import ZoneInfo
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.source import JdbcRows
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 connection = JdbcConnection.parse("jdbc:postgresql://127.0.0.1:{postgres.port}/postgres", "postgres", {postgres.password!r})
 conf = {{"spark.driver.extraJavaOptions": "-Duser.timezone=Europe/Berlin -XX:TieredStopAtLevel=1"}}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from resources.late import late_step, look
+from resources.kinds.path.late import late_step, look
 from resources.listing import Budget
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed, dies_after

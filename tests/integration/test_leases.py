@@ -12,7 +12,7 @@ import pytest
 from partitions.errors import Held
 from resources.loop import lease
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks import holder
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash

@@ -23,7 +23,7 @@ from partitions.definitions import WindowPartitions
 from platform_assets.build import build_definitions
 from platform_assets.factory.kinds.window.run_requests import window_sensor
 from platform_assets.project import load_project
-from resources.run_options import RunOptions
+from resources.dagster.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from partitions.errors import ConfigurationError
-from resources.late import look
-from resources.spark import SparkEngine
+from resources.kinds.path.late import look
+from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, at, on_lake
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed
 from tests.support.foreign_acts import Others

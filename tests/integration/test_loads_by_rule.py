@@ -13,11 +13,11 @@ from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, 
 from partitions.path.order import FileKey
 from partitions.predicate import NOTHING, Among
 from partitions.supported import FORMATS
-from resources.deduplication import latest_rows
-from resources.history import first_versions
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import open_table
+from resources.tables.rows.deduplicate import latest_rows
+from resources.tables.rows.scd2 import first_versions
 from resources.tables.table import Table, Tag, share_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from partitions.local_time import earliest, latest
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.conftest import MakeFeed
 from tests.support.api import BY_TIME, SCHEMA, Api, ApiFeed, api

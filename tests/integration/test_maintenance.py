@@ -18,11 +18,11 @@ from partitions.errors import Conflict, Held, NeedsDecision, TargetError
 from partitions.maintenance import Task
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources import maintenance
-from resources.maintenance import due_tasks, maintain
+from resources.connections.places import Place
+from resources.decisions import maintenance
+from resources.decisions.maintenance import due_tasks, maintain
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed

@@ -16,8 +16,8 @@ import pytest
 
 from partitions.errors import PlanError
 from partitions.plan import Plan
-from resources.kinds import column
-from resources.spark import SparkEngine
+from resources.kinds.column import kind as column
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import Columns, PostgresRows, on_postgres
 from tests.support.databases import OnMariaDB

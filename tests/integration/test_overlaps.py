@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from partitions.errors import Conflict, Held
-from resources import decisions
+from resources.decisions import all_decisions as decisions
+from resources.decisions import deciding
 from resources.outcome import Observer, Outcome, Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks import entry as entries
 from resources.watermarks import holder
@@ -232,9 +233,7 @@ class TestDecisions:
         feed.load()
         feed.put("a.ndjson", 1)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                decisions.deciding, "append_draft", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt)
-            )
+            patch.setattr(deciding, "append_draft", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 _decide(feed)
         feed.load()

@@ -20,8 +20,8 @@ from partitions.errors import RowsRefused, TargetError
 from partitions.extents import Match, match_of
 from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from resources.tables import data_files
 from resources.tables.delta import own_commit
 from resources.tables.delta.log import DeltaLog

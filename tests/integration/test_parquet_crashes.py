@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.parquet import commit
 from resources.tables.parquet.commit import Change, Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after

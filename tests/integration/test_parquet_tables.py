@@ -18,12 +18,12 @@ import yaml
 
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among, AnyOf, Between
-from resources.maintenance import maintain
+from resources.connections.places import Place
+from resources.decisions.maintenance import maintain
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import find_table
+from resources.spark.engine import SparkEngine
 from resources.tables.parquet.table import ParquetTable
+from resources.tables.registry import find_table
 from resources.tables.table import TableCommit, Tag
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_own_commits import EVERY_TYPE

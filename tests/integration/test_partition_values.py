@@ -11,9 +11,9 @@ import pytest
 from partitions.errors import RowsRefused
 from partitions.load import Append, Replace, ReplaceAll
 from partitions.predicate import Among
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import find_table, open_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import find_table, open_table
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed

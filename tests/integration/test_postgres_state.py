@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from resources.databases import Database
+from resources.connections.postgres import Database
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Feed

@@ -11,12 +11,14 @@ from deltalake import DeltaTable
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from resources.aside import drop, promote, promoting
-from resources.aside.standing import Aside
-from resources.aside.unchanged import check_unchanged
 from resources.outcome import Step
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.replay.isolated import promoting
+from resources.replay.isolated.dropping import drop
+from resources.replay.isolated.promoting import promote
+from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.unchanged import check_unchanged
+from resources.spark.engine import SparkEngine
 from resources.tables.table import Version
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside

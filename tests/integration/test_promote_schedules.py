@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from partitions.errors import NeedsDecision
-from resources.aside import drop, promote
-from resources.aside.standing import stored_asides
 from resources.outcome import Step
-from resources.replay import Asked, replay_in_place
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.replay.isolated.dropping import drop
+from resources.replay.isolated.promoting import promote
+from resources.replay.isolated.standing import stored_asides
+from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for, stand_aside
 from tests.support.columns import Columns, at, on_lake
 from tests.support.feed import dies_after

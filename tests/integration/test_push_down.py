@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import BY_TIME, on_lake
 from tests.support.columns import at as day

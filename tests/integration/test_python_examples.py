@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.api import api
 from tests.support.columns import Columns, at
 from tests.support.feed import Feed

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, Columns, at
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, answer_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.environment import clean_environment
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from resources.aside import replay_aside
-from resources.aside.standing import stored_asides
 from resources.outcome import Step
-from resources.replay import Asked
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.standing import stored_asides
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_api import OFFSETS
 from tests.integration.test_columns_of_files import BY_ID, on_files, put

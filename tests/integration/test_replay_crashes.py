@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.test_crash_matrix import STORES, settings, store
 from tests.integration.test_promote import AFTER, BEFORE, NOW, loaded, row, rows
 from tests.support.asides import TABLE, stand_aside

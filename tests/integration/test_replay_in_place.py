@@ -9,8 +9,9 @@ import pytest
 
 from partitions.column.state import ColumnState, Mark
 from resources.outcome import Step
-from resources.replay import Asked, replay_in_place
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_dagster import run
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from partitions.errors import NeedsDecision
-from resources.aside import drop, promote, replay_aside
-from resources.aside.standing import stored_asides
 from resources.outcome import Step
-from resources.replay import Asked, replay_in_place
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.replay.isolated.dropping import drop
+from resources.replay.isolated.promoting import promote
+from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.standing import stored_asides
+from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for
 from tests.support.feed import NOW, Feed, dies_after
 from tests.support.window_feed import event, instant, on_lake, watermark

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.replay import Asked, replay_in_place
-from resources.spark import SparkEngine
+from resources.replay.asked import Asked
+from resources.replay.in_place import replay_in_place
+from resources.spark.engine import SparkEngine
 from tests.support.feed import NOW, Answer, Feed
 from tests.support.replayed import AFTER, DAYS, OVERWRITE, UPSERT, changed_files, put, statuses
 from tests.support.window_feed import event, instant, on_lake, watermark

@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from partitions.errors import SchemaError, SourceError
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.jdbc import JdbcConnection
-from resources.places import Place
 from resources.sources.conditions import table_rows
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.table import TableRows
-from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import open_table
 from scripts import postgres as pg
 from tests.support.windowed import (
     FLAGS,

@@ -20,10 +20,10 @@ from deltalake import DeltaTable
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
 from platform_assets.installation import cache_folder
-from resources.connect_server import connect_server
-from resources.log_store import CLASS, JAR, SETTING
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
+from resources.spark.log_store import CLASS, JAR, SETTING
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.log import CommitLog

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError, StrandlineError
-from resources import decisions
-from resources.late import late_step
+from resources.decisions import all_decisions as decisions
+from resources.kinds.path.late import late_step
 from resources.listing import Budget
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks import holder
 from tests.support.feed import NOW, Feed
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from partitions.errors import RowsRefused
 from partitions.load import Append, Upsert
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import open_table
 from resources.tables.table import FollowsUp, Tag
 
 VALUES: dict[str, Any] = {

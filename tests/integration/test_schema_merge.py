@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from partitions.column.predicates import Range, rows_in
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_avro_xml_excel import avro, xml

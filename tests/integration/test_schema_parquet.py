@@ -15,9 +15,9 @@ import pytest
 from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
+from resources.connections.places import Place
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.parquet.commit_list import CommitList
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.table import TableCommit, Tag

@@ -20,9 +20,9 @@ from psycopg import sql
 
 from partitions.errors import SourceError
 from platform_assets.project import load_project
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.api import ITEMS, SCHEMA, Api, api, given_token, status
 from tests.support.databases import DatabaseRows, rows_of

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import NeedsDecision
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
 from tests.support.databases import OnMariaDB

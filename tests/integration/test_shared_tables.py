@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import NAME, Feed, answer_of
 from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 from tests.support.proxy import CountingProxy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
-from resources.spark import SparkEngine, settings_for_a_while, tune
+from resources.spark.engine import SparkEngine, settings_for_a_while, tune
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.support.columns import PostgresRows, at, on_postgres

@@ -110,7 +110,7 @@ def test_a_run_of_several_dataflows_starts_spark_with_the_jars_that_a_later_one_
 def test_a_spark_that_runs_without_a_jar_is_refused_by_the_jars_name(tmp_path: Path) -> None:
     code = """
 from partitions.errors import ConfigurationError
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.spark_runtime import AVRO_PACKAGE, POSTGRESQL_PACKAGE
 
 SparkEngine("local[1]", drivers=(POSTGRESQL_PACKAGE,)).session()
@@ -136,9 +136,9 @@ for _ in range(2):  # the refused engine leaves nothing behind that the next one
 JARS_ON_S3 = """
 import sys
 from pathlib import Path
-from resources.log_store import CLASS, JAR, SETTING
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark.log_store import CLASS, JAR, SETTING
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 session = SparkEngine(master="local[1]", places=(Place("s3://bucket"),), cache=Path(sys.argv[1])).session()
 named = session.sparkContext.getConf().get("spark.jars").split(",")
 print(session.conf.get(SETTING) == CLASS)

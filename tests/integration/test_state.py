@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 

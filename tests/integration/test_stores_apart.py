@@ -12,10 +12,10 @@ from pyspark.sql.connect.client import SparkConnectClient
 
 from partitions.errors import ConfigurationError, TargetError
 from partitions.load import Append
-from resources import spark as spark_module
-from resources.places import Place, S3Connection
-from resources.spark import SparkEngine, kept_awake
-from resources.tables import open_table
+from resources.connections.places import Place, S3Connection
+from resources.spark import engine as spark_module
+from resources.spark.engine import SparkEngine, kept_awake
+from resources.tables.registry import open_table
 from resources.tables.table import Tag
 
 APP = "app"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.integration.test_crash_matrix import STORES, settings, store
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING, crash

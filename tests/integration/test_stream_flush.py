@@ -13,8 +13,8 @@ from dagster import DagsterInstance, SensorResult, build_sensor_context
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
+from resources.dagster.run_options import RunOptions
 from resources.outcome import Step
-from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS, OVER, TUMBLE, batch, emitted_rows
 from tests.support.crash_runner import WRITING, crash
@@ -225,8 +225,8 @@ def test_a_run_that_is_killed_as_it_lets_rows_out_leaves_each_row_in_one_place(
         pytest.skip("nothing waits on, and no side table is written")
     stream = _waiting(make_feed(), operator, format=format_)
     platform, flow = stream.feed.platform, stream.feed.dataflow
-    from resources.decisions import decide
-    from resources.decisions.flush import flush
+    from resources.decisions.all_decisions import decide
+    from resources.kinds.stream.flush import flush
 
     decide(platform, flow, flush("ended"), "ended")
     crash(stream.feed, *STEPS[step])

@@ -27,10 +27,10 @@ from partitions.stream.state import StreamState
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
+from resources.dagster.run_options import RunOptions
 from resources.loop.recorded import recorded_slice
 from resources.loop.side_tables import write_asides
 from resources.outcome import Step
-from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
 from tests.support.feed import NOW, Feed

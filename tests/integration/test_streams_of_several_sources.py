@@ -19,7 +19,7 @@ import yaml
 from deltalake import write_deltalake
 
 from resources.outcome import Outcome
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.environment import clean_environment
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed, call_of
 

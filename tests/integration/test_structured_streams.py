@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from resources.kinds.structured import SparkStreamKind
+from resources.connections.places import Place
+from resources.kinds.spark_stream.inbox import Draft
+from resources.kinds.spark_stream.kind import SparkStreamKind
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.streaming.inbox import Draft
+from resources.spark.engine import SparkEngine
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed, answer_of
 from tests.support.steps import Killed, killed_at

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from partitions.definitions import WindowPartitions
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import Dagster
 from tests.support.api import Api, ApiFeed, api

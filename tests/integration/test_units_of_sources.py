@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from dagster import DagsterInstance
 
-import resources.units
+import resources.kinds.window.units
 from partitions.definitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
 from platform_assets.factory.kinds.window.run_requests import due_runs
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import END, START, Dagster
 from tests.support.api import Api, api, content, reset
@@ -294,14 +294,14 @@ class TestAFunction:
         feed = self._flow(tmp_path, "def members(request):\n    yield {'u': 'a'}\n    from sys import modules\n    modules['the_gate'].wait()\n")  # fmt: skip
         gate = Event()
         monkeypatch.setitem(__import__("sys").modules, "the_gate", gate)
-        monkeypatch.setattr(resources.units.rows_in_time, "__defaults__", (0.1,))
+        monkeypatch.setattr(resources.kinds.window.units.rows_in_time, "__defaults__", (0.1,))
         with pytest.raises(SourceUnreachable, match=r"expected all rows within 0\.1 s, found no end of them"):
             units(feed)
         with pytest.raises(SourceUnreachable, match="an earlier look still waits for its answer"):
             units(feed)
         gate.set()
         monkeypatch.undo()
-        for thread, _ in list(resources.units._asking.values()):
+        for thread, _ in list(resources.kinds.window.units._asking.values()):
             thread.join()
         assert units(self._flow(tmp_path / "other", "def members(request):\n    return [{'u': 'b'}]\n")) == [
             "b"

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Between, HasValue, Predicate
+from resources.connections.places import Place
 from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.outcome import Step
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.file_reads import _files, read_files
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable

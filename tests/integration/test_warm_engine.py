@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import SparkConnectClient
 
 from partitions.load import Append
+from resources.connections.places import Place
 from resources.loop.transform import Batch, transformed
-from resources.places import Place
-from resources.spark import SMALL, SparkEngine, keeps_code, leave_behind, tune
+from resources.spark.engine import SMALL, SparkEngine, keeps_code, leave_behind, tune
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed

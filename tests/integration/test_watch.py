@@ -22,9 +22,9 @@ from platform_assets.cli.context import Context
 from platform_assets.cli.watch import Watch
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import ConnectServer
-from resources.reporting import DATAFLOW_TAG
-from resources.spark import SparkEngine
+from resources.dagster.reporting import DATAFLOW_TAG
+from resources.spark.connect_server import ConnectServer
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.engine import QUICK
 from tests.support.feed import NAME, Feed

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from resources.places import Place
-from resources.spark import SparkEngine
-from resources.tables import find_table
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
+from resources.tables.registry import find_table
 from tests.integration.conftest import MakeFeed
 from tests.support.iceberg import foreign_table
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import NAME, Answer, removes_table
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
 

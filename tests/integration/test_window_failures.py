@@ -11,7 +11,7 @@ import pytest
 import stamina
 
 from partitions.errors import SourceUnreachable
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres, available, running
 from tests.support.feed import NAME
 from tests.support.window_feed import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed
 from tests.support.window_feed import DatabaseTable, event, instant, on_lake, on_postgres, watermark

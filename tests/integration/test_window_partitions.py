@@ -27,10 +27,10 @@ from partitions.definitions import WindowPartitions
 from platform_assets.build import build_definitions
 from platform_assets.factory.kinds.window.run_requests import window_schedule, window_sensor
 from platform_assets.project import load_project
-from resources.io_managers import PLAN_TAG
+from resources.dagster.io_managers import PLAN_TAG
+from resources.dagster.run_options import RunOptions
 from resources.outcome import Observer, Step
-from resources.run_options import RunOptions
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed
 from tests.support.steps import killed_at

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
 from resources.sources.jdbc.source import JdbcRows
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import REPLACED
 from tests.support.databases import START, DatabaseRows, OnPostgres, rows_of

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.request import Forced, Part
-from resources import decisions
-from resources.decisions import DraftBuilder
+from resources.decisions import all_decisions as decisions
+from resources.decisions.all_decisions import DraftBuilder
 from resources.outcome import Step
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Intent
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from tests.support.feed import NAME, Row

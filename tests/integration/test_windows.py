@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from partitions.errors import ConfigurationError, TargetError
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import NAME
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
 

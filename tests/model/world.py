@@ -34,10 +34,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
 from platform_assets.cli.main import strandline
 from platform_assets.state_views import exported
-from resources import decisions
-from resources.late import late_step
+from resources.connections.places import Place
+from resources.decisions import all_decisions as decisions
+from resources.kinds.path.late import late_step
 from resources.listing import Budget
-from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs

@@ -54,7 +54,10 @@ def test_the_wheel_has_every_file_of_the_packages_but_the_demo_s_project(shipped
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
-        ("from resources.spark import SparkEngine\n", "from strandline.resources.spark import SparkEngine\n"),
+        (
+            "from resources.spark.engine import SparkEngine\n",
+            "from strandline.resources.spark import SparkEngine\n",
+        ),
         (
             "if x:\n    from resources import a as b  # why\n",
             "if x:\n    from strandline.resources import a as b  # why\n",
@@ -73,7 +76,7 @@ def test_imports_are_rewritten_and_nothing_else(code: str, wanted: str) -> None:
     assert rewritten(code) == wanted
 
 
-@pytest.mark.parametrize("code", ["import resources.spark\n", "import os, partitions\n"])
+@pytest.mark.parametrize("code", ["import resources.spark.engine\n", "import os, partitions\n"])
 def test_an_import_that_cannot_be_rewritten_is_refused(code: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         rewritten(code)

@@ -18,8 +18,8 @@ from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from resources.api import ApiConnection
-from resources.spark import SparkEngine
+from resources.connections.api import ApiConnection
+from resources.spark.engine import SparkEngine
 from tests.support.columns import Columns
 from tests.support.feed import Feed
 from tests.support.http import QuietHandler, Server, serving

@@ -12,12 +12,12 @@ from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from partitions.sentinels import serialise
-from resources.late import LateStep, late_step
+from resources.connections.places import Place
+from resources.kinds.path.late import LateStep, late_step
+from resources.kinds.path.sweep import LateFiles, Sweep, SweepStep, step, unhandled
 from resources.listing import Budget
-from resources.places import Place
 from resources.platform import Platform
-from resources.spark import SparkEngine
-from resources.sweep import LateFiles, Sweep, SweepStep, step, unhandled
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 

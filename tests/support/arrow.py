@@ -34,12 +34,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from partitions.errors import RowsRefused, StrandlineError
 from partitions.load import Replace
 from partitions.predicate import Among, matches
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.data_files import DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit, Removals
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.replacement import OUTSIDE
+from resources.tables.rows.replacement import OUTSIDE
 from resources.tables.table import Tag
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_source_file", pa.string())])
@@ -481,7 +481,7 @@ class _ArrowCommit(HeardCommit):
 
 @dataclass(frozen=True)
 class ArrowReplacement:
-    """As :class:`resources.tables.replacement.Replacement`, of rows in Arrow."""
+    """As :class:`resources.tables.rows.replacement.Replacement`, of rows in Arrow."""
 
     rows: Rows
     kept: int

@@ -8,10 +8,10 @@ from datetime import datetime
 from partitions.errors import Conflict
 from partitions.maintenance import OPTIMIZE, VACUUM
 from partitions.sentinels import serialise
-from resources.aside.claim import begin
-from resources.aside.definition import definition_of_rows
-from resources.aside.standing import Aside, mark
-from resources.maintenance import maintain
+from resources.decisions.maintenance import maintain
+from resources.replay.isolated.claim import begin
+from resources.replay.isolated.definition import definition_of_rows
+from resources.replay.isolated.standing import Aside, mark
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.feed import Feed
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import psycopg
 
-from resources.iceberg_rest import RestCatalogServer
-from resources.jdbc import JdbcConnection
-from resources.places import Place
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.tables.iceberg.table import IcebergTable
 
 if TYPE_CHECKING:

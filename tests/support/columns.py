@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from partitions.sentinels import Watermark
 from resources.outcome import Outcome
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import Feed
 from tests.support.window_feed import LakeTable, instant, reaching

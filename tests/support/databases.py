@@ -16,8 +16,8 @@ from uuid import uuid4
 import psycopg
 import pymysql
 
-from resources.jdbc import JdbcConnection
-from resources.spark import SparkEngine
+from resources.connections.jdbc import JdbcConnection
+from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import BY_TIME, Columns
 from tests.support.feed import Feed

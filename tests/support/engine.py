@@ -13,9 +13,9 @@ from pathlib import Path
 
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import connect_server
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.connect_server import connect_server
+from resources.spark.engine import SparkEngine
 from resources.spark_runtime import AVRO_PACKAGE, ICEBERG_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
 QUICK = {

@@ -33,10 +33,10 @@ from partitions.dataflow import Dataflow
 from platform_assets.cli.main import strandline
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
+from resources.connections.places import Place
 from resources.outcome import Observer, Outcome, Step
-from resources.places import Place
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from resources.places import Place
+from resources.connections.places import Place
 from tests.support.catalogs import name_in_sql
 from tests.support.feed import NAME, Feed
 from tests.support.iceberg import foreign_table

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 
 _PATIENCE = 120.0
 

@@ -13,10 +13,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from resources.connect_server import free_port
-from resources.iceberg_rest import RestCatalogServer
-from resources.places import Place
-from resources.processes import end
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.places import Place
+from resources.spark.connect_server import free_port
+from resources.spark.processes import end
 from resources.spark_runtime import find_java, spark_jars
 from scripts.jars import class_path
 

@@ -28,13 +28,13 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from platform_assets.project import load_project
+from resources.connections.places import Place
 from resources.listing import FILE_VANISHED
 from resources.loop import intents
-from resources.places import Place
 from resources.platform import Platform
-from resources.sources import Source
 from resources.sources.files.source import FileSource
-from resources.spark import SparkEngine
+from resources.sources.registry import Source
+from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog

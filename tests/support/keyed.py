@@ -11,7 +11,7 @@ from itertools import islice
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from resources.places import Place, S3Connection
+from resources.connections.places import Place, S3Connection
 from tests.support.http import QuietHandler, Server
 
 _TIME = "2026-01-01T00:00:00.000Z"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pymysql
 
-from resources.connect_server import free_port
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.spark.connect_server import free_port
 
 _SERVER, _MAKER = "mariadbd", "mariadb-install-db"
 _PATIENCE = 60

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.feed import Answer, Feed
 from tests.support.window_feed import Windows, event, on_lake, watermark
 

@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from resources.places import Place, S3Connection
+from resources.connections.places import Place, S3Connection
 
 _REGION = "us-east-1"
 _READY_SECONDS = 60

@@ -18,7 +18,7 @@ from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag

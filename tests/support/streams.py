@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from resources.places import Place
-from resources.tables import find_table
+from resources.connections.places import Place
+from resources.tables.registry import find_table
 from tests.support.feed import Feed
 from tests.support.iceberg import foreign_table
 

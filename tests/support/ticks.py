@@ -17,9 +17,9 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
-from resources.places import Place
+from resources.connections.places import Place
 from resources.platform import Platform
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.stored_objects import QUARANTINE

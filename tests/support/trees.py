@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from resources.places import Place
+from resources.connections.places import Place
 
 ENDING = ".json"
 

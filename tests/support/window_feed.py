@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.window.work_unit import WorkUnit
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed, Row

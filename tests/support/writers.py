@@ -10,8 +10,8 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 
 from partitions.errors import Conflict
-from resources.databases import Database
-from resources.places import Place
+from resources.connections.places import Place
+from resources.connections.postgres import Database
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, new_id, utc_now
 from resources.watermarks.log import WatermarkLog

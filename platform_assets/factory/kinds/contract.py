@@ -12,10 +12,10 @@ from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
-from resources.asset_partitions import AssetPartitions
+from resources.dagster.partitions import AssetPartitions
+from resources.dagster.run_options import RunOptions
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 
 @dataclass(frozen=True)

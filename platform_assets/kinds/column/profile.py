@@ -13,7 +13,7 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from platform_assets.kinds.servers import Servers
-from resources.kinds.column import ColumnKind
+from resources.kinds.column.kind import ColumnKind
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform import Platform

@@ -13,11 +13,11 @@ from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
 from platform_assets.kinds.servers import Servers
-from resources.late import LateStep, late_step
+from resources.kinds.path.late import LateStep, late_step
+from resources.kinds.path.sweep import LateFiles, unhandled
 from resources.listing import Budget, Listing
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.sweep import LateFiles, unhandled
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 

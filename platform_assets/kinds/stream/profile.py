@@ -17,7 +17,7 @@ from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
-from resources.kinds.stream_buffer import BUFFER, CARRY
+from resources.kinds.stream.buffer import BUFFER, CARRY
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform import Platform

@@ -25,8 +25,8 @@ from partitions.api.pauses import pause_named
 from partitions.api.requests import Request
 from partitions.api.values import as_json
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
-from resources.api import ApiConnection
 from resources.background import in_background
+from resources.connections.api import ApiConnection
 from resources.retries import attempts_while
 from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
 from resources.sources.api.unpacking import Unpacking

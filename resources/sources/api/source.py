@@ -36,10 +36,10 @@ from partitions.sources import ApiSource, FilesSource
 from partitions.unit_values import TIMES, WORDS, Kind, kind_of_value
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
+from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.places import Place
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import TooManyRecords, pages
 from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD

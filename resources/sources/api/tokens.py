@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
 
 if TYPE_CHECKING:
     import requests

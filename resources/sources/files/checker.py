@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, StrandlineError
 from partitions.path.source import SourceFile
+from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_file, why_unreadable
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark_process import engine_lost
-from resources.stores import spark_failure
+from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from xml.parsers import expat
 
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.lines import opened
 from resources.sources.files.text_values import XML_SPACES
 

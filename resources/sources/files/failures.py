@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, in_one_line
+from resources.connections.object_store_errors import spark_failure
 from resources.listing import FILE_VANISHED
 from resources.sources.files.checked import NAMED, BadRecord
-from resources.spark_process import engine_lost, java_end, lacks_iceberg, said
+from resources.spark.process import engine_lost, java_end, lacks_iceberg, said
 from resources.spark_runtime import AVRO_PACKAGE
-from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.path.source import SourceFile
 from partitions.records.conversions import DOUBTFUL, ITEM, KEY, UUID, VALUE, VARIANT, VOID, is_special_type
 from partitions.records.forms import Type
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.lines import part_of
 
 if TYPE_CHECKING:

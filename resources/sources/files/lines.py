@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from partitions.errors import in_one_line
 from partitions.path.source import SourceFile
-from resources.places import Place
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     import obstore

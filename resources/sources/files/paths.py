@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from partitions.path.hive import NULL_FOLDER, partition_columns
-from resources.places import Place
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -18,7 +18,7 @@ from resources.sources.files.formats.merging import nullable
 from resources.sources.files.lines import fault_of_beginning
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark_process import said
+from resources.spark.process import said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

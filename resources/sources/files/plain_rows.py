@@ -16,7 +16,7 @@ from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from partitions.sources.formats import ExcelOptions
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.formats.csv import separator
 from resources.sources.files.lines import unpacked
 from resources.sources.files.workbook import content_of, read_sheet

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.path.source import SourceFile
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.paths import escaped, is_glob, is_plain, relative_path, text_column
 from resources.sql import literal
 

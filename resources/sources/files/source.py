@@ -15,8 +15,8 @@ from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from resources import listing
+from resources.connections.places import Place
 from resources.listing import FILE_VANISHED, Budget, Listing
-from resources.places import Place
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.evolving import SchemaFollower
@@ -26,7 +26,7 @@ from resources.sources.files.failures import (
     bad_records,
     unknown_field,
 )
-from resources.sources.files.formats import open_format
+from resources.sources.files.formats.registry import open_format
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SAMPLE_FILES, SchemaPinner, sample_of
 from resources.sources.files.plain_rows import plain_rows

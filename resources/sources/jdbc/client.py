@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from partitions.errors import SourceError
 from partitions.sources.database_types import ColumnType, mariadb_type
 from partitions.unit_values import Kind
+from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
-from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.failures import error_of
 from resources.sources.jdbc.postgresql_types import postgresql_types
 

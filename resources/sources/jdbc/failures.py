@@ -6,8 +6,8 @@ import re
 
 from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
 from partitions.sources.database_types import OF_UNITS
+from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
-from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.values import RefusedValue, refused_value
 
 _DETAILS = r"[^\n]*(?:\n  (?:Detail|Hint|Where): [^\n]*)*"

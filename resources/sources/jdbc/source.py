@@ -24,8 +24,8 @@ from partitions.spelling import beside_known
 from partitions.unit_values import Kind, fitted
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
+from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
-from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
@@ -34,7 +34,7 @@ from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
-from resources.spark import with_known_columns
+from resources.spark.engine import with_known_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from typing import Any
 from partitions.errors import SourceError
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
 from resources.tables.table import MOST_ROWS
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
 from partitions.predicate import Predicate
+from resources.connections.places import Place
 from resources.dialects.arrow import expression
-from resources.places import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
-from resources.places import Place
-from resources.stores import store_failure
+from resources.connections.object_store_errors import store_failure
+from resources.connections.places import Place
 from resources.tables.delta.commit import Commit, file_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from partitions.load import Append
-from resources.spark_process import said
+from resources.spark.process import said
 from resources.sql import quoted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import is_plain, may_remove, takes_place

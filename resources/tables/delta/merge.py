@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
 from partitions.load import ByKeys, Scd2
-from resources.history import changed_versions
-from resources.places import Place
-from resources.spark import read_once, settings_for_a_while
+from resources.connections.places import Place
+from resources.spark.engine import read_once, settings_for_a_while
 from resources.sql import quoted
-from resources.tables.merging import merging_writer
+from resources.tables.rows.merge_statement import merging_writer
+from resources.tables.rows.scd2 import changed_versions
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:

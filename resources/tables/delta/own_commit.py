@@ -20,10 +20,9 @@ from uuid import uuid4
 from partitions.errors import RowsRefused, SourceError, StrandlineError, TargetError, in_one_line
 from partitions.extents import Match, match_of
 from partitions.load import Append, ByKeys, Load, Replace, Scd2
+from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.history import IS_CURRENT
-from resources.places import Place
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import (
@@ -49,8 +48,9 @@ from resources.tables.delta.own_limits import (
     new_schema,
     takes_place,
 )
-from resources.tables.replacement import Replacement
 from resources.tables.row_columns import with_times
+from resources.tables.rows.replacement import Replacement
+from resources.tables.rows.scd2 import IS_CURRENT
 from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:

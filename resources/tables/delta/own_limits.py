@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.extents import Extent
 from partitions.load import Append, Load
 from partitions.predicate import Predicate, columns_of
-from resources.places import Place
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from partitions.decimal_bounds import digits_of, within
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, columns_of
+from resources.connections.places import Place
 from resources.dialects.datafusion import DATAFUSION, DataFusion
 from resources.dialects.predicates import sql
-from resources.places import Place
 from resources.tables.asked_columns import check_columns
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable

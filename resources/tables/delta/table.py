@@ -19,13 +19,11 @@ from partitions.evolution import Evolution, SchemaMode, all_nullable
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of, columns_of
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
+from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.history import first_versions
-from resources.places import Place
-from resources.spark_process import said
+from resources.spark.process import said
 from resources.sql import literal, quoted
-from resources.tables.counting import kept_and_counted
 from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.file_reads import read_files
@@ -49,8 +47,10 @@ from resources.tables.delta.rows import (
 from resources.tables.delta.statistics import can_write, distrust, wrong_files
 from resources.tables.folder_values import kept_by_folders
 from resources.tables.removal import remove_files
-from resources.tables.replacement import OUTSIDE
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
+from resources.tables.rows.counted import kept_and_counted
+from resources.tables.rows.replacement import OUTSIDE
+from resources.tables.rows.scd2 import first_versions
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.iceberg.commit import Commit, commits_of
 from resources.tables.iceberg.head import undoes
 from resources.tables.iceberg.metadata import Metadata, Snapshot, sequence_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from partitions.errors import SourceError, TargetError, in_one_line
-from resources.jdbc import JdbcConnection
-from resources.places import Place
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
 from resources.tables.iceberg.refs import RefChange, put_refs

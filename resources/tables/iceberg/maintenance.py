@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from resources.places import Place
-from resources.spark_process import lacks_iceberg, said
+from resources.connections.places import Place
+from resources.spark.process import lacks_iceberg, said
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata

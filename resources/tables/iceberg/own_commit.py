@@ -17,8 +17,8 @@ from uuid import uuid4
 from partitions.errors import SourceError, StrandlineError, TargetError, in_one_line
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN
-from resources.places import Place
-from resources.spark import with_known_columns, with_typed_columns
+from resources.connections.places import Place
+from resources.spark.engine import with_known_columns, with_typed_columns
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import (
     Written,
@@ -33,7 +33,7 @@ from resources.tables.iceberg.commit import COPIED
 from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
-from resources.tables.replacement import Replacement
+from resources.tables.rows.replacement import Replacement
 from resources.tables.table import OthersFirst
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from partitions.target import COMMIT_COLUMN
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.data_files import is_of_another_calendar
 from resources.tables.iceberg.catalog import without_scheme

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from partitions.extents import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.data_files import MOST_COPIED, files_reader, footer_of, is_found
 from resources.tables.iceberg.catalog import key_below
 from resources.tables.iceberg.metadata import spark_schema

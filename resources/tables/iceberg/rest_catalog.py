@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from partitions.errors import TargetError, in_one_line
-from resources.iceberg_rest import RestCatalogServer
-from resources.places import Place
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import TRIES, RefChange

@@ -12,9 +12,9 @@ from partitions.evolution import SchemaMode
 from partitions.load import Load, ReplaceAll, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
-from resources.iceberg_rest import RestCatalogServer
-from resources.places import Place
-from resources.spark_process import said
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.places import Place
+from resources.spark.process import said
 from resources.tables.folder_values import kept_by_iceberg
 from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog

@@ -18,13 +18,11 @@ from partitions.evolution import SchemaMode
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
+from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.history import changed_versions, first_versions
-from resources.places import Place
-from resources.spark import read_once, settings_for_a_while
+from resources.spark.engine import read_once, settings_for_a_while
 from resources.sql import literal, quoted
-from resources.tables.counting import kept_and_counted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (
     OUTSIDE,
@@ -47,8 +45,10 @@ from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
 from resources.tables.iceberg.own_commit import OwnCommit, gone
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import hides_commit_column, owns_commit_column
-from resources.tables.merging import merging_writer, missing_rows_writer
 from resources.tables.row_columns import with_times
+from resources.tables.rows.counted import kept_and_counted
+from resources.tables.rows.merge_statement import merging_writer, missing_rows_writer
+from resources.tables.rows.scd2 import changed_versions, first_versions
 from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode, all_nullable
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.row_columns import taken_columns
 

@@ -13,7 +13,7 @@ from partitions.errors import ProviderError, RowsRefused, SourceError, TargetErr
 from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace, ReplaceAll
-from resources.places import Place
+from resources.connections.places import Place
 from resources.tables.data_files import DataFile, lacks_committer, read_files, write_files, written_files
 from resources.tables.parquet.columns import (
     check_layout,
@@ -35,8 +35,8 @@ from resources.tables.parquet.commit_list import (
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
-from resources.tables.replacement import Replacement
 from resources.tables.row_columns import with_columns_of
+from resources.tables.rows.replacement import Replacement
 from resources.tables.table import Tag, Version
 from resources.watermarks.entry import utc_now
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from partitions.errors import SourceError, in_one_line
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.places import Place
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

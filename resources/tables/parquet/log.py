@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from partitions.errors import ProviderError, StrandlineError, TargetError, in_one_line
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.places import Place
 from resources.tables.parquet.commit_list import LISTS_BETWEEN, CommitList, Snapshot
 from resources.watermarks.blobs import Blobs, open_blobs
 

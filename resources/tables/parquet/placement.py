@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import StrandlineError, TargetError
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.places import Place
 from resources.tables.parquet.commit_list import CommitList, Snapshot
 from resources.tables.table import Tag
 

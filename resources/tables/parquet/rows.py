@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import SourceError
 from partitions.extents import Match, match_of
 from partitions.predicate import EVERYTHING, Predicate, columns_of
+from resources.connections.places import Place
 from resources.dialects.arrow import expression
-from resources.places import Place
 from resources.tables.asked_columns import check_columns
 from resources.tables.parquet.columns import arrow_types, types_of
 from resources.tables.parquet.commit_list import ListedFile, Snapshot

@@ -13,7 +13,7 @@ from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Load
 from partitions.predicate import EVERYTHING, Predicate
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.data_files import files_reader
 from resources.tables.parquet.columns import spark_schema, types_of
@@ -28,7 +28,7 @@ from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
 from resources.tables.parquet.vacuum import vacuum
 from resources.tables.removal import remove_files
-from resources.tables.replacement import OUTSIDE
+from resources.tables.rows.replacement import OUTSIDE
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,

@@ -6,8 +6,8 @@ say. Keys are slash-separated ASCII. Values are written whole or not at all.
 
 from __future__ import annotations
 
-from resources.databases import Database
-from resources.places import Place
+from resources.connections.places import Place
+from resources.connections.postgres import Database
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.blobs.objects import ObjectBlobs
 from resources.watermarks.blobs.protocol import Blobs

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from partitions.errors import ProviderError, ProviderRefused
-from resources.places import Place
-from resources.stores import is_missing_bucket, store_failure
+from resources.connections.object_store_errors import is_missing_bucket, store_failure
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

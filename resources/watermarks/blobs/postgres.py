@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
-from resources.databases import Database
-from resources.watermarks.blobs.connections import Connections
+from resources.connections.postgres import Database
+from resources.watermarks.blobs.postgres_pool import Connections
 
 PATIENCE = 15.0
 """Seconds after which a call is not tried again; with its last try it stays below the 60 s of a sensor's tick."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 
 from partitions.errors import ProviderError, ProviderRefused, in_one_line
-from resources.databases import Database
+from resources.connections.postgres import Database
 
 # Classes of SQLSTATE: connection, transaction rolled back, resources, operator intervention, system.
 _PASSING = ("08", "40", "53", "55", "57", "58")

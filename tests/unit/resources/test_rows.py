@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import SourceError
-from resources.places import Place
-from resources.tables import open_table
+from resources.connections.places import Place
+from resources.tables.registry import open_table
 
 
 def _table(tmp_path: Path, columns: dict[str, list[Any]], *types: pa.DataType) -> Place:

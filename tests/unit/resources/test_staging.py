@@ -16,7 +16,7 @@ import pytest
 
 from partitions.errors import SourceError
 from resources import staging as module
-from resources.places import Place
+from resources.connections.places import Place
 from resources.staging import FOLDER, Staging
 from resources.watermarks.entry import Holder
 from resources.watermarks.holder import mark_inactive
@@ -24,7 +24,7 @@ from tests.support.feed import CHECKOUT
 
 _STAGES_AND_DIES = """
 import os, signal, sys
-from resources.places import Place
+from resources.connections.places import Place
 from resources.staging import Staging
 with Staging.below(Place(sys.argv[1]), "bronze/t", "flow").lines("a") as lines:
     lines.write(b"{}")

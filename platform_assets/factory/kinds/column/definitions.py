@@ -10,8 +10,8 @@ from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
 from platform_assets.factory.kinds.contract import KindDefinitions, Triggers
 from platform_assets.factory.upstream import has_upstream
+from resources.dagster.run_options import RunOptions
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 
 class ColumnDefinitions(KindDefinitions):

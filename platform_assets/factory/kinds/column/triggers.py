@@ -18,7 +18,7 @@ from platform_assets.factory.keys import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
-from resources.kinds.column import ColumnKind
+from resources.kinds.column.kind import ColumnKind
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 

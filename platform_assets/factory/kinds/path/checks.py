@@ -21,10 +21,10 @@ from partitions.path.slices import PathSlice
 from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key
 from platform_assets.kinds.path.words import verified_in_words
+from resources.kinds.path.sweep import Sweep, unhandled
 from resources.loop.loop import clock
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.sweep import Sweep, unhandled
 from resources.watermarks.quarantine import read_quarantine
 
 LATE_FILES = "late_files"

@@ -19,9 +19,9 @@ from platform_assets.factory.kinds.path.checks import (
 )
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata
-from resources.arrivals import arrivals
+from resources.dagster.run_options import RunOptions
+from resources.kinds.path.arrivals import arrivals
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 
 class PathDefinitions(KindDefinitions, HasPicture):

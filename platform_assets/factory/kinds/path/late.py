@@ -33,15 +33,15 @@ from platform_assets.factory.kinds.path.checks import (
 from platform_assets.factory.last_told import LastTold
 from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.metadata import table_metadata, watermark_metadata
-from resources.io_managers import failure, mark_run
-from resources.late import LateStep, late_step
-from resources.late import look as look_further
+from resources.dagster.io_managers import failure, mark_run
+from resources.dagster.reporting import DATAFLOW_TAG, tell
+from resources.dagster.run_options import RunOptions
+from resources.kinds.path.late import LateStep, late_step
+from resources.kinds.path.late import look as look_further
+from resources.kinds.path.sweep import unhandled
 from resources.loop.loop import clock as machine_clock
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG, tell
-from resources.run_options import RunOptions
-from resources.sweep import unhandled
 from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
 

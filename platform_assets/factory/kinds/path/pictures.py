@@ -10,7 +10,7 @@ from dagster import MetadataValue
 
 from partitions.plan import counted
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
-from resources.arrivals import Arrived
+from resources.kinds.path.arrivals import Arrived
 
 _FEWEST, _MOST, _HIGH = 14, 60, 10
 """Days that are drawn, and cells of the highest bar."""

@@ -26,10 +26,10 @@ from platform_assets.factory.kinds.stream.pictures import splits_metadata
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
-from resources.kinds.stream import known_state
+from resources.dagster.run_options import RunOptions
+from resources.kinds.stream.kind import known_state
 from resources.outcome import Outcome
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 _INTERVAL = 60
 """Seconds: each tick lists the source's log."""

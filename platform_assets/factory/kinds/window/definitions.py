@@ -17,9 +17,9 @@ from platform_assets.factory.kinds.window.run_requests import (
     window_upstream_sensor,
 )
 from platform_assets.factory.upstream import has_upstream
-from resources.kinds.window_partitions import WindowAssetPartitions
+from resources.dagster.run_options import RunOptions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform import Platform
-from resources.run_options import RunOptions
 
 
 class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):

@@ -35,9 +35,9 @@ from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
-from resources.io_managers import PLAN_TAG
+from resources.dagster.io_managers import PLAN_TAG
+from resources.dagster.reporting import DATAFLOW_TAG
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Entry
 
 _MOST_RUNS = 10

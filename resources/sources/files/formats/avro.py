@@ -21,7 +21,7 @@ from partitions.records.conversions import (
     paths_without_value,
 )
 from partitions.records.forms import Type
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.converting import own_struct, with_own_types

@@ -17,7 +17,7 @@ from partitions.records.csv_lines import BREAK, SKIPPED, CsvForm, CsvItem, CsvRu
 from partitions.records.forms import INTEGER_BITS, Reading
 from partitions.records.judge import Fault
 from partitions.sources.formats import Option
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact

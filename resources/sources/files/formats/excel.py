@@ -11,7 +11,7 @@ from partitions.errors import BadFile, ConfigurationError
 from partitions.path.hive import folder_value
 from partitions.path.source import SourceFile
 from partitions.sources.formats import ExcelOptions
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
 from resources.sources.files.cells import (
     Cell,

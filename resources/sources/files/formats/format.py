@@ -17,8 +17,8 @@ from partitions.errors import BadFile
 from partitions.evolution import Schema, typed_fields, untyped_as_text
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
+from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_file
 from resources.sources.files.paths import spellings

@@ -18,7 +18,7 @@ from partitions.records.forms import Reading
 from partitions.records.json_decoding import MOST_LEVELS, Names, depth_of, first_names, names_by_case
 from partitions.records.json_lines import LENIENT, JsonRule
 from partitions.sources.formats import Option
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.failures import (

@@ -11,7 +11,7 @@ from partitions.evolution import typed_fields
 from partitions.path.source import SourceFile
 from partitions.records.conversions import paths_without_value
 from partitions.sources.formats import Option
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.converting import converted, own_struct, own_type, with_own_types

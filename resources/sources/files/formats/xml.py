@@ -10,7 +10,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.sources.formats import Option
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import (

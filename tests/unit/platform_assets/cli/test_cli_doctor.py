@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli import main
-from resources.places import Place
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.spark.engine import SparkEngine
 
 FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 FOLDERS = (

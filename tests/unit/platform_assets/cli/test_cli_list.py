@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from partitions.errors import SourceError
 from partitions.instants import time_in_words
 from platform_assets.cli import main
-from resources.attempts import note_attempt
+from resources.connections.places import Place
+from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
-from resources.places import Place
 from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, Holder, Intent, following

@@ -14,8 +14,8 @@ from platform_assets.cli import dev as module
 from platform_assets.cli.dev import Dev
 from platform_assets.dagster_home import dagster_home, project_home
 from platform_assets.installation import ROOT as CHECKOUT
-from resources import connect_server
-from resources.spark import SparkEngine
+from resources.spark import connect_server
+from resources.spark.engine import SparkEngine
 
 STARTS = ["sh", "-c", "echo Spark Connect server started at; exec sleep 600"]
 

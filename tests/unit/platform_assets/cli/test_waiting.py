@@ -6,7 +6,7 @@ import pytest
 
 from partitions.errors import SourceUnreachable
 from platform_assets.kinds.servers import Servers
-from resources.places import Place, S3Connection
+from resources.connections.places import Place, S3Connection
 
 
 def _at(endpoint: str, bucket: str) -> Place:

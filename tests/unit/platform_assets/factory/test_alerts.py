@@ -23,9 +23,9 @@ from partitions.sentinels import serialise
 from platform_assets.factory.alerts import Cursor, Look, alerts_sensor, message
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
-from resources.attempts import note_attempt
+from resources.dagster.reporting import DATAFLOW_TAG
+from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
-from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Why, following
 
 FLOW = """\
@@ -244,7 +244,7 @@ def test_a_message_that_was_not_taken_is_posted_again_after_growing_pauses_and_n
 def test_an_address_that_takes_a_message_and_never_says_so_does_not_get_it_each_minute(
     watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resources.webhook._ANSWER", 0.2)
+    monkeypatch.setattr("resources.connections.webhook._ANSWER", 0.2)
     watch.run(StrandlineError("the source is away"))
     receiver.holds_back.clear()
     said = [watch.tick(60) for _ in range(10)]

@@ -22,10 +22,10 @@ from platform_assets.factory.groups import grouped
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import DataflowSensor, NoWork, SensorShell, Tick, Work
-from resources.places import Place
+from resources.connections.places import Place
+from resources.dagster.reporting import DATAFLOW_TAG
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG
-from resources.spark import SparkEngine
+from resources.spark.engine import SparkEngine
 from tests.support.ticks import flow_of
 
 

@@ -15,7 +15,7 @@ from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
-from resources.attempts import not_begun
+from resources.notes.last_run import not_begun
 from tests.support.ticks import Ticker, asked, flow_of
 
 

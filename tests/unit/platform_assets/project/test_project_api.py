@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

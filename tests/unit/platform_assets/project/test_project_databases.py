@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from platform_assets.platform import build_platform
-from resources.databases import Database
+from resources.connections.postgres import Database
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

@@ -9,7 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from platform_assets.project import InvalidProject, load_project
-from resources.places import Place, S3Connection
+from resources.connections.places import Place, S3Connection
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from platform_assets.project import Project, load_project
-from resources.jdbc import JdbcConnection
+from resources.connections.jdbc import JdbcConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from platform_assets.project.environment import EnvRef, FromEnvironment, used
-from resources.places import Place
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

@@ -9,8 +9,8 @@ import pytest
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.project import ProjectError
-from resources.jdbc import JdbcConnection
-from resources.places import Place
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

@@ -13,9 +13,9 @@ from obstore.exceptions import (
 
 from partitions.errors import SourceError
 from partitions.path.listing_bounds import FromBeginning
+from resources.connections.places import Place, S3Connection
 from resources.listing import list_above
 from resources.listing.failures import folder_failure, store_failures
-from resources.places import Place, S3Connection
 
 _REQUEST = "Generic S3 error: Error performing list request: Error performing GET http://user:word@host/b?list-type=2 in 2ms"
 

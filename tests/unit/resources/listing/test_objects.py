@@ -17,9 +17,9 @@ from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBegin
 from partitions.path.order import FileKey
 from partitions.path.skipped import fault_of_key, skip_warnings
 from partitions.path.time_template import TimeTemplate
+from resources.connections.places import Place
 from resources.listing import Budget, Listing, list_above
 from resources.listing import pages as listing_pages
-from resources.places import Place
 from tests.support.keyed import KeyedS3
 from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING

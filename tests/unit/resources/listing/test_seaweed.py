@@ -18,9 +18,9 @@ from partitions.errors import SourceError
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
+from resources.connections.places import Place
 from resources.listing import Budget, Listing, list_above
 from resources.listing import pages as listing_pages
-from resources.places import Place
 from tests.support.proxy import CountingProxy, Record
 from tests.support.scenes import Scene, scenes
 from tests.support.seaweed import Seaweed

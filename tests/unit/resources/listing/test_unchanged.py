@@ -10,8 +10,8 @@ import pytest
 from partitions.errors import BadFile
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
+from resources.connections.places import Place
 from resources.listing import check_unchanged, list_above
-from resources.places import Place
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed

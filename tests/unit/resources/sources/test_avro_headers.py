@@ -12,7 +12,7 @@ import pytest
 
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.formats.avro import doubled_names, fields_of, header_of, unreadable_field
 
 

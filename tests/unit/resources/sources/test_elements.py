@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.elements import (
     BrokenXmlError,
     Element,

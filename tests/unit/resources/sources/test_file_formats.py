@@ -9,9 +9,9 @@ import pytest
 from partitions.dataflow import Dataflow
 from partitions.sources import FilesSource
 from partitions.sources.formats import FORMATS
-from resources.places import Place
-from resources.sources.files.formats import READERS, packages_of
-from resources.spark import SparkEngine
+from resources.connections.places import Place
+from resources.sources.files.formats.registry import READERS, packages_of
+from resources.spark.engine import SparkEngine
 from resources.spark_runtime import AVRO_PACKAGE, DELTA_PACKAGE
 
 

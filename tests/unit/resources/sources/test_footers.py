@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructTy
 
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.footers import Footer, footer_of, footers, paths_of, unknown_columns
 
 NS = pa.timestamp("ns")

@@ -14,8 +14,8 @@ import pytest
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.sources import PythonSource
+from resources.connections.places import Place
 from resources.functions import UserCode
-from resources.places import Place
 from resources.sources.python.source import PythonRows
 from resources.staging import Staging
 from tests.support import functions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from resources.places import Place
+from resources.connections.places import Place
 from resources.sources.files.lines import Lines, beginning, whole_text
 
 

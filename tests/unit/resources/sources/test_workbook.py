@@ -13,8 +13,8 @@ import pytest
 
 from partitions.errors import BadFile
 from partitions.sources.formats import ExcelOptions
+from resources.connections.places import Place
 from resources.listing import FILE_VANISHED
-from resources.places import Place
 from resources.sources.files.workbook import Sheet, letters, read_sheet
 from tests.support.workbooks import edited, numbers, ods, saved, xlsx
 

@@ -21,7 +21,7 @@ from partitions.api.document import Document, parsed
 from partitions.api.requests import sample_request
 from partitions.errors import SourceError, SourceUnreachable
 from partitions.sources import ApiSource
-from resources.api import ApiConnection
+from resources.connections.api import ApiConnection
 from resources.sources.api.client import ApiClient
 from resources.sources.api.outline import Outline
 from resources.sources.api.pages import pages

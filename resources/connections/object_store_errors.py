@@ -1,0 +1,168 @@
+"""What an object store's failure means, whoever asked: the source, the watermark store, the lake.
+
+A failure is told by its place, its cause as the store or the network said it, and what to do. The text of a request and its
+URL are left out, which is why callers chain no store's error to ours: an address may hold a password.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from partitions.errors import in_one_line
+from resources.connections.places import Place
+
+_STATUS = re.compile(r"status code(?:: |\s+\W*)(\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_PATH = re.compile(r'[Pp]ath "(.*?)"(?::| contained)', re.DOTALL)
+_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google|[Cc]redential")
+_DENIED = re.compile(r"ExpiredToken|InvalidToken|TokenRefreshRequired|AccessDenied|AuthFailure")
+_SYSTEM = re.compile(r'\b(?:message|error): "([^"]+)"')
+"""The system's own words, in obstore's picture of the error."""
+_TIMEOUT = re.compile(r"kind: Timeout|TimedOut|timed out")
+_TREE = re.compile(r"(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*")
+_OS_ERROR = re.compile(r" \(os error \d+\)$")
+_URL = re.compile(r"https?://\S+")
+_BUSY = ("408", "429")
+_S3A_ANSWER = re.compile(r"([^\n:]*?) \(Service: S3, Status Code: (\d{3})")
+_S3A_SILENT = re.compile(
+    r"Unable to execute HTTP request[^\n]*?(?=:\s{2,}|\n|$)|(?:Connect|UnknownHost|SocketTimeout)Exception: [^\n]*s3[^\n]*"
+)
+_S3A_PLACE = re.compile(r"s3a://([^\s:'`]+)")
+_AGAIN = "Check the endpoint and that the store runs, or try again later"
+_CORRECT = "Make it, or correct the name"
+
+
+class Kind(Enum):
+    """Whom to ask."""
+
+    BAD_NAME = "bad_name"
+    DENIED = "denied"
+    MISSING = "missing"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True)
+class StoreFailure:
+    """One failure.
+
+    Attributes:
+        what: what happened, and the cause.
+        todo: what to do about it.
+    """
+
+    kind: Kind
+    what: str
+    todo: str
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same call may succeed later."""
+        return self.kind is Kind.UNREACHABLE
+
+    def __str__(self) -> str:
+        """Both."""
+        return f"{self.what}. {self.todo}"
+
+
+def store_failure(place: object, error: Exception) -> StoreFailure:
+    """Tell apart what obstore or deltalake raised for a place of an object store."""
+    text = str(error)
+    status, code, message = (
+        match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
+    )
+    status = status or _status_of(error, code)
+    said = _said(error, status, code, message)
+    if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
+        name = match[1] if (match := _PATH.search(text)) else in_one_line(text)
+        return StoreFailure(
+            Kind.BAD_NAME,
+            f"a key cannot be represented: {name!r}",
+            "Expected names without control characters and without empty, . or .. components; rename or remove the object",
+        )
+    if _NO_CREDENTIALS.search(text):
+        return _denied(f"found no credentials ({said})")
+    if status in ("401", "403") or _DENIED.search(code):
+        return _denied(said)
+    if isinstance(error, FileNotFoundError) or status == "404":
+        wanted = "an object" if code == "NoSuchKey" else "a bucket"
+        todo = (
+            "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
+        )
+        return StoreFailure(Kind.MISSING, f"expected {wanted}, found none ({said})", todo)
+    if status.startswith(("3", "4")) and status not in _BUSY:
+        return StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")
+    return StoreFailure(
+        Kind.UNREACHABLE,
+        f"no usable answer{_endpoint(place)} ({said})",
+        _AGAIN,
+    )
+
+
+def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
+    """The place and the failure that Spark's text tells of an object store; None if it tells of something else."""
+    answered, silent = _S3A_ANSWER.search(text), _S3A_SILENT.search(text)
+    if not answered and not silent:
+        return None
+    place = _S3A_PLACE.search(text)
+    where = f"s3://{place[1].rstrip('.')}" if place else "the store"
+    if answered is None:
+        said = in_one_line(silent[0] if silent else "").rstrip(".")
+        return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+    said, status = f"HTTP {answered[2]}: {in_one_line(answered[1]).rstrip('.')}", answered[2]
+    if status in ("401", "403"):
+        return where, _denied(said)
+    if "NoSuchBucket" in text:
+        return where, StoreFailure(Kind.MISSING, f"expected a bucket, found none ({said})", _CORRECT)
+    if status.startswith("4") and status not in _BUSY:
+        return where, StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")
+    return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+
+
+def is_missing_bucket(error: Exception) -> bool:
+    """Whether an object was not found because its bucket is not there."""
+    return "NoSuchBucket" in str(error)
+
+
+def _denied(said: str) -> StoreFailure:
+    return StoreFailure(
+        Kind.DENIED,
+        f"not allowed to list, read or write ({said})",
+        "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
+    )
+
+
+def _status_of(error: Exception, code: str) -> str:
+    """The status that an error of another class stands for."""
+    if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
+        return "403"
+    if "lacked the necessary privileges" in str(error) or code in (
+        "SignatureDoesNotMatch",
+        "InvalidAccessKeyId",
+    ):
+        return "403"
+    return "404" if code == "NoSuchBucket" else ""
+
+
+def _said(error: Exception, status: str, code: str, message: str) -> str:
+    """The cause: what the store answered, or else why there was no answer."""
+    text = str(error)
+    answered = [f"HTTP {status}" if status else "", code]
+    if any(answered):
+        answer = ", ".join(filter(None, answered))
+        return f"{answer}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else answer
+    if causes := _SYSTEM.findall(text):
+        return str(causes[-1])
+    if _TIMEOUT.search(text):
+        return "timed out"
+    tree = [in_one_line(part) for part in _TREE.split(text)]
+    return _OS_ERROR.sub("", _URL.sub("…", tree[-1])) if len(tree) > 1 else type(error).__name__
+
+
+def _endpoint(place: object) -> str:
+    """Where it was asked, as far as the project says it; an endpoint of Strandline's settings holds no password."""
+    connection = place.connection if isinstance(place, Place) else None
+    return f" from {connection.endpoint}" if connection and connection.endpoint else ""

@@ -1,0 +1,222 @@
+"""Where things lie: a local folder or a prefix of an object store, and how each library is told about it.
+
+A :class:`Place` is the one form in which state, lake and landing zones are passed on. obstore, Spark and deltalake each
+want the same address and credentials in their own words; only this module knows these words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from partitions.errors import ConfigurationError, SourceError
+from resources.connections.iceberg_rest import RestCatalogServer
+from resources.connections.jdbc import JdbcConnection
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+_SCHEMES = ("s3", "gs", "az")
+# What obstore cannot put into a request makes its Rust code panic, so it is refused here.
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ENDPOINT = re.compile(r"https?://[A-Za-z0-9._:\[\]-]+(/[A-Za-z0-9._~/-]*)?")
+
+# obstore's defaults (10 tries in 180 s) outlast a sensor's tick, which has 60 s.
+_RETRY: RetryConfig = {
+    "max_retries": 4,
+    "retry_timeout": timedelta(seconds=20),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3), "base": 2},
+}
+# Whether requests are encrypted is what the endpoint's own scheme says, here or in AWS_ENDPOINT_URL.
+_CLIENT: ClientConfig = {
+    "connect_timeout": timedelta(seconds=5),
+    "timeout": timedelta(seconds=20),
+    "allow_http": True,
+}
+
+
+@dataclass(frozen=True)
+class S3Connection:
+    """How an S3-compatible store is reached; what is None is taken from the standard AWS_* variables.
+
+    Attributes:
+        endpoint: such as ``http://127.0.0.1:8333``; None is AWS itself.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_key_id: str | None = field(default=None, repr=False)
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse an endpoint that no request can go to.
+
+        Raises:
+            ConfigurationError: which does not repeat the text: it may hold a password.
+        """
+        if self.endpoint is not None and not _ENDPOINT.fullmatch(self.endpoint):
+            raise ConfigurationError(
+                "endpoint: expected http://host:port or https://host:port, without user or query"
+            )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A local folder (absolute path) or ``scheme://bucket/prefix``.
+
+    Attributes:
+        url: without a trailing slash.
+        connection: how to reach it; None for local folders, or to use the environment.
+        catalog: the database, or the server, that knows the Iceberg tables below it; None: the folders themselves do.
+    """
+
+    url: str
+    connection: S3Connection | None = None
+    catalog: JdbcConnection | RestCatalogServer | None = None
+
+    @classmethod
+    def parse(cls, text: str, base: Path, connection: S3Connection | None = None) -> Place:
+        """Read a user's text; a relative folder counts from ``base``.
+
+        The prefix is taken as it stands: ``?``, ``#`` and ``%`` are letters of keys, not parts of a URL.
+
+        Raises:
+            ConfigurationError: for an unknown scheme, a URL without a bucket, a prefix that no key can have.
+        """
+        scheme, found, rest = text.partition("://")
+        if not found:
+            return cls(os.path.abspath(base / Path(text).expanduser()))  # noqa: PTH100 - Path keeps the ".."
+        if scheme == "file":
+            return cls(str(Path(unquote(urlsplit(text).path)).absolute()))
+        bucket, _, prefix = rest.partition("/")
+        if scheme not in _SCHEMES or not _BUCKET.fullmatch(bucket):
+            expected = ", ".join(
+                f"{known}://bucket/prefix" for known in _SCHEMES
+            )  # the text itself may hold a password
+            raise ConfigurationError(
+                f"expected a folder or {expected}; found scheme {scheme!r}, or a bucket of another form"
+            )
+        prefix = prefix.strip("/")
+        if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
+            raise ConfigurationError(
+                f"expected {scheme}://bucket/prefix without empty, . or .. components, found prefix {prefix!r}"
+            )
+        return cls(f"{scheme}://{bucket}/{prefix}".rstrip("/"), connection)
+
+    @property
+    def local(self) -> Path | None:
+        """The folder, if it is one."""
+        return None if "://" in self.url else Path(self.url)
+
+    def child(self, relative: str) -> Place:
+        """The place below it."""
+        return replace(self, url=f"{self.url.rstrip('/')}/{relative}")
+
+    @property
+    def spark_url(self) -> str:
+        """The address in Spark's words: S3 is read through S3A."""
+        return f"s3a{self.url[2:]}" if self.url.startswith("s3://") else self.url
+
+    @property
+    def ordered(self) -> bool:
+        """Whether keys are listed in an order; S3's directory buckets have none."""
+        return not _bucket(self.url)[1].endswith("--x-s3")
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """An obstore store whose paths are relative to this place; a missing local folder is not created.
+
+        Raises:
+            SourceError: if a local folder does not exist.
+        """
+        from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
+
+        if self.local is not None:
+            if not self.local.is_dir():
+                raise SourceError(f"{self}: expected a folder, found none", code="source_missing")
+            return LocalStore(self.local)
+        # Not from_url: it decodes percent signs of the prefix.
+        scheme, bucket, prefix = _bucket(self.url)
+        if scheme == "gs":
+            return GCSStore(bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY)
+        if scheme == "az":
+            return AzureStore(bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY)
+        config: Any = self._s3_config  # obstore's type has literal keys, which a filtered dict does not keep
+        within = prefix or None
+        return S3Store(bucket, prefix=within, config=config, client_options=_CLIENT, retry_config=_RETRY)
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """Credentials in deltalake's words."""
+        more = {"aws_allow_http": "true", "conditional_put": "etag"} if self.url.startswith("s3://") else {}
+        return self._s3_config | more
+
+    @property
+    def pyiceberg_options(self) -> dict[str, str]:
+        """Credentials in pyiceberg's words."""
+        found = self.connection or S3Connection()
+        options = {
+            "s3.endpoint": found.endpoint,
+            "s3.region": found.region,
+            "s3.access-key-id": found.access_key_id,
+            "s3.secret-access-key": found.secret_access_key,
+            "s3.session-token": found.session_token,
+        }
+        return {key: value for key, value in options.items() if value is not None}
+
+    @property
+    def _s3_config(self) -> dict[str, str]:
+        """Credentials in the words that obstore and deltalake share."""
+        express = {} if self.ordered else {"aws_s3_express": "true"}
+        connection = self.connection
+        if connection is None:
+            return express
+        options = express | {
+            "aws_endpoint": connection.endpoint,
+            "aws_region": connection.region,
+            "aws_access_key_id": connection.access_key_id,
+            "aws_secret_access_key": connection.secret_access_key,
+            "aws_session_token": connection.session_token,
+        }
+        return {key: value for key, value in options.items() if value is not None}
+
+    @property
+    def bucket(self) -> str | None:
+        """The name of its bucket; None of a folder."""
+        return _bucket(self.url)[1] if self.url.startswith("s3://") else None
+
+    @property
+    def spark_conf(self) -> Mapping[str, str]:
+        """S3A's settings of this bucket alone, credentials among them, without the ``spark.hadoop.`` in front."""
+        if self.bucket is None:
+            return {}
+        found, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
+        options = {
+            # Its buffer on disk wants the checksumming local file system, which cannot have names with a colon.
+            "fast.upload.buffer": "bytebuffer",
+            "endpoint": found.endpoint,
+            "endpoint.region": found.region,
+            "access.key": found.access_key_id,
+            "secret.key": found.secret_access_key,
+            "session.token": found.session_token,
+            "path.style.access": "true" if found.endpoint else None,
+        }
+        return {bucket + key: value for key, value in options.items() if value is not None}
+
+    def __str__(self) -> str:
+        """The address, which holds no secret."""
+        return self.url
+
+
+def _bucket(url: str) -> tuple[str, str, str]:
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    return scheme, bucket, prefix

@@ -1,0 +1,53 @@
+"""Partitions that were chosen in Dagster, as a replay in place (docs/replay.md, Backfills).
+
+A run over partitions that no plan has requested is one such replay: that of a backfill over a range, each run of a backfill with one run per
+partition, and "Materialize". A run again of the same backfill, or of the same run, is the same request: it goes on. Another backfill of the
+same partitions is another request, and reads all of them: whoever asks again may have corrected the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from dagster import DagsterRun
+
+from partitions.dataflow import Dataflow
+from partitions.plan import counted
+from partitions.request import Part
+from resources.kinds.window.replay import WindowReplay
+from resources.platform import Platform
+
+_BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
+"""Tags that name the backfill that a user has launched: of a retry the first one."""
+
+_ROOT_RUN = "dagster/root_run_id"
+"""The tag of a run again: which run was the first."""
+
+
+def backfill_of(
+    platform: Platform, dataflow: Dataflow, part: Part, keys: Sequence[str], run: DagsterRun, now: datetime
+) -> WindowReplay:
+    """Return the replay that a run over partitions is.
+
+    Args:
+        platform: the resources.
+        dataflow: whose partitions they are.
+        part: their windows and units.
+        keys: of the partitions.
+        run: that was asked for them.
+        now: the clock, aware.
+    """
+    return WindowReplay(platform, dataflow, f"{_launched(run)} of {_shown(keys)}", now, part)
+
+
+def _launched(run: DagsterRun) -> str:
+    for tag in _BACKFILLS:
+        if found := run.tags.get(tag):
+            return f"backfill {found}"
+    return f"run {run.tags.get(_ROOT_RUN, run.run_id)}"
+
+
+def _shown(keys: Sequence[str]) -> str:
+    first, last = min(keys), max(keys)
+    return first if len(keys) == 1 else f"{counted(len(keys), 'partition')} from {first} to {last}"

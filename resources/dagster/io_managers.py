@@ -1,0 +1,315 @@
+"""Table and watermark as two outputs of one step (docs/dagster.md).
+
+The table's manager drives the loop, in the step's body: for every slice write, verify, append. So a run that had nothing to do is known before any
+output is given, and gives none. The watermark's manager runs only after it, checks that the newest entry is what this run left, and shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dagster import (
+    AssetExecutionContext,
+    AssetKey,
+    AssetMaterialization,
+    AssetObservation,
+    DagsterInstance,
+    DagsterRun,
+    Failure,
+    InputContext,
+    IOManager,
+    OutputContext,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, StrandlineError
+from partitions.request import DUE, Forced, Request
+from partitions.sentinels import Watermark
+from resources.connections.places import Place
+from resources.dagster.backfills import backfill_of
+from resources.dagster.partition_events import PartitionEvents
+from resources.dagster.partitions import AssetPartitions
+from resources.dagster.reporting import DATAFLOW_TAG, tell
+from resources.dagster.run_options import RunOptions
+from resources.loop.loop import Loop, clock
+from resources.notes.last_run import not_begun
+from resources.outcome import Observer, Outcome, Step
+from resources.platform import Platform
+from resources.replay.in_place import read_again
+from resources.replay.reading import Report
+from resources.tables.registry import find_table
+from resources.watermarks.entry import Entry, Holder
+from resources.watermarks.holder import this_process
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+HOLDER_TAG = "strandline/holder"
+"""On every run that began to load: its process."""
+
+
+PLAN_TAG = "strandline/plan"
+"""On runs that a plan has asked for: a run over partitions without it reads them whatever the cutoffs say."""
+
+
+_OF_A_PARTITION = ("rows", "work_units")
+"""What both a run and each of its partitions show."""
+
+
+@dataclass
+class Load:
+    """The value of both outputs: which dataflow, and what its run did once the table's manager has loaded it.
+
+    Attributes:
+        keys: the partitions that the run was asked for; None if it was asked for none.
+        metadata: what the table shows of the run.
+        on_stored: to be called when Dagster has stored all that the run has to say.
+    """
+
+    dataflow: Dataflow
+    outcome: Outcome | None = None
+    keys: Sequence[str] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    on_stored: Callable[[], None] = lambda: None
+
+    @property
+    def had_nothing_to_do(self) -> bool:
+        """Whether nothing has changed, and no partition was asked for: a backfill marks those failed that its run does not materialise."""
+        outcome = self.outcome
+        return outcome is not None and outcome.status == "nothing" and self.keys is None
+
+
+DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
+"""Metadata of a run: its outcome, the table's place."""
+
+DescribeChunks = Callable[[Sequence[Report]], Mapping[str, Any]]
+"""Metadata of the chunks of a replay, as they are now."""
+
+DescribeEntry = Callable[[Dataflow, Entry | None], Mapping[str, Any]]
+"""Metadata of a dataflow's watermark."""
+
+
+class TableIOManager(IOManager):
+    """Loads a dataflow into its table; gives the table to downstream assets as a Spark DataFrame."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        options: RunOptions,
+        describe: DescribeRun,
+        describe_chunks: DescribeChunks,
+        partitions: Mapping[str, AssetPartitions] | None = None,
+    ) -> None:
+        """Use a project's resources.
+
+        Args:
+            platform: the resources.
+            options: how runs behave.
+            describe: says what a materialisation shows.
+            describe_chunks: says what is shown of chunks while a backfill works.
+            partitions: of the dataflows that have some, by name.
+        """
+        self._platform = platform
+        self._options = options
+        self._describe = describe
+        self._describe_chunks = describe_chunks
+        self._partitions = partitions or {}
+        self._loops: list[Loop[Any]] = []
+
+    def close(self) -> None:
+        """After the run, when all of it is told: let a warm engine get ready for the next one."""
+        for loop in self._loops:
+            loop.prepare_next()
+
+    def load(self, context: AssetExecutionContext, load: Load) -> None:
+        """Run the loop; raise its failure if nothing was committed, and leave it in the outcome otherwise.
+
+        Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
+        without partitions, and those that did not fail in a run that does.
+        """
+        dataflow, now = load.dataflow, self._options.now or clock()
+        instance, run_id = context.instance, context.run.run_id
+        if not instance.is_ephemeral:  # else no sensor will ask for the run
+            mark_run(instance, run_id, dataflow.name)
+        load.keys = self._keys(context, dataflow)
+        load.outcome = outcome = self._run(context, load, now)
+        self._options.report(outcome)
+        for warning in outcome.news:
+            context.log.warning(warning)
+        load.metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        load.on_stored = lambda: tell(instance, dataflow.name, [run_id], _number(outcome))
+        events = PartitionEvents(
+            self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome, load.keys
+        )
+        events.tell_what_dead_runs_loaded()
+        events.tell_what_was_loaded()
+        # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
+        # would stand for all of them, so it is not given if one of them has failed.
+        if outcome.error is not None and (load.keys is not None or not outcome.committed):
+            context.log_event(AssetObservation(events.table, metadata=load.metadata))
+            load.on_stored()
+            raise failure(outcome.error)
+
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
+        """Show what the run has loaded."""
+        if obj.outcome is None:
+            raise failure(
+                ConfigurationError("the table's output came before its load: expected the load first")
+            )
+        _show(context, obj.metadata, ("status", "state_number", "seconds"))
+
+    def materialisations(
+        self, load: Load, asset: AssetKey, metadata: Mapping[str, Any]
+    ) -> Iterator[AssetMaterialization]:
+        """Yield the events of an asset that a run has loaded beside those it was asked for: one, or one a partition."""
+        partitions = self._partitions.get(load.dataflow.name)
+        if partitions is None or load.keys is None:
+            yield AssetMaterialization(asset, metadata=metadata)
+        else:
+            yield from (partitions.materialisation(asset, key, metadata) for key in load.keys)
+
+    def _keys(self, context: AssetExecutionContext, dataflow: Dataflow) -> Sequence[str] | None:
+        partitions, step = self._partitions.get(dataflow.name), context.op_execution_context
+        if partitions is None or partitions.definition is None:
+            return None
+        return step.partition_keys if step.has_partition_key or step.has_partition_key_range else None
+
+    def _run(self, context: AssetExecutionContext, load: Load, now: datetime) -> Outcome:
+        """Load what the run is asked for; partitions that no plan has asked for are a replay in place (docs/replay.md, Backfills)."""
+        dataflow, run = load.dataflow, context.run
+        request = self._request(context, load, now)
+        how: dict[str, Any] = {
+            "run_id": run.run_id,
+            "job_id": run.job_name,
+            "hold_wait": self._options.hold_wait,
+            "run_is_live": self._options.run_is_live,
+            "observer": self._observer(context),
+        }
+        try:
+            if isinstance(request, Forced) and load.keys is not None:
+                again = backfill_of(self._platform, dataflow, request.of, load.keys, run, now)
+                loop = self._platform.loop(again.loaded_by, now, **how)
+                outcome = read_again(again, loop, lambda chunks: self._show(context, load, chunks)).outcome
+            else:
+                loop = self._platform.loop(dataflow, now, request, **how)
+                outcome = loop.run()
+        except StrandlineError as error:  # a variable that is not set, say
+            self._options.report(not_begun(self._platform.log, dataflow.name, error, run.run_id))
+            raise failure(error) from error
+        if outcome.committed:
+            self._loops.append(loop)
+        return outcome
+
+    def _show(self, context: AssetExecutionContext, load: Load, chunks: Sequence[Report]) -> None:
+        """Show the chunks of a backfill on the watermark's page, if there are several."""
+        if len(chunks) > 1:
+            watermark = AssetKey(["watermark", load.dataflow.name])
+            context.log_event(AssetObservation(watermark, metadata=self._describe_chunks(chunks)))
+
+    def _observer(self, context: AssetExecutionContext) -> Observer:
+        """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""
+        logged = not context.instance.is_ephemeral
+
+        def heard(step: Step, line: str) -> None:
+            if logged:
+                context.log.info("%s: %s", step, line)
+            if self._options.observer is not None:
+                self._options.observer(step, line)
+
+        return heard
+
+    def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
+        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/guide-windows.md, Forced windows)."""
+        name = load.dataflow.name
+        if name in self._options.requests:
+            return self._options.requests[name]
+        if load.keys is None:
+            return DUE
+        forced = PLAN_TAG not in context.run.tags
+        try:
+            return self._partitions[name].requested(load.keys, now, forced=forced)
+        except StrandlineError as error:
+            raise failure(error) from error
+
+    def load_input(self, context: InputContext) -> DataFrame:
+        """The whole table as a DataFrame."""
+        place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
+        table, spark = find_table(place), self._platform.reader_of(place).session()
+        return table.read(spark, table.newest_version())
+
+
+class WatermarkIOManager(IOManager):
+    """Shows a dataflow's newest watermark; gives it to downstream assets as a dict of values."""
+
+    def __init__(self, platform: Platform, describe: DescribeEntry) -> None:
+        """Use a project's resources; ``describe`` says what a materialisation shows."""
+        self._platform = platform
+        self._describe = describe
+
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
+        """Check that the newest entry is what the table's output left."""
+        if obj.outcome is None:
+            raise failure(
+                ConfigurationError("the watermark's output came before the table's: expected the table first")
+            )
+        newest, left = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
+        if (newest and newest.id) != (left and left.id):
+            # Another run may go on right after this one; its entry stands, and this run's is in the history.
+            context.log.warning(
+                "entry %s was appended by another run meanwhile", newest.number if newest else 0
+            )
+        metadata = self._describe(obj.dataflow, left)
+        _show(context, metadata, ("state_number",))
+
+    def described(self, dataflow: Dataflow) -> Mapping[str, Any]:
+        """Return what the newest entry shows."""
+        return self._describe(dataflow, self._platform.log.newest(dataflow.name))
+
+    def load_input(self, context: InputContext) -> Watermark | None:
+        """The newest watermark; None if there is none."""
+        return self._platform.manager().get_watermark(context.asset_key.path[-1])
+
+
+def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
+    """Show what a run has done.
+
+    Of many partitions the event of the last one has all of it, since that is what the asset's page shows, and the others have
+    little. What a partition says of itself, too, has another name there.
+    """
+    keys = context.asset_partition_keys if context.has_asset_partitions else ()
+    if len(keys) <= 1:
+        context.add_output_metadata(metadata)
+        return
+    context.add_output_metadata({name: metadata[name] for name in of_each})
+    whole = {f"run_{name}" if name in _OF_A_PARTITION else name: value for name, value in metadata.items()}
+    context.step_context.add_asset_metadata(whole, asset_key=context.asset_key, partition_key=keys[-1])
+
+
+def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
+    """Say on a run which process works on it: one that was killed stays "started" for ever, and by this tag a sensor sees it."""
+    instance.add_run_tags(
+        run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
+    )
+
+
+def holder_of(run: DagsterRun) -> Holder | None:
+    """Return the process that works on a run; None before one does. A run again has the tags of the run before, whose process is not its own."""
+    tag = run.tags.get(HOLDER_TAG)
+    holder = Holder.model_validate_json(tag) if tag else None
+    return holder if holder is not None and holder.run_id == run.run_id else None
+
+
+def _number(outcome: Outcome) -> int:
+    return outcome.newest.number if outcome.newest else 0
+
+
+def failure(error: StrandlineError) -> Failure:
+    """An error as Dagster shows it: the same text as on the command line."""
+    metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
+    # One by one: a list would be hidden behind a click.
+    metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}
+    return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)

@@ -1,0 +1,97 @@
+"""Materialisations of partitions: of those that a run has loaded, and of what runs that died have loaded and not told (docs/dagster.md, Runs and partitions)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dagster import (
+    AssetExecutionContext,
+    AssetKey,
+    AssetMaterialization,
+    MetadataValue,
+    partition_loading_context,
+)
+
+from partitions.dataflow import Dataflow
+from resources.dagster.partitions import AssetPartitions
+from resources.dagster.reporting import Untold, summary, tell, untold
+from resources.loop.recorded import recorded_commit
+from resources.outcome import Outcome
+from resources.platform import Platform
+
+
+@dataclass(frozen=True)
+class PartitionEvents:
+    """The events of one run, beside its two outputs.
+
+    Attributes:
+        platform: the resources.
+        partitions: of the dataflow; None if it has none.
+        context: of the step.
+        dataflow: what was loaded.
+        outcome: of the run.
+        keys: the partitions that the run was asked for; None if it was asked for none.
+    """
+
+    platform: Platform
+    partitions: AssetPartitions | None
+    context: AssetExecutionContext
+    dataflow: Dataflow
+    outcome: Outcome
+    keys: Sequence[str] | None = None
+
+    @property
+    def table(self) -> AssetKey:
+        """The key of the table."""
+        return AssetKey(self.dataflow.asset.split("/"))
+
+    def tell_what_was_loaded(self) -> None:
+        """Materialise each partition that this run has loaded, and that its output does not stand for."""
+        partitions, context, dataflow = self.partitions, self.context, self.dataflow
+        if partitions is None or partitions.definition is None:
+            return
+        covered = set(self.keys or ()) if self.outcome.error is None else set()
+        for key, metadata in partitions.loaded(self.outcome.committed).items():
+            if key in covered:
+                context.add_asset_metadata(metadata, asset_key=self.table, partition_key=key)
+                continue
+            for asset in (self.table, AssetKey(["watermark", dataflow.name])):
+                context.log_event(partitions.materialisation(asset, key, metadata))
+
+    def tell_what_dead_runs_loaded(self) -> None:
+        """Materialise what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
+        context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
+        instance, log, run_id = context.instance, self.platform.log, context.run.run_id
+        try:
+            left = untold(instance, log, dataflow.name, run_id, before)
+            made = list(self._loaded_by_dead_runs(left))
+        except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
+            context.log.warning("what runs that died have loaded is not shown yet: %s", error)
+            return
+        for record in made:
+            context.log_event(record)
+        tell(instance, dataflow.name, left.runs, before)
+
+    def _loaded_by_dead_runs(self, left: Untold) -> Iterator[AssetMaterialization]:
+        """Each partition; of an asset without partitions each run as a whole."""
+        partitions, context, dataflow = self.partitions, self.context, self.dataflow
+        for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
+            by = {"loaded_by": MetadataValue.dagster_run(run_id)}
+            if partitions is None or partitions.definition is None:
+                yield AssetMaterialization(self.table, metadata=summary([*entries]) | by)
+                continue
+            kind, log = self.platform.kind(dataflow), self.platform.log
+            commits = [recorded_commit(log, dataflow.name, kind, entry) for entry in entries]
+            failed = partitions.failed(self.outcome.committed)
+            for key, metadata in partitions.loaded([committed for committed in commits if committed]).items():
+                of_both = [
+                    partitions.materialisation(asset, key, {**metadata, **by})
+                    for asset in (self.table, AssetKey(["watermark", dataflow.name]))
+                ]
+                # Dagster takes any key for such an event, and shows none of another definition.
+                with partition_loading_context(dynamic_partitions_store=context.instance):
+                    known = partitions.definition.has_partition_key(str(of_both[0].partition))
+                if known and key not in failed:
+                    yield from of_both

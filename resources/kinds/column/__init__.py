@@ -1,0 +1,1 @@
+"""Column watermarks: rows above the highest value."""

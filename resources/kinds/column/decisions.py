@@ -1,0 +1,157 @@
+"""The rules of column watermarks for decisions (docs/state.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from partitions.column.slices import ColumnSlice
+from partitions.column.state import EXCLUSIVE, ColumnState, Mark
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.predicate import Between
+from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.unit_values import TIMES, fitted, kind_of_value
+from partitions.watermark import compare_values
+from resources.kinds.states import state_of
+from resources.tables.table import Table
+from resources.watermarks.entry import Entry
+
+
+class ColumnRules:
+    """The rules of one dataflow."""
+
+    def __init__(self, dataflow: Dataflow, table: Table, history: Callable[[], Iterable[Entry]]) -> None:
+        """Use a dataflow, its table, and all entries of its log that are left."""
+        self._dataflow, self._table, self._history = dataflow, table, history
+        self._columns = dataflow.column.columns
+
+    def parse_watermark(self, text: str) -> str:
+        """The watermark's columns, each with a value."""
+        try:
+            given = self._with_times(deserialise(text))
+            state = ColumnState.of(given)
+        except (CorruptWatermark, ValueError) as error:
+            raise ConfigurationError(f"{self._expected(text)} ({error})") from error
+        unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
+        if unknown or not state.marks or not self._fits(state):
+            raise ConfigurationError(self._expected(text))
+        return serialise(state.watermark())
+
+    def _with_times(self, given: Watermark) -> Watermark:
+        """The values, of which a text is a time or a day if one is stored for its column, in the watermark's zone if it names none.
+
+        Raises:
+            ValueError: a text that is none.
+        """
+        stored = self._stored()
+        return {
+            name: fitted(value, held, self._dataflow.zone)
+            if isinstance(value, str) and (held := kind_of_value(stored.get(name))) in TIMES
+            else value
+            for name, value in given.items()
+        }
+
+    def _fits(self, state: ColumnState) -> bool:
+        """Whether each value can be compared with the one that is stored."""
+        stored = self._stored()
+        try:
+            for name, mark in state.marks.items():
+                if name in stored:
+                    compare_values(mark.value, stored[name])
+        except ConfigurationError:
+            return False
+        return True
+
+    def _stored(self) -> Mapping[str, Any]:
+        """The newest values."""
+        newest = next(iter(self._history()), None)
+        marks = state_of(ColumnState, self._dataflow, newest).marks
+        return {name: mark.value for name, mark in marks.items()}
+
+    def _expected(self, text: str) -> str:
+        stored = self._stored()
+        form = ", ".join(
+            f'"{name}": "2026-04-03T09:15:00+00:00"'
+            if isinstance(stored.get(name), date)
+            else f'"{name}": value'
+            for name in self._columns
+        )
+        times = (
+            ""
+            if any(isinstance(value, date) for value in stored.values())
+            else ', with a time as {"__datetime__": "2026-04-03T09:15:00+00:00"} or {"__date__": "2026-04-03"}'
+        )
+        return f"dataflow {self._dataflow.name}: expected a watermark such as {{{form}}}{times}, found {text[:200]}"
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
+        """All of it: a value means the same rows."""
+        return text
+
+    def watermark_from_rows(self) -> str | None:
+        """The highest value of each column in the table."""
+        state = ColumnState(self._highest())
+        return serialise(state.watermark()) if state.marks else None
+
+    def watermark_from_bounds(self, text: str) -> str:
+        """The highest times of the rows, where a clock has bounded the read and is not the watermark itself: rows may still come below it."""
+        dataflow = self._dataflow
+        if dataflow.source.saves_bound or dataflow.sql or dataflow.transform:
+            return text
+        bounds = ColumnState.of(deserialise(text))
+        there = set(self._table.columns())
+        times = [
+            name for name, mark in bounds.marks.items() if isinstance(mark.value, date) and name in there
+        ]
+        reached = {
+            name: Mark(value)
+            for name in times
+            for value in [self._highest_below(name, bounds.marks[name])]
+            if value is not None
+        }
+        return serialise(ColumnState({**bounds.marks, **reached}).capped(bounds).watermark())
+
+    def _highest_below(self, name: str, bound: Mark) -> Any:
+        rows = Between(name, None, bound.value, upper_inclusive=bound.inclusive)
+        return self._table.highest_values([name], None, rows)[name]
+
+    def _highest(self) -> dict[str, Mark]:
+        there = [name for name in self._columns if name in self._table.columns()]
+        found = self._table.highest_values(there) if there else {}
+        return {name: Mark(value) for name, value in found.items() if value is not None}
+
+    def replaces_reloaded_rows(self) -> bool:
+        """If rows tell the values that they were read by."""
+        return set(self._columns) <= set(self._table.columns())
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Above all that was ever loaded: rows that another rewind has passed may be in the table."""
+        name = self._dataflow.name
+        if not self.replaces_reloaded_rows():
+            raise ConfigurationError(
+                f"dataflow {name}: --replace deletes the rows that are read again: expected the columns {', '.join(self._columns)} in table"
+                f" {self._dataflow.table}, found {', '.join(self._table.columns()) or 'no table'}. Keep them, or reset --replace",
+                choices=(f"strandline state reset {name} --replace --reason TEXT",),
+            )
+        state = state_of(ColumnState, self._dataflow, entry)
+        for each in self._history():
+            state = state.raised(state_of(ColumnState, self._dataflow, each).only(self._columns).marks)
+        return serialise(state.raised(self._highest()).watermark())
+
+    def check_rewind(self) -> None:
+        """Values have an order."""
+
+    def count_already_loaded(self, slices: Sequence[ColumnSlice], last: Entry | None) -> tuple[int, str]:
+        """Ranges that begin below what was read."""
+        state = state_of(ColumnState, self._dataflow, last)
+        again = [slice_ for slice_ in slices if _begins_below(slice_, state)]
+        return len(again), "range"
+
+
+def _begins_below(slice_: ColumnSlice, state: ColumnState) -> bool:
+    return any(
+        mark is not None and (range_.lower is None or compare_values(range_.lower, mark.value) < 0)
+        for range_ in slice_.ranges
+        for mark in [state.marks.get(range_.column)]
+    )

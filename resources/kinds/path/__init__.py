@@ -1,0 +1,1 @@
+"""Path watermarks: files, in the order of their paths."""

@@ -1,0 +1,230 @@
+"""The rules of files for decisions: which files count as ingested, and which rows the table holds of them (docs/state.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.path.adopted import adopted, upper_bound
+from partitions.path.cold_start import earliest_cold_start
+from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_start import at_or_below
+from partitions.path.quarantine import Quarantine, Quarantined
+from partitions.path.slices import PathSlice
+from partitions.path.source import SourceFile
+from partitions.path.state import PathState
+from partitions.sentinels import Watermark, deserialise, serialise
+from resources.decisions.reasons import DECIDED, IN_TABLE
+from resources.decisions.rules import HeldFiles
+from resources.kinds.path.kind import cold_start_of
+from resources.kinds.states import state_of
+from resources.sources.files.paths import SOURCE_FILE
+from resources.sources.files.source import FileSource
+from resources.tables.table import Table
+from resources.watermarks.entry import Entry
+from resources.watermarks.file_ranges import IngestedFile
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine import read_quarantine
+
+
+class PathRules:
+    """The rules of one dataflow."""
+
+    column = SOURCE_FILE
+
+    def __init__(self, dataflow: Dataflow, source: FileSource, table: Table, log: WatermarkLog) -> None:
+        """Use a dataflow's files, its table and its log."""
+        self._dataflow, self._definition = dataflow, dataflow.path
+        self._source, self._table, self._log = source, table, log
+
+    def parse_watermark(self, text: str) -> str:
+        """``{"path": …}`` or ``{"paths": …}``, as the scope is."""
+        name, scope = self._dataflow.name, self._definition.scope
+        form = (
+            '{"path": text}'
+            if scope == "global"
+            else '{"paths": {partition: name}, "closed_before": instant or null}'
+        )
+        try:
+            state = PathState.of(deserialise(text))
+        except CorruptWatermark as error:
+            raise ConfigurationError(
+                f"dataflow {name}: expected a watermark such as {form}, found {text[:200]!r} ({error.message})"
+            ) from error
+        if state.status == "initial" or (scope == "global") != (state.last is not None):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a watermark such as {form} (scope: {scope}), found {text[:200]!r}"
+            )
+        return serialise(deserialise(text))
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
+        """All of it: a path means the same files.
+
+        Raises:
+            ConfigurationError: it is of another scope: none of its parts would be found again, and all files would count as new.
+        """
+        name, scope, state = self._dataflow.name, self._definition.scope, PathState.of(deserialise(text))
+        if state.status != "initial" and (scope == "global") != (state.last is not None):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a watermark of scope: {scope}, found {text[:200]}, which is of the other scope and stands for no"
+                " file here. Run `state reset --replace` to load everything again",
+                choices=(
+                    f"strandline state reset {name} --replace --reason TEXT",
+                    f"strandline state reset {name} --reason TEXT",
+                ),
+            )
+        return text
+
+    def watermark_from_rows(self) -> str | None:
+        """The largest path that a row came from, with scope partition that of each partition."""
+        paths = self._table.texts(SOURCE_FILE)
+        return serialise(adopted(self._definition, paths)) if paths else None
+
+    def replaces_reloaded_rows(self) -> bool:
+        """If rows tell their file."""
+        return SOURCE_FILE in self._table.columns()
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Above all files whose rows may be in the table: another rewind may lie before this one."""
+        name, columns = self._dataflow.name, self._table.columns()
+        if SOURCE_FILE not in columns:
+            raise ConfigurationError(
+                f"dataflow {name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
+                f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
+                choices=(f"strandline state reset {name} --replace --reason TEXT",),
+            )
+        known = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
+        if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
+            known |= self._table.texts(SOURCE_FILE)
+        return serialise(upper_bound(self._definition, PathState.of(entry.state()), known))
+
+    def check_rewind(self) -> None:
+        """A set has no order."""
+        name = self._dataflow.name
+        if self._definition.tracking == "set":
+            raise ConfigurationError(
+                f"dataflow {name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
+                " for another read, or run `state reset --replace`",
+                choices=(
+                    f"strandline files unprocess {name} PATH…",
+                    f"strandline state reset {name} --replace --reason TEXT",
+                ),
+            )
+
+    def count_already_loaded(self, slices: Sequence[PathSlice], last: Entry | None) -> tuple[int, str]:
+        """Files above the watermark that were ingested before; those in quarantine were not."""
+        paths = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
+        if last is None or not paths:
+            return 0, "file"
+        known = Ingested(self._log, self._dataflow.name, last).known(paths)
+        known -= {aside.file.path for aside in read_quarantine(self._log, last).files}
+        return len(known), "file"
+
+    def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
+        """List what the source holds at or below a watermark, and above an entry's."""
+        state = state_of(PathState, self._dataflow, above)
+        start = cold_start_of(above) if state.status == "initial" else state
+        by_set = self._definition.tracking == "set"  # which has no order: whatever is there
+        bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
+        return self._source.list_above(bound).listed.files
+
+    def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
+        """Look them up in what was ingested."""
+        paths = [file.path for file in files]
+        known = Ingested(self._log, self._dataflow.name, last).known(paths) if files else ()
+        return [file for file in files if file.path not in known]
+
+    def held_files(
+        self, last: Entry | None, base: Entry | None, watermark: str, *, beyond: bool = False
+    ) -> HeldFiles:
+        """Compare what the log knows to be ingested with the files that the table's rows name."""
+        listed = self.files_up_to(deserialise(watermark), above=None)
+        known = self._known(last, base)
+        before = [each for each in (known or {}).values() if base and each.number <= base.number]
+        quarantined = self._in_quarantine(last, before)
+        # Of a file that was dealt with after that commit only the table says whether its rows were there before.
+        doubtful = [
+            file
+            for file in listed
+            if known is None or _is_doubtful(known.get(file.path), base, beyond=beyond)
+        ]
+        asks_rows = bool(doubtful or quarantined or known is None or beyond)
+        loaded = self._table.texts(SOURCE_FILE) if asks_rows else set()
+        rows_tell = SOURCE_FILE in self._table.columns()
+        since = base.since if base else last.since if last else None
+        taken = self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if known is None else []
+        there = {each.path for each in before if each.reason is None} | (
+            loaded if rows_tell else {file.path for file in taken}
+        )
+        aside = tuple(each for each in quarantined if each.file.path not in there)
+        rows = _rows(aside, taken, before)
+        until = None
+        if (known is None or beyond) and self._definition.tracking != "set":
+            state = PathState.of(deserialise(watermark))
+            until = serialise(upper_bound(self._definition, state, loaded))
+        return HeldFiles(
+            [*rows.values()],
+            len(taken),
+            sum(file.path not in rows for file in doubtful),
+            until if until != watermark else None,
+            Quarantine(aside),
+            len(quarantined) - len(aside),
+        )
+
+    def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
+        """Compare the quarantine with the files that the table's rows name."""
+        quarantined = self._in_quarantine(last)
+        loaded = self._table.texts(SOURCE_FILE) if quarantined else set()
+        aside = tuple(each for each in quarantined if each.file.path not in loaded)
+        return Quarantine(aside), len(quarantined) - len(aside)
+
+    def _known(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
+        """What the log knows to be ingested since before a commit's entry, by path; None if it does not go back to it, or does not read."""
+        if base is None or last is None or base.number <= last.era:
+            return None
+        try:
+            return {each.path: each for each in Ingested(self._log, self._dataflow.name, last).all()}
+        except CorruptWatermark:
+            return None
+
+    def _in_quarantine(self, last: Entry | None, known: Sequence[IngestedFile] = ()) -> Sequence[Quarantined]:
+        """The files that were in quarantine; if the list of them is gone, those that the log knows to be passed over by a run."""
+        try:
+            return read_quarantine(self._log, last).files
+        except CorruptWatermark:
+            passed_over = (each for each in known if each.reason and each.reason not in DECIDED)
+            return [Quarantined(SourceFile(*each[:4]), each.reason or "") for each in passed_over]
+
+    def _with_rows(
+        self, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
+    ) -> list[SourceFile]:
+        """The files that rows came from, and those that a filtered cold start has not looked at.
+
+        If it is unknown where that began, it is taken to be the first prefix that a row came from.
+        """
+        began = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
+        if began is None:
+            return [file for file in files if file.path in loaded]
+        unseen = at_or_below(self._definition, PathState.of(began), None).above
+        return [file for file in files if file.path in loaded or unseen(file.path)]
+
+
+def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: bool) -> bool:
+    """Whether the log does not tell if the rows of a file were there at the commit of an entry."""
+    if ingested is None:
+        return beyond
+    return base is not None and ingested.number > base.number
+
+
+def _rows(
+    aside: Sequence[Quarantined], taken: Sequence[SourceFile], before: Sequence[IngestedFile]
+) -> dict[str, Sequence[object]]:
+    """By path, the rows of the list that an entry names; of two the latter counts."""
+    rows: dict[str, Sequence[object]] = {each.file.path: (*each.file.row, each.reason) for each in aside}
+    rows |= {file.path: (*file.row, IN_TABLE) for file in taken}
+    return rows | {
+        each.path: (each.path, each.size, each.version, each.modified, each.reason) for each in before
+    }

@@ -1,0 +1,1 @@
+"""Streams that Spark's own engine runs (``engine: structured_streaming``)."""

@@ -1,0 +1,64 @@
+"""The rules of streams on Spark's engine: what it remembers lies in its checkpoint, so a state is begun anew or kept, and nothing between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, NoReturn
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.sentinels import deserialise
+from partitions.stream.state import StreamState
+from resources.watermarks.entry import Entry
+
+
+class SparkStreamRules:
+    """Decisions about a stream on Spark's engine."""
+
+    never_goes_back: Literal[True] = True
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        """Bind a dataflow."""
+        self._dataflow = dataflow
+
+    def _refuse(self, asked: str) -> NoReturn:
+        name = self._dataflow.name
+        raise ConfigurationError(
+            f"dataflow {name}: expected no {asked}: what Spark's engine has read and remembers cannot be changed from outside."
+            " Run `state reset --replace` to read the source again",
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        )
+
+    def parse_watermark(self, text: str) -> str:
+        """Refuse: no watermark can be set."""
+        self._refuse("watermark to be set")
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
+        """All of it, under the definition that it was made with: a checkpoint belongs to one."""
+        another = last is not None and last.fingerprint != self._dataflow.fingerprint
+        if another and not StreamState.holds_nothing(deserialise(text)):
+            self._refuse("watermark under another definition")
+        return text
+
+    def watermark_from_rows(self) -> None:
+        """None: rows do not tell it."""
+        return
+
+    def replaces_reloaded_rows(self) -> bool:
+        """No: rows do not tell their batch."""
+        return False
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Refuse."""
+        self._refuse("rewind")
+
+    def check_rewind(self) -> None:
+        """Refuse."""
+        self._refuse("rewind")
+
+    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
+        """All batches that the table has, if the next run reads from the start."""
+        loaded = StreamState.of(last.state() if last else None)
+        anew = any(not slice_.after.position for slice_ in slices)
+        return (loaded.epoch if loaded.position and anew else 0), "batch"

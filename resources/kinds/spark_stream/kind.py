@@ -1,0 +1,454 @@
+"""The stream kind on Spark's own engine: batches that Structured Streaming has written to its outbox (docs/streams-on-spark.md).
+
+A run has Spark read what is new (:meth:`SparkStreamKind.run_ahead`), and commits what lies in the outbox then, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError, in_one_line
+from partitions.load import ByValue, Load, ReplaceAll, load_into
+from partitions.look import Look
+from partitions.plan import Plan, counted
+from partitions.predicate import NOTHING
+from partitions.request import DUE, LateOnly, Request
+from partitions.sentinels import Watermark, deserialise
+from partitions.sources import FilesSource, TableSource
+from partitions.sources.definition import SourceDefinition
+from partitions.sources.several import NamedFiles, NamedTable
+from partitions.stream.batch_progress import BatchProgress
+from partitions.stream.batches import BatchSlice
+from partitions.stream.state import StreamState
+from partitions.stream.structured import StructuredStream
+from resources.connections.places import Place
+from resources.functions import user_function
+from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
+from resources.kinds.spark_stream.inbox import Inbox, take_in
+from resources.kinds.spark_stream.query import StreamInput, stream_query
+from resources.kinds.spark_stream.run import run_available
+from resources.kinds.spark_stream.sources import columns_stream, inbox_stream, table_stream
+from resources.kinds.states import state_of
+from resources.notes.looks import last_look
+from resources.sources.files.failures import cause, other_schema
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.source import FileSource
+from resources.sources.schema import column_changes
+from resources.spark.engine import EngineLost
+from resources.spark.process import engine_lost
+from resources.staging import Staging
+from resources.tables.registry import find_table
+from resources.tables.table import Table
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import ListKind, StoredList
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
+"""The batches of a slice. The head has the folder that they lie in."""
+
+
+class SparkStreamKind:
+    """Batches above the last committed one."""
+
+    def __init__(
+        self,
+        dataflow: Dataflow,
+        roots: Sequence[Place],
+        folders: Place,
+        log: WatermarkLog,
+        project: Path,
+        staging: Staging,
+    ) -> None:
+        """Bind a dataflow to its sources, and to the folder of its checkpoints.
+
+        Args:
+            dataflow: with a watermark of this engine.
+            roots: where the files or the table of each of its sources lie, in their order.
+            folders: one for each life of its state.
+            log: the watermark log.
+            project: folder in which modules of the user may lie.
+            staging: takes rows of files that Spark cannot read where they lie.
+        """
+        self._dataflow, self._folders, self._project = dataflow, folders, project
+        self._sources = list(zip(dataflow.source.parts.values(), roots, strict=True))
+        self._files = {
+            number: FileSource(root, reading, staging)
+            for number, (reading, root) in enumerate(zip(dataflow.readings, roots, strict=True))
+            if isinstance(reading.source, FilesSource)
+        }
+        self._log, self._is_ahead = log, False
+
+    @property
+    def _definition(self) -> StructuredStream:
+        return cast("StructuredStream", self._dataflow.watermark)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the sources have to say of their files."""
+        return [remark for source in self._files.values() for remark in source.remarks]
+
+    @property
+    def replans_after_load(self) -> bool:
+        """Spark reads what is there when a run begins; what comes later is the next run's."""
+        return False
+
+    @property
+    def one_query(self) -> bool:
+        """Folders are what slices differ in."""
+        return True
+
+    @property
+    def pacing(self) -> timedelta:
+        """None."""
+        return timedelta(0)
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
+        """Look at the outbox, and whether the source looks as it did. Starts no Spark.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            NeedsDecision: the checkpoint is not the one that the state belongs to, or a table not the one that Spark has read.
+        """
+        number = entry.number if entry else 0
+        made = Plan[BatchSlice](self._dataflow.name, "stream", number, now, "")
+        if isinstance(request, LateOnly):
+            return replace(made, why="a stream has no late files")
+        if request != DUE:
+            raise ConfigurationError(
+                f"dataflow {self._dataflow.name}: expected a run of what is due; a stream on Spark's engine reads nothing again"
+            )
+        state = state_of(StreamState, self._dataflow, entry)
+        folder = self._folder(entry, state)
+        waiting, look = self._waiting(folder, state), self._look()
+        made = replace(made, look=look)
+        if not waiting and not self._is_ahead:
+            # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
+            self._check_tables(folder)
+        seen = last_look(self._log, self._dataflow.name, entry)
+        if not waiting and not self._is_ahead and (seen is None or seen.contents != look.contents):
+            new = BatchSlice((), state)
+            return replace(made, why="new input, which Spark has not read yet", slices=(new,))
+        why = f"{counted(len(waiting), 'batch')} of Spark's to commit".replace("batchs", "batches")
+        return replace(made, why=why if waiting else "no new input", slices=tuple(waiting))
+
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
+        """Have Spark read all that is new into the outbox; what is in the table already goes from there.
+
+        Files are looked through, and copied into the inboxes, before Spark reads anything.
+
+        Returns:
+            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
+
+        Raises:
+            NeedsDecision: as :meth:`plan`.
+            SchemaError: its columns are not the pinned ones: what the table does not have would be read, and dropped.
+            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+        """
+        state = state_of(StreamState, self._dataflow, entry)
+        folder = self._folder(entry, state)
+        self._waiting(folder, state)
+        remove_others(self._folders, folder.place.url.rpartition("/")[2])
+        folder.remove_up_to(_batch(state))
+        self._check_columns(self._query(spark).schema, entry)
+        self._is_ahead = True
+        inboxes, most = self._inboxes(folder), self._definition.checkpoint.interval_files
+        for inbox in inboxes:
+            inbox.open()
+        with self._told("its files were looked through"):
+            taken, bad = take_in(spark, inboxes, most)
+        if bad is None or taken:
+            self._read_on(spark, folder, inboxes)
+        return bad
+
+    def _read_on(self, spark: SparkSession, folder: StreamFolder, inboxes: Sequence[Inbox]) -> None:
+        """Have Spark read what is in the inboxes, and in the tables."""
+        definition = self._definition
+        if newest := {name: at for name, table in self._tables.items() if (at := table.tip(None).newest)}:
+            folder.note_tables(newest)
+        with self._told("Spark read its stream"):
+            reports = run_available(
+                self._query(spark, inboxes),
+                output_mode=definition.output_mode,
+                policy=definition.policy,
+                checkpoint=folder.checkpoint,
+                outbox=folder.outbox,
+            )
+        folder.keep(reports)
+
+    @contextmanager
+    def _told(self, when: str) -> Iterator[None]:
+        """Tell a failure of Spark's as one of the dataflow."""
+        try:
+            yield
+        except StrandlineError:
+            raise
+        except Exception as error:
+            if lost := engine_lost(error):
+                raise EngineLost.of(self._dataflow.name, when, lost) from error
+            raise StrandlineError(
+                f"dataflow {self._dataflow.name}: Spark's query failed: {_reason(error)}. Batches that had ended are committed by"
+                " the next run, which goes on behind them",
+                code="query",
+            ) from error
+
+    def _check_columns(self, columns: StructType, entry: Entry | None) -> None:
+        if entry is None or not entry.pinned:
+            return
+        if changes := column_changes(columns, self._log.get_schema(entry.pinned)):
+            raise other_schema(
+                f"dataflow {self._dataflow.name}: expected the columns of the stream that were pinned, found others: {'; '.join(changes.values())}",
+                "Put the source, or source.schema, back",
+                self._dataflow.name,
+                next(iter(changes)),
+            )
+
+    def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
+        """The folder that a state belongs to; for a state that holds nothing a new one, named by the entry that it begins behind."""
+        name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
+        return StreamFolder(self._folders.child(name))
+
+    def _waiting(self, folder: StreamFolder, state: StreamState) -> list[BatchSlice]:
+        """The slices of the batches that the table does not have, once the checkpoint is known to be the state's."""
+        query, newest, batch = folder.query(), folder.newest(), _batch(state)
+        known = state.position.get("query")
+        if known is not None and query != known:
+            expected = f"the checkpoint of Spark's query {known}"
+            if query is None:
+                raise self._guarded(folder, expected, "none", code="checkpoint_lost")
+            raise self._guarded(
+                folder, expected, f"that of another query ({query})", code="checkpoint_foreign"
+            )
+        if newest < batch:
+            raise self._guarded(
+                folder,
+                f"a checkpoint up to batch {batch}, which is in the table",
+                f"one up to {newest}",
+                code="checkpoint_behind",
+            )
+        written = folder.batches(batch)
+        gone = sorted(set(range(batch + 1, newest + 1)) - {each.number for each in written})
+        if gone:
+            raise self._outbox_lost(folder, f"{gone[0]}, which its checkpoint says has ended")
+        slices: list[BatchSlice] = []
+        waiting: list[int] = []
+        for each in written:
+            waiting.append(each.number)
+            last = each.number == newest
+            if each.has_rows or last:
+                after = self._after(folder, state, each.number, query)
+                if last and not each.has_rows and slices:
+                    before = slices.pop()
+                    slices.append(BatchSlice((*before.batches, *waiting), after, before.bytes))
+                else:
+                    slices.append(BatchSlice(tuple(waiting), after, each.bytes))
+                waiting = []
+        return slices
+
+    def _check_tables(self, folder: StreamFolder) -> None:
+        """Raise unless each table has the version that Spark has read: it reads on by the number of a version, whatever the table is by now.
+
+        Raises:
+            NeedsDecision: code ``source_replaced``.
+        """
+        name, tables = self._dataflow.name, self._tables
+        for source, commit in folder.noted_tables().items():
+            head = tables[source].head(commit, None) if source in tables else None
+            if head is not None and head.newest is not None and not head.kept:
+                raise NeedsDecision(
+                    f"dataflow {name}: expected table {source} of which Spark has read versions up to {commit.version}, found another table of that"
+                    " name, or an older version of it. Put it back as it was; or reset the state with --replace to read what it holds now",
+                    code="source_replaced",
+                    choices=(f"strandline state reset {name} --replace --reason TEXT",),
+                )
+
+    @property
+    def _tables(self) -> Mapping[str, Table]:
+        """The tables among the sources, by their names in the lake."""
+        return {
+            source.table: find_table(root)
+            for source, root in self._sources
+            if isinstance(source, TableSource)
+        }
+
+    def _after(self, folder: StreamFolder, state: StreamState, number: int, query: str | None) -> StreamState:
+        reached = folder.watermark_after(number)
+        value = max(filter(None, (state.value, reached)), default=None)
+        position = {
+            "folder": folder.place.url.rpartition("/")[2],
+            "query": query,
+            "batch": number,
+        }
+        return StreamState(value=value, epoch=number + 1, position=position)
+
+    def _outbox_lost(self, folder: StreamFolder, batch: str) -> NeedsDecision:
+        return self._guarded(folder, f"rows of batch {batch}", "none in the outbox", code="outbox_lost")
+
+    def _guarded(self, folder: StreamFolder, expected: str, found: str, *, code: str) -> NeedsDecision:
+        name = self._dataflow.name
+        return NeedsDecision(
+            f"dataflow {name}: expected {expected}, found {found}, in {folder.place}. What Spark has read and remembers is not what the"
+            " watermark log says, so nothing was done: rows would be lost, or loaded twice. Put the folder back as it was; or empty the"
+            " table and read the source from its start",
+            code=code,
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        )
+
+    def _look(self) -> Look:
+        """How the sources look from outside; several by their order."""
+        looks = (
+            listed(root) if isinstance(source, FilesSource) else str(find_table(root).newest_version())
+            for source, root in self._sources
+        )
+        return Look("; ".join(looks), 0, 0)
+
+    def _inboxes(self, folder: StreamFolder) -> Sequence[Inbox]:
+        """Where Spark reads the sources of files."""
+        return [
+            Inbox(_name(source), self._files[number], source.schema_ or "", folder, number)
+            for number, (source, _) in enumerate(self._sources)
+            if isinstance(source, FilesSource)
+        ]
+
+    def _query(self, spark: SparkSession, inboxes: Sequence[Inbox] | None = None) -> DataFrame:
+        """The query over the inboxes; without them one of the same columns, which is not run."""
+        definition = self._definition
+        places = {inbox.number: inbox.place for inbox in inboxes or ()}
+        return stream_query(
+            [
+                self._input(spark, source, root, places.get(number))
+                for number, (source, root) in enumerate(self._sources)
+            ],
+            definition.event_time,
+            self._dataflow.operators,
+            output_mode=definition.output_mode,
+            load_class=self._user_class,
+        )
+
+    def _input(
+        self, spark: SparkSession, source: SourceDefinition, root: Place, inbox: Place | None
+    ) -> StreamInput:
+        """The rows of one source, with its name and its timeout if it is one of several."""
+        most = self._definition.checkpoint.interval_files
+        if not isinstance(source, FilesSource):
+            rows = table_stream(spark, root, most)
+        elif inbox is None:
+            rows = columns_stream(spark, source.schema_ or "")
+        else:
+            rows = inbox_stream(spark, inbox, source.schema_ or "", most)
+        named = source if isinstance(source, NamedFiles | NamedTable) else None
+        delay = (named.timeout if named else None) or self._definition.timeout
+        return StreamInput(_name(source) or "input", rows, delay)
+
+    def _user_class(self, name: str) -> type[Any]:
+        """A class of the user, which goes to Spark's Python processes with its whole module: they do not have the project's folder."""
+        import sys
+
+        from pyspark import cloudpickle
+
+        found: Any = user_function("operators.function", name, self._project)
+        cloudpickle.register_pickle_by_value(sys.modules[found.__module__])  # type: ignore[no-untyped-call]
+        return found  # type: ignore[no-any-return]
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the numbers of batches; after a reset they begin again."""
+        newer, older = (StreamState.of(deserialise(text)) for text in (state, other))
+        return newer.epoch >= older.epoch
+
+    def modified(self, slice_: BatchSlice, before: Watermark, now: datetime) -> int | None:
+        """None: a batch does not say what it was read from."""
+        return None
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Batches."""
+        return STREAM_BATCHES
+
+    def slice_to_rows(self, slice_: BatchSlice) -> StoredList:
+        """The batches' numbers, in their folder."""
+        rows = [(number, slice_.bytes) for number in slice_.batches]
+        return StoredList(STREAM_BATCHES, rows, {"folder": slice_.after.position["folder"]})
+
+    def slice_from_rows(self, intent: Intent, stored: StoredList) -> BatchSlice:
+        """The same batches, and the same state after them."""
+        size = next((size for _, size in stored.rows), None)
+        after = StreamState.of(deserialise(intent.watermark))
+        return BatchSlice(tuple(number for number, _ in stored.rows), after, size)
+
+    def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
+        """The columns of the query."""
+        return PinnedSchema(self._query(spark).schema.json(), ()).to_text()
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Nothing: the definition is the one that the checkpoint was begun with, and Spark itself compares the source with it."""
+
+    def fix(self, slice_: BatchSlice) -> BatchSlice:
+        """Itself: what is in the outbox does not change."""
+        return slice_
+
+    def check_unchanged(self, slice_: BatchSlice) -> None:
+        """Nothing, as above."""
+
+    def read(self, spark: SparkSession, slice_: BatchSlice | None, pinned: str) -> DataFrame:
+        """Return the rows of the batches."""
+        schema = PinnedSchema.of(pinned).struct
+        if slice_ is None:
+            return spark.createDataFrame([], schema)
+        folder = self._folder_of(slice_)
+        found = {number: folder.rows_of(number) for number in slice_.batches}
+        gone = next((number for number, place in found.items() if place is None), None)
+        if gone is not None:
+            raise self._outbox_lost(folder, str(gone))
+        return spark.read.schema(schema).parquet(*(place.spark_url for place in found.values() if place))
+
+    def _folder_of(self, slice_: BatchSlice) -> StreamFolder:
+        return StreamFolder(self._folders.child(slice_.after.position["folder"]))
+
+    def reports(self, slice_: BatchSlice) -> Sequence[BatchProgress]:
+        """Return what Spark has said of a slice's batches, those that were kept."""
+        folder = self._folder_of(slice_)
+        return [report for number in slice_.batches if (report := folder.report(number)) is not None]
+
+    def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:
+        """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
+        if self._definition.output_mode == "complete":
+            return ReplaceAll()
+        order = tuple(ByValue(name) for name in rows.columns if name == "window_end")
+        return load_into(self._dataflow.target, NOTHING, order)
+
+    def find_bad_part(
+        self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """None: nothing in an outbox is a source's fault."""
+        return None
+
+    def slice_without(self, slice_: BatchSlice, bad: BadPart) -> BatchSlice | None:
+        """None: there is no such part."""
+        return None
+
+
+def _reason(error: Exception) -> str:
+    """Why a query failed: of code of the user's its own words, which stand below the last traceback."""
+    _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
+    said = (line for line in rest.splitlines() if line and not line[0].isspace())
+    told = next(said, None) if traceback else None
+    return in_one_line(told or cause(error)).rstrip(" .;")
+
+
+def _name(source: SourceDefinition) -> str | None:
+    """The name of one of several sources; None of the only one."""
+    return source.name if isinstance(source, NamedFiles | NamedTable) else None
+
+
+def _batch(state: StreamState) -> int:
+    """The number of the newest batch in the table; -1 if none is."""
+    return int(state.position.get("batch", -1))

@@ -1,0 +1,90 @@
+"""One run of a streaming query: all that is there now, batch by batch, into an outbox of one folder a batch.
+
+Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended; and so do two runs at the same moment. Each
+attempt has a folder of its own, and one that has ended counts: so a batch has each row once, whatever was killed, and whoever ran beside. What
+becomes of the batches is the commit protocol's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.stream.batch_progress import BatchProgress
+from resources.connections.places import Place
+from resources.spark.engine import settings_for_a_while
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # RocksDB's files are copied by Hadoop's own local file system only. Its instances are kept by scheme, and the one that is there is another.
+    "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+    # A query tells of its last batches only, and a backlog may have many.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+}
+_ATTEMPTS = 3
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+def batch_folder(batch_id: int) -> str:
+    """Return the name of a batch's folder in an outbox; they sort by number."""
+    return f"{batch_id:010d}"
+
+
+def run_available(
+    rows: DataFrame, *, output_mode: str, policy: str, checkpoint: Place, outbox: Place
+) -> Sequence[BatchProgress]:
+    """Run a query until it has read all that was there when it began, and return what it says of each batch.
+
+    Args:
+        rows: a streaming DataFrame.
+        output_mode: append, update or complete.
+        policy: of several watermarks, min or max. A checkpoint that has begun keeps its own.
+        checkpoint: Spark's folder for it.
+        outbox: gets a folder for each batch, and in it one of Parquet files for each attempt.
+
+    Raises:
+        Exception: of Spark's; what has ended before stays ended.
+    """
+    with settings_for_a_while(rows.sparkSession, {**_SETTINGS, _POLICY: policy}):
+        query = _started(rows, output_mode, checkpoint, outbox)
+        try:
+            query.awaitTermination()
+            # Spark reports its idle moments, too, under the number of a batch that there is not.
+            return [
+                BatchProgress.of(told) for told in query.recentProgress if "addBatch" in told["durationMs"]
+            ]
+        finally:
+            query.stop()
+
+
+def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
+    """A query that runs. A Connect server gives the process that writes its batches 10 s to come up, which a busy machine may need."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return (
+                rows.writeStream.foreachBatch(_writer(outbox.spark_url))
+                .outputMode(output_mode)
+                .option("checkpointLocation", checkpoint.spark_url)
+                .trigger(availableNow=True)
+                .start()
+            )
+        except Exception as error:
+            if not left or "connect back" not in str(error):  # its cause says so in other words
+                raise
+    raise AssertionError
+
+
+def _writer(outbox: str) -> Callable[[DataFrame, int], None]:
+    """A function of its own that needs nothing of Strandline: on Spark Connect it runs in a process of the server."""
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        from uuid import uuid4
+
+        batch.write.parquet(f"{outbox}/{batch_id:010d}/{uuid4().hex}")
+
+    return write

@@ -1,0 +1,1 @@
+"""Stream watermarks: one event-time watermark a split."""

@@ -1,0 +1,78 @@
+"""The rules of stream watermarks for decisions (docs/state.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.sentinels import deserialise, serialise
+from partitions.stream.operators import OverWindow, one_of_splits
+from partitions.stream.slices import EpochSlice
+from partitions.stream.state import StreamState
+from resources.watermarks.entry import Entry
+
+
+class StreamRules:
+    """The rules of one dataflow."""
+
+    never_goes_back: Literal[True] = True
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        """Use a dataflow."""
+        self._dataflow = dataflow
+
+    def parse_watermark(self, text: str) -> str:
+        """A whole state, as `state export` writes it."""
+        try:
+            return serialise(StreamState.of(deserialise(text)).watermark())
+        except CorruptWatermark as error:
+            raise ConfigurationError(f"dataflow {self._dataflow.name}: {error.message}") from error
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
+        """All of it: nothing that it depends on can change without a reset.
+
+        Raises:
+            ConfigurationError: it is one of another engine, or has rows of another operator: the log is too short to tell what was changed.
+        """
+        state, name = StreamState.of(deserialise(text)), self._dataflow.name
+        carries = isinstance(one_of_splits(self._dataflow.operators), OverWindow)
+        if "folder" in state.position or (state.carry is not None and not carries):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a state of the engine and operator that the definition has, found that of others. Put the old"
+                " definition back, or reset the state with --replace",
+                choices=(f"strandline state reset {name} --replace --reason TEXT",),
+            )
+        return text
+
+    def watermark_from_rows(self) -> str | None:
+        """None: rows do not tell what waits in the buffer."""
+        return None
+
+    def replaces_reloaded_rows(self) -> bool:
+        """No: rows of an epoch are not told by what they were read from."""
+        return False
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Raise: see :meth:`check_rewind`."""
+        raise self._no_way_back()
+
+    def check_rewind(self) -> None:
+        """Raise: rows that left the buffer are not put back."""
+        raise self._no_way_back()
+
+    def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> tuple[int, str]:
+        """Epochs that begin below what was read."""
+        state = StreamState.of(last.state() if last else None)
+        return sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch"
+
+    def _no_way_back(self) -> NeedsDecision:
+        name = self._dataflow.name
+        return NeedsDecision(
+            f"dataflow {name}: a stream cannot go back: rows that left the buffer are not put back, and its table only grows. Reset the state with"
+            " --replace to read the source from the beginning",
+            code="no_rewind",
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        )

@@ -1,0 +1,562 @@
+"""The stream kind: epochs of new input, judged by one event-time watermark for each split (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
+from partitions.load import Append, Load
+from partitions.plan import Plan, counted
+from partitions.predicate import Among, Between, Predicate, any_of
+from partitions.request import DUE, Forced, LateOnly, Request
+from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.drain import drained
+from partitions.stream.ending import pending, raised_by
+from partitions.stream.epoch import closed, opened
+from partitions.stream.event_time import EventTime, after
+from partitions.stream.inputs import Nothing, Versions, input_of
+from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.plan import plan
+from partitions.stream.slices import EpochSlice, Judgement, Tally
+from partitions.stream.state import StreamState
+from partitions.stream.ticks import event_time, span_ticks, ticks
+from partitions.target import HELPER_PREFIX
+from resources.kinds.kind import Aside
+from resources.kinds.states import state_of
+from resources.kinds.stream import rows as R
+from resources.kinds.stream.buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
+from resources.kinds.stream.emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
+from resources.kinds.stream.inputs import Epochs, EpochsOfFiles, EpochsOfVersions, Waiting
+from resources.sources.files.source import FileSource
+from resources.sources.schema import pinned_struct
+from resources.sources.table import TableRows
+from resources.spark.engine import tune, tune_for
+from resources.sql import quoted
+from resources.tables.table import VERSION, Table, Version
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import ListKind, StoredList
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
+"""One row a split that has rows, with the watermark before the epoch as sentinel JSON; the head says what is read and what became of it."""
+
+_SMALL, _FEW = 128 * 2**20, 1_000_000
+"""Bytes of input, and rows that leave, which one task sorts."""
+_UNPACKED = 4
+"""So many times the bytes of a version's files their rows have as text, at least: a guess, until the rows are counted."""
+_SHOWN = 3
+_SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
+"""Columns of side tables."""
+
+
+def _columns(names: Sequence[str]) -> Sequence[str]:
+    """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
+    return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
+
+
+def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return the names of a dataflow's side tables and the columns that they are partitioned by; none if it is no stream over splits."""
+    watermark = dataflow.watermark
+    if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
+        return {}
+    # also without divert: rows that an abandoned number, or a life before a reset, left there make room
+    names = [LATE, QUARANTINE, BUFFER]
+    names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
+    # Of the buffer several epochs are read at once, in one read of files.
+    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}
+
+
+@dataclass(frozen=True)
+class StreamKind:
+    """Epochs of what a source adds.
+
+    Attributes:
+        dataflow: what the user declared.
+        epochs: its source.
+        sides: the side tables, by their short names.
+    """
+
+    dataflow: Dataflow
+    epochs: Epochs
+    sides: Mapping[str, Table]
+    _pinned: dict[str, Version] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def _definition(self) -> StreamWatermark:
+        return self.dataflow.stream
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of what was read."""
+        return self.epochs.remarks
+
+    @property
+    def replans_after_load(self) -> bool:
+        """A run reads what was there when it began."""
+        return False
+
+    @property
+    def one_query(self) -> bool:
+        """Watermarks stand in the query."""
+        return False
+
+    @property
+    def pacing(self) -> timedelta:
+        """None."""
+        return timedelta(0)
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[EpochSlice]:
+        """Look at the source, and cut epochs.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            NeedsDecision: the source is another one now, or does not tell what was not read yet.
+            SourceError: the source is not there, or has changed rows.
+        """
+        number, name = entry.number if entry else 0, self.dataflow.name
+        if isinstance(request, LateOnly):
+            return Plan(name, "stream", number, now, "a stream has late rows, and no late files")
+        if isinstance(request, Forced):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
+            )
+        state = known_state(self.dataflow, entry)
+        found = self._waiting(entry, state, now)
+        made = plan(
+            self._definition,
+            state,
+            found.inputs,
+            now,
+            dataflow=name,
+            number=number,
+            held_back=found.held_back,
+            operators=self.dataflow.operators,
+        )
+        slices = tuple(replace(slice_, since=found.since) for slice_ in made.slices)
+        return replace(made, slices=slices, warnings=(*made.warnings, *found.warnings), calls=found.calls)
+
+    def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
+        """What the source has; if it does not answer, rows that a decision lets out leave all the same."""
+        try:
+            return self.epochs.waiting(entry, state, now)
+        except (SourceError, NeedsDecision) as error:
+            if state.flush is None and pending(state) is None:
+                raise
+            return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the global watermark, the splits that both have, and the source's position."""
+        after, before = StreamState.of(deserialise(state)), StreamState.of(deserialise(other))
+        both = [name for name in before.splits if name in after.splits]
+        pairs = [(after.splits[name].watermark, before.splits[name].watermark) for name in both]
+        pairs.append((after.value, before.value))
+        risen = all(old is None or (new is not None and new >= old) for new, old in pairs)
+        return risen and self.epochs.covers(after, before)
+
+    def modified(self, slice_: EpochSlice, before: Watermark, now: datetime) -> int | None:
+        """None: what an epoch reads is older than its rows wait."""
+        return None
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Splits, and what is read."""
+        return EPOCH_SPLITS
+
+    def slice_to_rows(self, slice_: EpochSlice) -> StoredList:
+        """The splits with the watermarks that judge them, and the head."""
+        found = slice_.judged
+        head = {
+            "number": slice_.number,
+            "input": slice_.input.to_plain(),
+            "counts": slice_.counts,
+            "timeout": found.timeout,
+            "latest": found.latest,
+            "tally": list(found.tally),
+        }
+        rows = [[name, serialise({"at": at})] for name, at in found.bounds.items()]
+        return StoredList(EPOCH_SPLITS, rows, head)
+
+    def slice_from_rows(self, intent: Intent, stored: StoredList) -> EpochSlice:
+        """The same epoch, judged by the same watermarks."""
+        head = stored.head
+        before, after = (StreamState.of(deserialise(text)) for text in (intent.before, intent.watermark))
+        bounds = {name: deserialise(text)["at"] for name, text in stored.rows}
+        judgement = Judgement(before, after, bounds, head["timeout"], head["latest"], Tally(*head["tally"]))
+        return EpochSlice(
+            head["number"],
+            {"epoch": before.epoch, "global": before.value},
+            input_of(head["input"]),
+            head["counts"],
+            judgement,
+            deserialise(intent.since) if intent.since else None,
+        )
+
+    def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
+        """What the source says of its columns, if the operator can be applied to them."""
+        pinned = self.epochs.pin(spark, pending)
+        if pinned is not None:
+            self._check_columns(spark, pinned)
+        return pinned
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare the source's columns with what was pinned."""
+        self.epochs.check_schema(spark, pinned)
+        self._check_columns(spark, pinned)
+
+    def _check_columns(self, spark: SparkSession, pinned: str) -> None:
+        """Raise unless names of columns are told apart from each other, and from those of the queries."""
+        taken = [name for name in pinned_struct(pinned).names if name.casefold().startswith(HELPER_PREFIX)]
+        if taken:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {HELPER_PREFIX}, found {', '.join(taken)}. Rename it where the"
+                " source is made"
+            )
+        if not self.dataflow.operators:
+            return
+        with refusals_of_spark(self.dataflow):
+            columns = self.read(spark, None, pinned).schema.names
+        twice = sorted(
+            {name for name in columns if [each.lower() for each in columns].count(name.lower()) > 1}
+        )
+        if twice:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(twice)}"
+            )
+
+    def fix(self, slice_: EpochSlice) -> EpochSlice:
+        """As it is: :meth:`fix_on` does it."""
+        return slice_
+
+    def check_unchanged(self, slice_: EpochSlice) -> None:
+        """Compare files with what was listed; versions do not change."""
+        if not slice_.reads_nothing:
+            self.epochs.check_unchanged(slice_.input)
+
+    # -- one epoch ------------------------------------------------------------------------------------------------
+
+    def rows_of(self, slice_: EpochSlice) -> int:
+        """The epoch's own, and those of segments that it reads."""
+        found = slice_.judged
+        return found.tally.rows_in + _rows_read(found.before, found.after.value)
+
+    def fix_on(
+        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
+    ) -> EpochSlice:
+        """Look at the epoch's input, and decide what becomes of each row and of each watermark.
+
+        Raises:
+            BadPart: some of the input cannot be read.
+            ConfigurationError: a column is not there, or of a type that is no event time.
+            StrandlineError: code ``late_rows``: there are late rows, and must not be; code ``buffer_full``: more rows would wait than may.
+            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
+        """
+        self.check_unchanged(slice_)
+        with self._blaming(spark, slice_, pinned):
+            return self._judged(spark, entry, slice_, pinned, now)
+
+    def check_fixed(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> None:
+        """Raise unless the buffer still holds the rows that an epoch was fixed on: they are counted once more.
+
+        Raises:
+            BadPart: some of the input cannot be read.
+            NeedsDecision: code ``buffer_lost``.
+        """
+        with self._blaming(spark, slice_, pinned):
+            self._decided(self._epoch(spark, slice_, pinned))
+
+    @contextmanager
+    def _blaming(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:
+        """Have an error of Spark's told as that of the part of the input that cannot be read."""
+        try:
+            yield
+        except StrandlineError:
+            raise
+        except Exception as error:
+            if (bad := self.find_bad_part(spark, slice_, pinned, error)) is None:
+                raise
+            raise bad from error
+
+    def _decided(self, epoch: Epoch) -> Decision:
+        """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
+        self._pinned.clear()
+        self._buffer.check_tables(epoch.before)
+        return self._emission.decide(epoch)
+
+    def _judged(
+        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
+    ) -> EpochSlice:
+        definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
+        number = entry.number + 1 if entry else 1
+        tune(spark, slice_.input.bytes * (_UNPACKED if isinstance(slice_.input, Versions) else 1))
+        rows = self._rows(spark, slice_, pinned)
+        type_name = R.time_type(rows, definition, self.dataflow.name)
+        timed = R.is_timed(type_name)
+        latest = self._latest(now, timed=timed)
+        marked = R.marked(rows, definition, type_name, latest)
+        timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
+        asks = not slice_.reads_nothing
+        found = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
+        quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
+        tops = {
+            row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
+        }
+        begun = opened(before, definition.policy, tops)
+        ended = closed(begun, definition.policy, tops, counts=slice_.counts)
+        if isinstance(slice_.input, Nothing):
+            ended = replace(ended, value=raised_by(slice_.input, ended, self.dataflow.operators))
+        bounds = {name: begun.bound(name) for name in sorted(tops)}
+        rows_in = sum(row["rows"] for row in found)
+        tune_for(spark, rows_in + _rows_read(before, ended.value))
+        # most epochs have no late row: then no row need be compared with the watermark of its split
+        any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
+        judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
+        epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns), _ends(slice_))
+        decided = self._decided(epoch)
+        gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
+        after = replace(
+            ended,
+            segments=decided.segments,
+            epoch=number,
+            position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
+            emptied=tuple(sorted(gone)),
+            late=before.late + decided.late,
+            quarantined=before.quarantined + quarantined,
+            drained=ended.value,
+            carry=decided.carry,
+            flush=None if slice_.reads_nothing else before.flush,
+            heard_at=now if slice_.input.files else before.heard_at,
+        )
+        tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
+        fixed = replace(
+            slice_,
+            number=number,
+            before={"epoch": before.epoch, "global": before.value},
+            judgement=Judgement(before, after, bounds, timeout, latest, tally),
+        )
+        self._check_limits(fixed, epoch)
+        return fixed
+
+    def _latest(self, now: datetime, *, timed: bool) -> int | None:
+        ahead = self._definition.max_ahead
+        if ahead is None:
+            return None
+        if isinstance(ahead, int) or not timed:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only timestamps are compared with a clock), found {ahead}"
+            )
+        return ticks(after(now, ahead))
+
+    @property
+    def _emission(self) -> Emission:
+        return emission_of(self.dataflow, self._buffer)
+
+    @property
+    def _buffer(self) -> Buffer:
+        return Buffer(self.dataflow, self.sides, self._pinned)
+
+    def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
+        definition, name, found = self._definition, self.dataflow.name, slice_.judged
+        if found.tally.late and definition.late == "fail":
+            from pyspark.sql import functions as F
+
+            by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
+            worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
+            splits = ", ".join(
+                f"{counted(row['rows'], 'row')} of {_split_in_words(row[R.SPLIT])}" for row in worst
+            )
+            raise StrandlineError(
+                f"dataflow {name}: {counted(found.tally.late, 'row')} of epoch {slice_.number} came late, and late is fail: {splits}. Nothing of this"
+                " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
+                code="late_rows",
+            )
+        most, waits = definition.buffer.max_rows, found.tally.buffered
+        if waits > most:
+            of_splits = self._emission.above(epoch)
+            causes = [(of_splits, f"for {_split_in_words(_slowest(found.after))}, the slowest")]
+            held = f"for {_held_open(self.dataflow)}"
+            causes += [(waits - of_splits, held)] if self.dataflow.operators else []
+            told = ", ".join(f"{rows:,} {why}" for rows, why in sorted(causes, reverse=True) if rows)
+            mend = "Mend the split, remove it, or" if of_splits * 2 >= waits else "Make it shorter, or"
+            raise StrandlineError(
+                f"dataflow {name}: {counted(waits, 'row')} would wait after epoch {slice_.number}: {told}. That is more than"
+                f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {mend} raise the limit",
+                code="buffer_full",
+            )
+
+    # -- its rows -------------------------------------------------------------------------------------------------
+
+    def _epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
+        found = slice_.judged
+        rows = self._rows(spark, slice_, pinned)
+        type_name = R.time_type(rows, self._definition, self.dataflow.name)
+        marked = R.marked(rows, self._definition, type_name, found.latest)
+        if found.tally.late:
+            judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
+        else:
+            judged = R.none_late(marked)
+        names = _columns(pinned_struct(pinned).names)
+        after_, ends = found.after.value, _ends(slice_)
+        return Epoch(slice_.number, judged, found.before, after_, type_name, names, ends)
+
+    def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
+        """The rows of an epoch's input, with the pinned columns and ``VERSION``."""
+        from pyspark.sql import functions as F
+
+        if not slice_.reads_nothing:
+            return self.epochs.rows(spark, slice_.input, pinned)
+        rows = spark.createDataFrame([], pinned_struct(pinned))
+        return rows.withColumn(VERSION, F.lit(0).cast("long"))
+
+    def _no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
+        """One without rows."""
+        struct = pinned_struct(pinned)
+        rows = spark.createDataFrame([], struct)
+        type_name = R.time_type(rows, self._definition, self.dataflow.name)
+        marked = R.marked(rows, self._definition, type_name, None)
+        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, _columns(struct.names))
+
+    def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
+        """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
+        from pyspark.sql import functions as F
+
+        if slice_ is None:
+            epoch, small = self._no_epoch(spark, pinned), True
+        else:
+            epoch = self._epoch(spark, slice_, pinned)
+            small = slice_.input.bytes < _SMALL and slice_.judged.tally.emitted < _FEW
+        rows = self._emission.rows(epoch, small=small)
+        return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
+
+    def load(self, slice_: EpochSlice, rows: DataFrame) -> Load:
+        """Rows are only added."""
+        return Append()
+
+    def aside(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[Aside]:
+        """The rows that wait, those that are late, and those that are quarantined; what an abandoned number wrote makes room."""
+        from pyspark.sql import functions as F
+
+        found, number = slice_.judged, slice_.number
+        read = self._epoch(spark, slice_, pinned)
+        judged = read.judged
+        epoch = F.lit(number).cast("long").alias(EPOCH)
+        definition = self._definition
+        waits = any(segment.name == str(number) for segment in found.after.segments)
+        # In the order of event time, so that later epochs read of a file only what lies below their global watermark; the columns that tell
+        # which files these are come first, since statistics are kept of so many.
+        at = F.col(quoted(definition.event_time))
+        rest = [F.col(quoted(name)) for name in read.columns if name != definition.event_time]
+        waiting = self._emission.waiting(read).select(epoch, at, *rest).sortWithinPartitions(at)
+        above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
+        emptied = tuple(int(name) for name in found.before.emptied)
+        # side tables that stand before a first epoch are of a table that somebody has removed
+        nothing_else = 0 < found.before.epoch == number - 1
+        asides = [
+            Aside(
+                BUFFER,
+                waiting,
+                waits,
+                any_of((above, Among(EPOCH, emptied))) if emptied else above,
+                none_there=nothing_else and not emptied,
+            )
+        ]
+        if CARRY in self.sides:
+            asides.append(self._carry(read, slice_, above, none_there=nothing_else))
+        split = F.col(R.SPLIT).alias(_SPLIT)
+        mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
+        late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
+        diverts = found.tally.late > 0 and self._definition.late == "divert"
+        asides.append(Aside(LATE, late, diverts, above, nothing_else))
+        bad = judged.where(F.col(R.REASON).isNotNull())
+        reason = F.col(R.REASON).alias(_REASON)
+        quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)
+        asides.append(Aside(QUARANTINE, quarantined, found.tally.quarantined > 0, above, nothing_else))
+        return asides
+
+    def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, none_there: bool) -> Aside:
+        """What an over-window carries on; what the epoch before last has carried makes room."""
+        from pyspark.sql import functions as F
+
+        before, after = slice_.judged.before.carry, slice_.judged.after.carry
+        carried = self._emission.carry(read)
+        assert carried is not None
+        rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
+        if after is None or after == before:
+            return Aside(CARRY, rows, False, above, none_there)
+        older = [Between(EPOCH, None, before.epoch)] if before is not None else []
+        return Aside(CARRY, rows, True, any_of((above, *older)), none_there and not older)
+
+    def find_bad_part(
+        self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """Return the file, or the version, that cannot be read."""
+        if slice_.reads_nothing:
+            return None
+        return self.epochs.find_bad_part(spark, slice_.input, pinned, error)
+
+    def slice_without(self, slice_: EpochSlice, bad: BadPart) -> None:
+        """None: a run stops."""
+        return
+
+
+def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
+    """Return the state of a stream over splits; of one that an older version wrote its newest entry tells when input came last."""
+    state = state_of(StreamState, dataflow, entry)
+    if state.heard_at is not None or entry is None or not state.epoch:
+        return state
+    return replace(state, heard_at=datetime.fromisoformat(entry.time))
+
+
+def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mapping[str, Table]) -> StreamKind:
+    """Return the kind of a stream over a table's versions, or over files."""
+    epochs: Epochs = (
+        EpochsOfFiles(dataflow, source)
+        if isinstance(source, FileSource)
+        else EpochsOfVersions(dataflow, source)
+    )
+    return StreamKind(dataflow, epochs, sides)
+
+
+def _ends(slice_: EpochSlice) -> bool:
+    """Whether no row comes after those of an epoch, as far as values look ahead."""
+    return isinstance(slice_.input, Nothing) and slice_.input.ends
+
+
+def _rows_read(before: StreamState, value: EventTime | None) -> int:
+    """How many rows wait in the segments that are read as the global watermark becomes a value."""
+    return sum(segment.rows for segment in drained(before.segments, value).read)
+
+
+def _slowest(state: StreamState) -> str:
+    """The split that the global watermark waits for."""
+    awaited = sorted(name for name, split in state.splits.items() if split.watermark is None)
+    if awaited and state.value is None:
+        return awaited[0]
+    marks = [(split.watermark, name) for name, split in state.splits.items() if split.watermark is not None]
+    return min(marks, default=(None, ""))[1]
+
+
+def _held_open(dataflow: Dataflow) -> str:
+    """What holds rows below the global watermark."""
+    match one_of_splits(dataflow.operators):
+        case Aggregate(window=SessionWindows()):
+            return "sessions that are open"
+        case OverWindow():
+            return "rows that values look ahead to"
+    return "windows that are open"
+
+
+def _any_late(row: Any, bound: EventTime | None) -> bool:
+    """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
+    return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))
+
+
+def _split_in_words(name: str) -> str:
+    return f"split {name}" if name != R.ONLY_SPLIT else "the stream's only split"

@@ -1,0 +1,1 @@
+"""Window watermarks: windows of time by units."""

@@ -1,0 +1,66 @@
+"""Windows and units as the partitions of an asset: what a run over them asks for, and which of them a run has loaded (docs/dagster.md, Runs and partitions).
+
+Belongs here: from slices to partition keys and their metadata. What Dagster is told, and when, is the IO manager's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from partitions.definitions import WindowPartitions
+from partitions.request import Request
+from partitions.window.slices import WindowSlice
+from partitions.window.units import NO_UNIT
+from partitions.window.work_unit import WorkUnit
+from resources.outcome import Committed
+
+_ROW_COUNT, _IN_PART = "dagster/partition_row_count", "in_part"
+"""The count that Dagster's own pages show of a partition: of one that was read as a whole only, so of none that holds several units, of which a run
+may read some."""
+
+
+class WindowAssetPartitions(WindowPartitions):
+    """The partitions of a dataflow over windows x units; the kind's :class:`resources.dagster.partitions.AssetPartitions`."""
+
+    def requested(self, keys: Sequence[str], now: datetime, *, forced: bool) -> Request:
+        """Return what a run's partitions ask for, of the windows at this instant."""
+        windows = self.watermark.windows(now) if self.watermark.time_entry else None
+        return self.request(keys, windows, forced=forced)
+
+    def loaded(self, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
+        """Return the partitions that these slices have loaded; a partition of several units unless one of its units failed."""
+        loaded: dict[str, dict[str, Any]] = {}
+        for number in committed:
+            if not isinstance(number.slice, WindowSlice):
+                continue
+            for work in number.slice.works:
+                key = self.key(work.start, work.unit) if work.reason != "rest" else None
+                if key is not None:
+                    shown = loaded.setdefault(
+                        key, {"work_units": 0, "state_number": number.entry.number, _IN_PART: False}
+                    )
+                    _add(shown, work, number.stats.get(work.key), number.slice)
+                    shown[_IN_PART] |= self.units in (None, "buckets") and work.unit != NO_UNIT
+        failed = self.failed(committed)
+        for shown in loaded.values():
+            if shown.pop(_IN_PART):
+                shown.pop(_ROW_COUNT, None)
+        return {key: shown for key, shown in loaded.items() if key not in failed}
+
+    def failed(self, committed: Sequence[Committed]) -> set[str | None]:
+        """Return the partitions in which a work unit could not be read."""
+        slices = [number.slice for number in committed if isinstance(number.slice, WindowSlice)]
+        return {self.key(unit.work.start, unit.work.unit) for slice_ in slices for unit in slice_.failed}
+
+
+def _add(shown: dict[str, Any], work: WorkUnit, counts: Sequence[Any] | None, slice_: WindowSlice) -> None:
+    described = work.describe(slice_.zone)
+    shown["work_units"] += 1
+    if counts is None or work.lower != work.start:  # the rows below were read by another run
+        shown[_IN_PART] = True
+    shown["window"] = f"[{described['window']['start']}, {described['window']['end']})"
+    shown["reason"] = work.reason if shown.get("reason", work.reason) == work.reason else "several"
+    if counts is not None:
+        shown["rows"] = shown[_ROW_COUNT] = shown.get("rows", 0) + counts[0]

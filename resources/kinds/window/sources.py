@@ -1,0 +1,391 @@
+"""How windows x units are read: from folders of files, one for each, or from a source that is asked for rows.
+
+Belongs here: what a work unit means to each shape of source. Planning, and what becomes of a work unit that cannot be read, is the
+kind's (:mod:`resources.kinds.window.kind`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
+from partitions.instants import as_datetime
+from partitions.load import Lacking
+from partitions.path.listing_bounds import FromBeginning
+from partitions.path.source import SourceFile
+from partitions.placeholders import Placeholder, Template, shared_name
+from partitions.plan import Skip
+from partitions.sources.rows import RowsSource
+from partitions.window.places import is_of_later_window, place
+from partitions.window.slices import WindowSlice
+from partitions.window.units import unit_of
+from partitions.window.work_unit import WorkUnit, extents
+from resources.kinds.window.columns import WindowColumns
+from resources.kinds.window.failures import bad_units
+from resources.sources.files.source import FileSource
+from resources.sources.schema import check_columns, pinned_struct
+from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource, TellsLacking
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class WindowSource(Protocol):
+    """A source as windows x units read it."""
+
+    @property
+    def ranged(self) -> bool:
+        """Whether any stretch of time can be read, not only whole windows."""
+        ...
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of what was read so far, each once."""
+        ...
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """Return the slices, which read the newest version of the source, if it has versions."""
+        ...
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """Return the slice with what exactly it is read from; raise BadUnits if some of it is not there."""
+        ...
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """Raise BadPart if what a slice is read from has changed since it was fixed."""
+        ...
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """Return the schema as text; None while nothing tells it."""
+        ...
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError if the source or definition does not match the pinned schema."""
+        ...
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """Return exactly the rows of some work units of a slice; none for none.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
+        ...
+
+    def named_by(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+    ) -> Mapping[WorkUnit, str]:
+        """Return the work units that an error of Spark names, with the reasons."""
+        ...
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+        ...
+
+
+@runtime_checkable
+class TagsRows(Protocol):
+    """A source that is asked once for many work units, and tells of each row which one it is of."""
+
+    def read_tagged(
+        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """Return the rows of at least one work unit, with ``_window_start`` and ``_unit``."""
+        ...
+
+
+@runtime_checkable
+class LooksThrough(Protocol):
+    """A source whose parts are looked through before they are read."""
+
+    def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
+        """Return work units that Spark would load otherwise than they are meant, with the reasons."""
+        ...
+
+
+@runtime_checkable
+class HasEmptyWindows(Protocol):
+    """A source of which some windows are empty, whatever lies there."""
+
+    def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
+        """Return those of some work units, each window once, with the reason."""
+        ...
+
+
+_SAMPLED = 20
+"""Work units that a schema is inferred from, one by one."""
+
+
+class AskedWindows:
+    """Windows x units of a database, or a table of the lake."""
+
+    def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
+        """Use a source of rows."""
+        self._name, self._source, self._definition = dataflow.name, source, dataflow.source
+        self.ranged = dataflow.source.by_range or dataflow.window.time_entry is None
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of what was read."""
+        return self._source.remarks if isinstance(self._source, HasRemarks) else ()
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
+        version = self._source.version()
+        return [replace(slice_, version=version) for slice_ in slices]
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """The version is fixed with the plan."""
+        return slice_
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """A version does not change; whether a database has is unknown."""
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """What the source says of its columns; or the rows of the first work units, each asked for by itself, since a source may refuse a longer stretch of time.
+
+        If none of these has a row, all work units are asked for.
+        """
+        if not isinstance(self._source, FetchesRows):
+            return self._source.pin(spark)
+        works = [work for slice_ in pending for work in slice_.works]
+        single = [extent for work in works[:_SAMPLED] for extent in extents([work])]
+        pinned = self._source.pin_sample(spark, single)
+        if pinned is not None or len(works) <= _SAMPLED:
+            return pinned
+        return self._source.pin_sample(spark, extents(works))
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare the source's columns with what was pinned, and the definition's with both.
+
+        Raises:
+            ConfigurationError: a column that tells windows or units is not there, or cannot be compared: the definition names another since.
+        """
+        self._source.check_schema(spark, pinned, self._name)
+        if isinstance(self._definition, RowsSource):
+            check_columns(self._definition, pinned_struct(pinned))
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """In one query, as few extents as it takes."""
+        return self._source.read(spark, extents(works), pinned, slice_.version if slice_ else None)
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """What the source tells of the rows that were read last."""
+        return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
+
+    def named_by(
+        self,
+        spark: SparkSession,
+        slice_: WindowSlice,
+        pinned: str,
+        error: Exception,
+    ) -> Mapping[WorkUnit, str]:
+        """None: a query fails as a whole."""
+        return {}
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """The source's own words."""
+        return self._source.failure(error)
+
+
+class NumberedWindows(AskedWindows):
+    """Windows x units of a database whose query numbers them: it is asked once, not once for each."""
+
+    def __init__(self, dataflow: Dataflow, source: RowSource, numbering: CanNumber) -> None:
+        """Use a source of rows that numbers extents."""
+        super().__init__(dataflow, source)
+        self._numbering, self._columns = numbering, WindowColumns.of(dataflow)
+
+    def read_tagged(
+        self,
+        spark: SparkSession,
+        slice_: WindowSlice,
+        works: Sequence[WorkUnit],
+        pinned: str,
+    ) -> DataFrame:
+        """In one query, with the work unit of each number."""
+        asked = [extents((work,))[0] for work in works]
+        return self._columns.tag_numbered(self._numbering.numbered(spark, asked, pinned), works)
+
+
+class FolderWindows:
+    """Windows x units, each a folder of files: ``./landing/{start:%Y-%m-%d}/{unit.airport}`` (docs/guide-windows.md).
+
+    A folder holds a window, and no other stretch of time, so a window is always read as a whole.
+    """
+
+    def __init__(self, dataflow: Dataflow, source: FileSource) -> None:
+        """Use the files below the folder above the first placeholder."""
+        self._source, self._definition = source, dataflow.files
+        self._window, self._zone = dataflow.window, dataflow.window.zone
+        self.ranged = False
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of the files."""
+        return self._source.remarks
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """A folder has no versions: it is listed when its slice is loaded."""
+        return list(slices)
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """List the folders that were not listed yet; compare the files of the others with what was listed.
+
+        Raises:
+            BadUnits: folders that are not there (``missing: fail``).
+            BadFile: a file has changed, or vanished.
+        """
+        files = dict(slice_.files or {})
+        new = [work for work in slice_.works if work.key not in files]
+        missing: dict[WorkUnit, str] = {}
+        listed = {work.key: self._list(work, missing) for work in new}
+        if missing:
+            raise bad_units(missing, self._zone)
+        self._source.check_unchanged([file for work in slice_.works for file in files.get(work.key, ())])
+        return replace(slice_, files=files | listed)
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """Compare each file with what was listed."""
+        self._source.check_unchanged(slice_.source_files)
+
+    def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
+        """Return the first passes of repeated hours, whose folders are those of the second ones."""
+        starts = {work.start: work for work in works if self._is_of_later_window(work)}
+        why = "empty: its folder holds both passes of a repeated hour, and the window of the second pass reads it"
+        return [
+            Skip(
+                f"[{', '.join(as_datetime(at or 0, self._zone).isoformat() for at in (work.start, work.end))})",
+                why,
+            )
+            for work in starts.values()
+        ]
+
+    def _is_of_later_window(self, work: WorkUnit) -> bool:
+        return is_of_later_window(
+            self._definition.folder_template, work.start or 0, work.end or 0, self._window
+        )
+
+    def _list(self, work: WorkUnit, missing: dict[WorkUnit, str]) -> tuple[SourceFile, ...]:
+        if self._is_of_later_window(work):
+            return ()  # both passes of a repeated hour lie in it: the window of the second one reads them
+        folder = self.folder(work)
+        try:
+            listing = self._source.list_above(FromBeginning(), folder=folder)
+        except SourceError as error:
+            if error.code != "source_missing":
+                raise
+            files: tuple[SourceFile, ...] = ()
+        else:
+            below = f"{folder}/" if folder else ""
+            files = tuple(replace(file, path=f"{below}{file.path}") for file in listing.listed.files)
+        if not files and self._definition.missing != "empty":
+            missing[work] = (
+                f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"
+            )
+        return files
+
+    def folder(self, work: WorkUnit) -> str:
+        """Return the folder of a work unit, relative to the root.
+
+        Raises:
+            PlanError: for a unit whose value would lead somewhere else, or whose folder could be another unit's.
+        """
+        unit = unit_of(work.unit)
+
+        def of_unit(placeholder: Placeholder) -> str:
+            name = placeholder.unit or ""
+            return _as_name(name, unit.get(name))
+
+        def text_of(placeholder: Placeholder) -> str:
+            return place(Template((placeholder,)), work.start or 0, work.end or 0, self._zone, of_unit)
+
+        template = self._definition.folder_template
+        if (shared := shared_name(template, text_of)) is not None:
+            units = ", ".join(f"{name}={value}" for name, value in shared.values.items())
+            raise PlanError(
+                f"source.path: expected a folder of its own for the unit {work.unit}, found the folder name {shared.name}, which the unit {units} would"
+                " have, too: give each value a folder, such as {unit.a}/{unit.b}, or put a text between them that no value has"
+            )
+        return place(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """Declared, or inferred from a bounded sample of the first folders that hold files."""
+        missing: dict[WorkUnit, str] = {}
+        for slice_ in pending:
+            listed = slice_.files or {}
+            files = [
+                file
+                for work in slice_.works
+                for file in (listed[work.key] if work.key in listed else self._list(work, missing))
+            ]
+            pinned = self._source.pin(spark, files) if files else None
+            if pinned is not None:
+                return pinned
+        if missing:
+            raise bad_units(missing, self._zone)
+        return None
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare ``source.schema`` with what was pinned."""
+        self._source.check_schema(spark, pinned)
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the columns of the files that were read before with this schema; None if only Spark can tell."""
+        return self._source.columns(pinned)
+
+    def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
+        """Those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
+        owners, reasons = _owners(slice_), dict[WorkUnit, str]()
+        for bad in self._source.bad_files(spark, slice_.source_files, pinned):
+            reasons.setdefault(owners[bad.path], f"file {bad.path}, {bad.why}")
+        return reasons
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """The rows of the folders' files."""
+        listed = slice_.files if slice_ and slice_.files else {}
+        return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
+
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+        """Those that some of the folders' files do not have."""
+        return self._source.lacking(spark, slice_.source_files, pinned)
+
+    def named_by(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+    ) -> Mapping[WorkUnit, str]:
+        """The work unit of the file that Spark names."""
+        files = {file.path: file for file in slice_.source_files}
+        bad: BadFile | None = self._source.find_bad_file(spark, files, pinned, error)
+        return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Nothing: Spark names the file."""
+        return None
+
+
+def _owners(slice_: WindowSlice) -> dict[str, WorkUnit]:
+    """The work unit of each file, by the file's path."""
+    listed = slice_.files or {}
+    return {file.path: work for work in slice_.works for file in listed[work.key]}
+
+
+def _as_name(name: str, value: Any) -> str:
+    text = "" if value is None else str(value)
+    if not text or text in (".", "..") or "/" in text or "\\" in text:
+        raise PlanError(
+            f"source.path: expected a value of unit {name} that can be the name of a folder, found {value!r}"
+        )
+    return text

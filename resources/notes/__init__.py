@@ -1,0 +1,1 @@
+"""Notes beside a log: how the last run ended, and what it saw. Nothing is decided by them."""

@@ -1,0 +1,332 @@
+"""A look at files that no dataflow reads yet: what ``strandline init --from`` writes a dataflow of. Starts no Spark, and reads any bytes."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from partitions.errors import SourceError, in_one_line
+from partitions.path.hive import folder_value, partition_columns
+from partitions.path.listing_bounds import FromBeginning
+from partitions.path.naming import examine
+from partitions.path.skipped import in_quotes, skip_warnings
+from partitions.path.source import SourceFile
+from partitions.records.first_types import (
+    FirstTypes,
+    Unclear,
+    types_of_csv,
+    types_of_document,
+    types_of_lines,
+)
+from partitions.sources.formats import FORMATS, Option
+from partitions.sources.sniffing import (
+    apart,
+    ending_of,
+    format_of_ending,
+    has_decimal_comma,
+    is_code,
+    is_day_first,
+    json_form,
+    looks_like_a_date,
+    main_format,
+    row_tag,
+    separator_of,
+)
+from resources.connections.places import Place
+from resources.listing import Budget, list_above
+from resources.sources.files.lines import opened
+
+_HEAD = 256 * 1024
+"""Bytes of the first file, unpacked, that are looked at."""
+
+_LOOKED_AT = 20
+"""Files of a dataset that are looked at, until one reads."""
+
+_FEWEST_LINES = 2
+"""Of CSV: a header and a record."""
+
+_NAMED = 5
+"""Files that a line for people names."""
+
+_BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
+    "parquet": (b"PAR1",),
+    "avro": (b"Obj\x01",),
+    "excel": (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+}
+"""The bytes that files of a format begin with."""
+
+_BUDGET = Budget(pages=200, seconds=20.0)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A file whose beginning does not tell its columns.
+
+    Attributes:
+        path: in its dataset.
+        why: the reason.
+        effect: as that of :class:`partitions.records.first_types.Unclear`.
+    """
+
+    path: str
+    why: str
+    effect: str
+
+    def __str__(self) -> str:
+        """Both, in a line."""
+        return f"{in_quotes(self.path)}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Files that belong together.
+
+    Attributes:
+        folder: below the place; "" is the place itself.
+        form: their format.
+        count: of files, of this format.
+        size: in bytes, of all.
+        complete: whether the listing came to its end.
+        endings: as they are spelt, where the format's own do not find all of them; else none.
+        skipped: files of other endings, by ending.
+        options: of the format.
+        columns: names and types of the rows of the first file that reads, as far as its beginning tells them; none if the files tell them themselves.
+        valueless: columns that have no value there, and so no type yet.
+        codes: the columns of text that only looks like numbers, as `007` does.
+        commas: the columns of numbers with a decimal comma; they are text until a locale says so.
+        days: the columns of dates with the day first, `28.12.2024`; they are text, too.
+        partitions: names of hive folders.
+        dated: those of them whose values are dates.
+        unsorted: why names do not sort by time; none if nothing speaks against it.
+        unread: the files before the first one that reads, each with the reason why it does not.
+    """
+
+    folder: str
+    form: str
+    count: int
+    size: int
+    complete: bool
+    endings: Sequence[str] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
+    columns: Sequence[tuple[str, str]] = ()
+    codes: Sequence[str] = ()
+    commas: Sequence[str] = ()
+    days: Sequence[str] = ()
+    partitions: Sequence[str] = ()
+    dated: Sequence[str] = ()
+    unsorted: Sequence[str] = ()
+    valueless: Sequence[str] = ()
+    unread: Sequence[Unread] = ()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What lies below a place.
+
+    Attributes:
+        datasets: files that belong together.
+        passed_over: what belongs to none of them, and why, in lines for people.
+    """
+
+    datasets: Sequence[Surveyed]
+    passed_over: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one file tells, and why it tells no more."""
+
+    form: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    types: FirstTypes = field(default_factory=lambda: FirstTypes(()))
+    fault: Unclear | None = None
+
+
+def survey(place: Place) -> Survey:
+    """Return what files lie below a place, one entry for each dataset, and what was passed over.
+
+    Raises:
+        SourceError: if it cannot be listed, or no file has the ending of a format that can be read.
+    """
+    listing = list_above(place, FromBeginning(), ("",), budget=_BUDGET)
+    files = {file.path: file for file in listing.listed.files}
+    folders, loose = apart(list(files))
+    datasets = [
+        seen
+        for folder, paths in folders.items()
+        if (seen := _dataset(place, folder, paths, files, complete=listing.complete)) is not None
+    ]
+    passed_over = (*skip_warnings(listing.listed.skipped), *_loose(loose))
+    if not datasets:
+        endings = ", ".join(sorted({ending_of(path) or "none" for path in files})) or "no file"
+        known = " ".join(dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings))
+        more = "".join(f"; {line}" for line in passed_over)
+        raise SourceError(
+            f"{place}: expected files of a format that can be read ({known}; text also packed), found endings: {endings}{more}",
+            code="source_missing",
+        )
+    return Survey(datasets, passed_over)
+
+
+def _loose(paths: Sequence[str]) -> Iterator[str]:
+    """Say which files beside the folders of datasets belong to none of them."""
+    if paths:
+        shown = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_NAMED])
+        more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+        yield (
+            f"passed over {shown}{more}: files beside the folders of datasets belong to none of them. Move files of one kind into a folder"
+            " of their own, and call init for it"
+        )
+
+
+def _dataset(
+    place: Place, folder: str, paths: Sequence[str], files: Mapping[str, SourceFile], *, complete: bool
+) -> Surveyed | None:
+    form, endings = main_format(paths)
+    if form is None:
+        return None
+    own = [ending for ending in endings if format_of_ending(ending) == form]
+    chosen = [path for path in paths if ending_of(path) in own]
+    at = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
+    is_json = form == "ndjson" and {ending.lower() for ending in own} <= set(FORMATS["json"].all_endings)
+    look, unread = _first_that_reads(place, form, at, is_json=is_json)
+    names = partition_columns(chosen)
+    return Surveyed(
+        folder,
+        look.form,
+        len(chosen),
+        sum(file.size for file in at.values()),
+        complete,
+        endings=() if set(own) <= set(FORMATS[look.form].all_endings) else sorted(own),
+        skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
+        options=look.options,
+        columns=look.types.columns,
+        codes=_columns(look.types, lambda texts: any(map(is_code, texts))),
+        commas=_columns(look.types, has_decimal_comma),
+        days=_columns(look.types, is_day_first),
+        partitions=names,
+        dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
+        unsorted=examine(chosen).findings,
+        valueless=look.types.valueless,
+        unread=unread,
+    )
+
+
+def _first_that_reads(
+    place: Place, form: str, files: Mapping[str, SourceFile], *, is_json: bool
+) -> tuple[_Look, Sequence[Unread]]:
+    """Return what the first file that reads tells, and why those before it do not; of none that reads what the first one is at least."""
+    looks, unread = list[_Look](), list[Unread]()
+    for path, file in islice(files.items(), _LOOKED_AT):
+        look = _look(place, form, file.path, is_json=is_json)
+        if look.fault is None:
+            return look, unread
+        looks.append(look)
+        unread.append(Unread(path, str(look.fault), look.fault.effect))
+    filled = [look for look in looks if look.fault is not None and look.fault.effect != "empty"]
+    return next(iter([*filled, *looks])), unread
+
+
+def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
+    """Look at the beginning of a file, as far as it reads."""
+    look = _Look(form, {"rowTag": "row"} if form == "xml" else {})
+    try:
+        head = _head(place, path)
+        if form in _BEGINNINGS:
+            _check_beginning(form, head)
+            return look
+        if is_json and head.lstrip().startswith(b"["):
+            look = _Look("json")  # also if its first line is too long to be read
+        text, options = _text(head)
+        look = _Look(json_form(text) if is_json else form, {**look.options, **options})
+        if form == "csv":
+            separator = separator_of(text.partition("\n")[0])
+            if separator != ("\t" if ".tsv" in ending_of(path).lower() else ","):
+                look = replace(look, options={"sep": separator, **options})
+            _check_lines(text, whole=len(head) < _HEAD)
+            return replace(look, types=types_of_csv(text, separator))
+        if form == "xml":
+            return replace(look, options={**look.options, "rowTag": _row_tag(text)})
+        if look.form == "ndjson":
+            _check_utf8(options)
+            return replace(look, types=types_of_lines(text))
+        # Only its end tells what a document is.
+        return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
+    except Unclear as fault:
+        return replace(look, fault=fault)
+
+
+def _check_beginning(form: str, head: bytes) -> None:
+    if not head.startswith(_BEGINNINGS[form]):
+        raise Unclear(f"its bytes are none of a file of {form}")
+
+
+def _check_lines(text: str, *, whole: bool) -> None:
+    if not whole and text.count("\n") < _FEWEST_LINES:
+        raise Unclear(f"its first record is longer than {_HEAD // 1024} KiB", "long")
+
+
+def _check_utf8(options: Mapping[str, Option]) -> None:
+    if options:
+        raise Unclear("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
+
+
+def _row_tag(text: str) -> str:
+    tag = row_tag(text)
+    if tag is None:
+        raise Unclear("it has no element inside of its root")
+    return tag
+
+
+def _text(head: bytes) -> tuple[str, Mapping[str, Option]]:
+    """The whole lines of a beginning, and the option that names their encoding if it is not UTF-8.
+
+    Raises:
+        Unclear: they are no text.
+    """
+    is_wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding, broken = ("utf-16", "\n".encode("utf-16-le")) if is_wide else ("utf-8-sig", b"\n")
+    if len(head) == _HEAD and not is_wide:
+        head = head[: head.rfind(broken) + 1] or head[: head.rfind(b">") + 1]
+        if not head:
+            raise Unclear(f"its first line is longer than {_HEAD // 1024} KiB", "long")
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=len(head) < _HEAD)
+    except UnicodeDecodeError as error:
+        raise Unclear(
+            f"its byte {error.start + 1:,} is no UTF-8. Name the encoding of the files, such as options: {{encoding: windows-1252}}"
+        ) from None
+    if "\0" in text:
+        raise Unclear("it holds a NUL, which no text does. Name the encoding if it is UTF-16", "long")
+    return text, {"encoding": "UTF-16"} if is_wide else {}
+
+
+def _head(place: Place, path: str) -> bytes:
+    """The beginning of a file, unpacked.
+
+    Raises:
+        Unclear: it does not read, or is empty.
+    """
+    try:
+        with opened(place, path) as file:
+            data = file.read(_HEAD)
+    except PermissionError:
+        raise Unclear("not allowed to read it") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Unclear(f"its archive is damaged: {in_one_line(str(error))}") from None
+    except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
+        raise Unclear(f"it does not read: {in_one_line(str(error))[:200]}") from None
+    if not data:
+        raise Unclear("it is empty", "empty")
+    return data
+
+
+def _columns(types: FirstTypes, are: Callable[[Iterable[str]], bool]) -> list[str]:
+    """The columns of text whose values are of one form."""
+    texts = (name for name, data_type in types.columns if data_type == "string")
+    return [name for name in texts if are(types.texts.get(name, ()))]

@@ -1,0 +1,63 @@
+"""What dataflows read: here is which definition is opened as which source."""
+
+from __future__ import annotations
+
+from partitions.column.definition import ColumnWatermark
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
+from resources.functions import UserCode
+from resources.sources.api.source import ApiRows
+from resources.sources.files.source import FileSource
+from resources.sources.jdbc.source import JdbcRows
+from resources.sources.python.source import PythonRows
+from resources.sources.schema import named_columns
+from resources.sources.source import RowSource
+from resources.sources.table import TableRows
+from resources.staging import Staging
+from resources.tables.registry import find_table
+
+Source = FileSource | RowSource
+
+
+def open_source(
+    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
+) -> Source:
+    """Return the source of a dataflow. Nothing is opened before it is asked for something.
+
+    Args:
+        dataflow: its definition.
+        given: the root of its files, the place of its table, its database, its API, or code of the user.
+        staging: where it puts rows that only this process can fetch.
+    """
+    match dataflow.source, given:
+        case FilesSource(), Place() as root:
+            return FileSource(root, dataflow, staging)
+        case JdbcSource() as definition, JdbcConnection() as connection:
+            keys, mode = _telling_columns(dataflow), dataflow.target.schema_mode
+            replaced = dataflow.target.replace_by_watermark
+            return JdbcRows(connection, definition, dataflow.zone, mode, keys=keys, replaces_units=replaced)
+        case ApiSource() as definition, ApiConnection() as api:
+            return ApiRows(api, definition, dataflow, staging)
+        case PythonSource() as definition, UserCode() as code:
+            return PythonRows(dataflow, definition, code, staging)
+        case TableSource() as definition, Place() as place:
+            table, mode = find_table(place), dataflow.target.schema_mode
+            return TableRows(table, definition, dataflow.zone, mode, may_merge=dataflow.may_take_columns)
+    raise ConfigurationError(
+        f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
+    )
+
+
+def _telling_columns(dataflow: Dataflow) -> tuple[str, ...]:
+    """The columns that tell people which row of a database is meant: keys, else those of the watermark."""
+    source, watermark = dataflow.source, dataflow.watermark
+    if dataflow.target.merge_keys:
+        return dataflow.target.merge_keys
+    if isinstance(watermark, ColumnWatermark):
+        return watermark.columns
+    named = named_columns(source) if isinstance(source, JdbcSource) else {}
+    return tuple(dict.fromkeys(named.values()))

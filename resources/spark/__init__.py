@@ -1,0 +1,1 @@
+"""Spark: sessions, settings, its processes and servers, and what Connect lacks."""

@@ -1,0 +1,140 @@
+"""A Spark Connect server of our own: keeps an engine warm beside the UI and in tests.
+
+pyspark's wheel has no start script for it, but spark-submit starts its class.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from resources.spark.engine import SparkEngine, SparkUnavailable
+from resources.spark.process import telling
+from resources.spark.processes import end, how_it_ended, start
+from resources.spark_runtime import spark_home
+
+_STARTED = b"Spark Connect server started at"
+_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass
+class ConnectServer:
+    """A server on this machine. It may be started again, under the same address, when it has ended.
+
+    Attributes:
+        engine: whose settings the server's Spark gets.
+        log: file for what the server prints.
+        port: to listen on; 0 picks a free one.
+        patience: seconds until it must be ready.
+        stopped: asked while it gets ready; KeyboardInterrupt is raised then.
+    """
+
+    engine: SparkEngine
+    log: Path
+    port: int = 0
+    patience: float = 120.0
+    stopped: Callable[[], bool] = lambda: False
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Choose the address."""
+        self.port = self.port or free_port()
+
+    @property
+    def url(self) -> str:
+        """Its address, ``sc://127.0.0.1:port``."""
+        return f"sc://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and return when it is ready.
+
+        Raises:
+            SparkUnavailable: if it does not get ready; its last lines are in the message.
+        """
+        self.stop()  # whatever is left of the last one
+        before = self.log.stat().st_size if self.log.exists() else 0
+        self.process = start(_command(self.engine, self.port), self.log, _environment(self.engine))
+        deadline = time.monotonic() + self.patience
+        while _STARTED not in _read(self.log, before):
+            if self.stopped():
+                raise KeyboardInterrupt
+            late = time.monotonic() > deadline
+            if self.process.poll() is not None or late:
+                code = self.process.poll()
+                ended = f"was not ready after {self.patience:.0f} s" if code is None else how_it_ended(code)
+                raise SparkUnavailable(
+                    f"Spark Connect server {ended}; it said: {telling(_read(self.log, before).decode(errors='replace'))}. All of it is in {self.log}",
+                    choices=("strandline doctor",),
+                )
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it, if it runs, with all that it has started."""
+        if self.process is not None:
+            end([self.process])
+
+
+@contextmanager
+def connect_server(
+    engine: SparkEngine, log: Path, *, port: int = 0, patience: float = 120.0
+) -> Iterator[str]:
+    """Run a server as long as the block runs; it listens on this machine only.
+
+    Args:
+        engine: as of :class:`ConnectServer`, like all others.
+        log: file for what the server prints.
+        port: to listen on.
+        patience: seconds until it must be ready.
+
+    Yields:
+        its address.
+
+    Raises:
+        SparkUnavailable: if it does not get ready.
+    """
+    server = ConnectServer(engine, log, port, patience)
+    try:
+        server.start()
+        yield server.url
+    finally:
+        server.stop()
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _command(engine: SparkEngine, port: int) -> list[str]:
+    settings = engine.settings() | {
+        "spark.log.level": "INFO",  # the line that says that it is ready is of this level
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    return [str(_home() / "bin" / "spark-submit"), "--class", _CLASS, *confs, "spark-internal"]
+
+
+def _environment(engine: SparkEngine) -> dict[str, str]:
+    return dict(os.environ) | {"SPARK_HOME": str(_home())} | engine.environment()
+
+
+def _home() -> Path:
+    try:
+        return spark_home()
+    except FileNotFoundError as error:
+        raise SparkUnavailable(str(error)) from error
+
+
+def _read(log: Path, start: int) -> bytes:
+    with log.open("rb") as file:
+        file.seek(start)
+        return file.read()

@@ -1,0 +1,79 @@
+"""Tables that dataflows load into and read: one contract, one package a format. Here is which format is which package."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from partitions.errors import ConfigurationError, SourceError, TargetError
+from partitions.evolution import SchemaMode
+from resources.connections.places import Place
+from resources.spark_runtime import ICEBERG_PACKAGE
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.iceberg.table import IcebergTable
+from resources.tables.parquet.table import ParquetTable
+from resources.tables.table import Table
+
+FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
+    "delta": DeltaLakeTable,
+    "iceberg": IcebergTable,
+    "parquet": ParquetTable,
+}
+"""By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
+
+
+PACKAGES: Mapping[str, tuple[str, ...]] = {"iceberg": (ICEBERG_PACKAGE,)}
+"""By format: the Maven coordinates of what Spark needs for its tables beside the packages of every session."""
+
+
+def open_table(
+    table_format: str, place: Place, partition_by: Sequence[str] = (), schema_mode: SchemaMode = "strict"
+) -> Table:
+    """Return the table of a format at a place; it need not exist.
+
+    Args:
+        table_format: as ``target.format`` names it.
+        place: of the table.
+        partition_by: columns that a new table is partitioned by.
+        schema_mode: what becomes of its columns if rows come with others.
+    """
+    return FORMATS[table_format](place, partition_by).taking_columns(schema_mode)
+
+
+def refuse_other_formats(table_format: str, place: Place) -> None:
+    """Raise if a table of another format lies where one of this format would be made: readers of one folder could see either.
+
+    Raises:
+        ConfigurationError: code ``other_format``.
+        TargetError: the place cannot be looked at.
+    """
+    for other, make in FORMATS.items():
+        if other != table_format and make(place, ()).exists():
+            raise ConfigurationError(
+                f"table {place}: expected a table of format {table_format}, or none, found one of format {other}. Set target.format: {other};"
+                " or use another target.table; or move the table away",
+                code="other_format",
+            )
+
+
+def find_table(place: Place) -> Table:
+    """Return the table that somebody has written at a place, whatever its format; if there is none, one that says so when it is read.
+
+    Raises:
+        SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
+    """
+    return FORMATS[find_format(place) or next(iter(FORMATS))](place, ())
+
+
+def find_format(place: Place) -> str | None:
+    """Return the format of the table at a place; None if there is none.
+
+    Raises:
+        SourceError: as :func:`find_table`.
+    """
+    try:
+        there = [table_format for table_format, make in FORMATS.items() if make(place, ()).exists()]
+    except TargetError as error:
+        raise SourceError(error.message) from error
+    if len(there) > 1:
+        raise SourceError(
+            f"table {place}: expected a table of one format, found tables of {' and '.join(there)}. Move away those that are not meant"
+        )
+    return there[0] if there else None

@@ -1,0 +1,135 @@
+"""Connections to a PostgreSQL server: opened when they are needed, kept while they work, replaced when they broke.
+
+A call takes a connection of its own, so threads never wait for each other. What may pass by itself (a restart, a dropped
+connection) is tried again; who repeats a statement sees to it that this does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from resources.connections.postgres import Database
+from resources.retries import attempts_while
+from resources.watermarks.blobs.refusals import Standby, may_pass, provider_error
+
+if TYPE_CHECKING:
+    from psycopg.abc import RV, PQGen
+
+T = TypeVar("T")
+
+_ANSWER = 20.0
+"""Seconds for the answer to one statement. The server's own limit is shorter and says more, if it can still say anything."""
+
+_KEPT = 2
+"""Connections kept for later calls. Sensors ask every half minute, and a server has few to give."""
+
+# If several servers are named, all but one are copies, which may lag behind.
+_OF_SEVERAL = {"target_session_attrs": "primary"}
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 30,
+    "fallback_application_name": "strandline",
+}
+# An answer must mean that the row is on disk, whatever the role's settings are.
+_SETTLE = """SELECT pg_is_in_recovery(), set_config('statement_timeout', '15s', false),
+    set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)"""
+
+
+class Connections:
+    """Connections of one database. Threads and forked processes may share the object."""
+
+    def __init__(self, database: Database, patience: float) -> None:
+        """Use a database; nothing is opened yet.
+
+        Args:
+            database: where it is.
+            patience: seconds after which a call that fails is not tried again.
+        """
+        self._database, self._patience = database, patience
+        self._idle: deque[tuple[int, psycopg.Connection]] = deque()
+
+    def run(self, what: str, act: Callable[[psycopg.Connection], T]) -> T:
+        """Let ``act`` use a connection in autocommit, and again with another while what goes wrong may pass.
+
+        Raises:
+            ProviderError: with ``what`` in it, as ``write flow/entries/…``.
+        """
+        limits = {"attempts": None, "timeout": self._patience, "wait_max": 2.0, "wait_jitter": 0.2}
+        try:
+            for attempt in attempts_while(may_pass, **limits):
+                with attempt, self._taken() as connection:
+                    return act(connection)
+        except psycopg.Error as error:
+            raise provider_error(self._database, what, error) from error
+        raise AssertionError("a try either returns or raises")
+
+    @contextmanager
+    def _taken(self) -> Iterator[psycopg.Connection]:
+        connection = self._kept() or self._open()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _kept(self) -> psycopg.Connection | None:
+        """A connection of this process: one that a fork inherited belongs to its parent."""
+        with suppress(IndexError):
+            while True:
+                process, connection = self._idle.pop()
+                if process == os.getpid():
+                    return connection
+        return None
+
+    def _give_back(self, connection: psycopg.Connection) -> None:
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.close()
+            self._idle.clear()  # what broke one has broken the others
+        elif len(self._idle) < _KEPT:
+            self._idle.append((os.getpid(), connection))
+        else:
+            connection.close()
+
+    def _open(self) -> psycopg.Connection:
+        named = conninfo_to_dict(self._database.url)
+        several = _OF_SEVERAL if "," in str(named.get("host")) else {}
+        settings: dict[str, Any] = _DEFAULTS | several | named
+        connection = _Timely.connect(autocommit=True, prepare_threshold=None, **settings)
+        try:
+            row = connection.execute(_SETTLE).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        if row is None or row[0]:
+            connection.close()
+            raise Standby("the server is a standby: what it shows may be older than the state")
+        return connection
+
+
+class _Timely(psycopg.Connection):
+    """Waits for an answer only so long: a server that was frozen keeps its connections open and says nothing."""
+
+    def wait(self, gen: PQGen[RV], *arguments: Any, **named: Any) -> RV:
+        """Wait, as every statement does."""
+        return super().wait(_within(gen, time.monotonic() + _ANSWER), *arguments, **named)
+
+
+def _within(gen: PQGen[RV], deadline: float) -> PQGen[RV]:
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if time.monotonic() > deadline:
+                raise psycopg.OperationalError(f"the server has not answered within {_ANSWER:.0f} s")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
