@@ -25,8 +25,10 @@ from resources.sources.jdbc.source import JdbcRows
 from resources.sources.registry import open_source
 from resources.spark.engine import SparkEngine
 from resources.staging import Staging
+from scripts.postgres import Postgres
 from tests.support import mariadb as maria
 from tests.support.databases import DatabaseRows, OnMariaDB, OnPostgres, rows_of
+from tests.support.feed import Feed
 
 pytestmark = pytest.mark.postgres
 
@@ -245,3 +247,40 @@ def administrator(database: DatabaseRows) -> Iterator[Any]:
     with database.server.session() as session, session.cursor() as cursor:
         yield lambda statement, *values: cursor.execute(statement, values or None)
         session.commit()
+
+
+def test_a_text_of_a_database_of_any_bytes_that_is_no_utf8_is_refused_by_column_and_row_and_the_remedy_loads_it(
+    tmp_path: Path, engine: SparkEngine, postgres: Postgres
+) -> None:
+    name = f"bytes_{uuid4().hex[:8]}"
+    postgres.ask(
+        f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
+    with psycopg.connect(postgres.url().rpartition("/")[0] + f"/{name}", autocommit=True) as server:
+        server.execute("SET client_encoding TO 'SQL_ASCII'")
+        server.execute(b"CREATE TABLE t (id bigint, at timestamptz, word text)")
+        server.execute(
+            b"INSERT INTO t VALUES (1, '2026-01-01Z', E'\\xc3\\xa4'), (7, '2026-01-02Z', E'a\\xff')"
+        )
+    shop = {"type": "jdbc", "url": {"env": "URL"}, "user": "postgres", "password": {"env": "PASSWORD"}}
+    feed = Feed(
+        tmp_path,
+        engine,
+        {
+            "source": {"type": "jdbc", "connection": "shop", "table": "t"},
+            "watermark": {"type": "column", "columns": ["id"]},
+        },
+        {"connections": {"shop": shop}},
+        {"PASSWORD": postgres.password, "URL": f"jdbc:postgresql://127.0.0.1:{postgres.port}/{name}"},
+    )
+    error = feed.run(now=NOW).error
+    assert error is not None
+    assert error.code == "bad_value"
+    assert "column word: expected text in UTF-8, found the bytes 61ff in the row with id = 7" in error.message
+    remedy = error.message.partition("in which the column is ")[2].partition(" (if its")[0]
+    query = f"SELECT id, at, {remedy} FROM t WHERE id = 7"
+    feed.definition["source"] = {"type": "jdbc", "connection": "shop", "query": query}
+    feed.define()
+    outcome = feed.run(now=NOW)
+    assert outcome.error is None, outcome.error
+    assert feed.rows("id", "word") == [(7, "aÿ")]

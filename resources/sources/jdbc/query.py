@@ -36,6 +36,10 @@ _SAMPLE = Extent(0, 1, ({},))
 """What stands for the window if only the columns are asked for; its units are NULL."""
 
 
+_UTF8 = "^([0-7].|(c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9abcef]([89ab].){2}|ed[89].[89ab].|f0[9ab].([89ab].){2}|f[123]([89ab].){3}|f48.([89ab].){2})*$"
+"""Bytes of UTF-8, in hexadecimal."""
+
+
 class JdbcQuery:
     """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
 
@@ -94,6 +98,21 @@ class JdbcQuery:
     def some(self, rows: Predicate) -> str:
         """One row of a constant, if there is a row that a predicate means."""
         return f"SELECT 1 FROM {self._relation()} WHERE {sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - as above
+
+    def undecodable(self, column: str) -> str:
+        """The bytes of a text of PostgreSQL that is no UTF-8, in hexadecimal, and the texts of the keys; a database in SQL_ASCII takes any bytes."""
+
+        def encoded(name: str) -> str:
+            return f"encode(convert_to(CAST({self._dialect.name(name)} AS text), 'SQL_ASCII'), 'hex')"
+
+        row = ", ".join(
+            f"CASE WHEN {encoded(key)} ~ '{_UTF8}' THEN CAST({self._dialect.name(key)} AS text) END"
+            for key in self._keys
+        )
+        return (
+            f"SELECT {encoded(column)}{', ' if row else ''}{row} FROM {self._relation()}"  # noqa: S608 - names are quoted
+            f" WHERE {encoded(column)} !~ '{_UTF8}' LIMIT 1"
+        )
 
     def count(self, rows: Predicate) -> str:
         """The number of rows that a predicate means."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, tzinfo
@@ -27,7 +27,7 @@ from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
-from resources.sources.jdbc.failures import is_time_limit, source_error
+from resources.sources.jdbc.failures import is_time_limit, is_undecodable, source_error, undecodable_text
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
 from resources.sources.jdbc.values import read_columns
@@ -324,7 +324,22 @@ class JdbcRows(PinsColumns):
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
-        return source_error(error, self._connection, self._source.shown)
+        failure = source_error(error, self._connection, self._source.shown)
+        if failure is not None and is_undecodable(failure) and not self._source.placeholders:
+            return self._undecodable() or failure
+        return failure
+
+    def _undecodable(self) -> SourceError | None:
+        """The error for the first text that PostgreSQL cannot send; None if none is found."""
+        with suppress(SourceError), self._asking() as database:
+            for name, type_ in self._readable_types().items():
+                if type_.data_type != "string":
+                    continue
+                for encoded, *texts in database.ask(self._query.undecodable(name)):
+                    cells = zip(self._keys, texts, strict=True)
+                    row = ", ".join(f"{key} = {text}" for key, text in cells if text is not None)
+                    return undecodable_text(name, encoded, row, self._connection, self._source.shown)
+        return None
 
     def _columns(self, spark: SparkSession) -> StructType:  # noqa: ARG002 - the database tells them without Spark
         from pyspark.sql.types import StructType
