@@ -43,33 +43,22 @@ def types_of_texts(
     types = () if names.get("inferschema", "true").lower() == "false" else _TYPES
     whole = _WHOLE_ALONE if reading.inferred else _WHOLE
 
-    def all_are(column: Column, data_type: str) -> Column:
-        if not several:
-            return F.bool_and(_is(column, data_type, names, reading))
-        held = F.forall(column, lambda text: F.coalesce(_is(text, data_type, names, reading), F.lit(True)))
-        return F.bool_and(F.when(F.size(F.array_compact(column)) > 0, held))
-
-    def digits(column: Column) -> Column:
-        def length(text: Column) -> Column:
-            return F.when(text.rlike(whole), F.length(F.replace(text, F.lit("-")))).otherwise(
-                F.lit(_MOST_DIGITS + 1)
-            )
-
-        if not several:
-            return F.max(F.when(column.isNotNull(), length(column)))
-        return F.max(F.array_max(F.transform(F.array_compact(column), length)))
-
-    answers = [
-        F.struct(
-            *[all_are(column, data_type).alias(data_type) for data_type in types],
-            digits(column).alias("digits"),
-        )
-        for column in texts
-    ]
-    if not answers:
+    text = F.col("text")
+    length = F.when(text.rlike(whole), F.length(F.replace(text, F.lit("-")))).otherwise(
+        F.lit(_MOST_DIGITS + 1)
+    )
+    if not texts:
         return []
-    row = rows.agg(*[answer.alias(f"c{place}") for place, answer in enumerate(answers)]).collect()[0]
-    return [_type_of(row[place].asDict(), types) for place in range(len(answers))]
+    # One row for each text: questions for each column by itself made a plan whose analysis took minutes for hundreds of columns.
+    columns = F.array(*(texts if several else [F.array(column) for column in texts]))
+    columns_of_texts = rows.select(F.posexplode(columns).alias("place", "texts"))
+    each = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())
+    asked = [F.bool_and(_is(text, data_type, names, reading)).alias(data_type) for data_type in types]
+    answers = {
+        row["place"]: row.asDict()
+        for row in each.groupBy("place").agg(*asked, F.max(length).alias("digits")).collect()
+    }
+    return [_type_of(answers.get(place, {}), types) for place in range(len(texts))]
 
 
 def type_of_sample(first: str, sample: str) -> str:
@@ -98,8 +87,8 @@ def _is(text: Column, data_type: str, options: Mapping[str, str], reading: Readi
 
 
 def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
-    fitting = next((data_type for data_type in types if answer[data_type]), None)
-    digits = answer["digits"]
+    fitting = next((data_type for data_type in types if answer.get(data_type)), None)
+    digits = answer.get("digits")
     if fitting in (None, "double") and types and digits is not None and digits <= _MOST_DIGITS:
         return f"decimal({digits},0)"
     return fitting or "string"
