@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from partitions import sql_text
 from partitions.errors import ConfigurationError
@@ -53,6 +54,15 @@ class PostgreSQL(Dialect):
     def ordered(self, column: str) -> str:
         """In the collation of bytes."""
         return f'{self.name(column)} COLLATE "C"'
+
+    def among(self, column: str, values: Sequence[Any]) -> str:
+        """Texts are compared by bytes, too: a nondeterministic collation and ``citext`` take ``a`` for ``A``. The plain comparison can use an index."""
+        plain = super().among(column, values)
+        if not any(isinstance(value, str) for value in values):
+            return plain
+        name, exact = self.name(column), ", ".join(map(self.literal, values))
+        is_other = f"pg_typeof({name})::text NOT IN ('text', 'character varying', 'citext')"
+        return f'{plain} AND ({is_other} OR {name}::text COLLATE "C" IN ({exact}))'
 
     def instant(self, value: datetime) -> str:
         """With its offset, so that the session's zone does not matter."""

@@ -16,13 +16,14 @@ from pyspark.sql.types import DataType, DateType, StructField, StructType, Times
 from partitions.errors import PlanError
 from partitions.instants import milliseconds, zone_of
 from partitions.local_time import earliest, latest
-from partitions.predicate import matches
+from partitions.predicate import Among, matches
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, rows_of
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Words
+from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.jdbc.query import JdbcQuery
 from tests.unit.partitions.test_ten_zones import FORMS, changes, moments, stretches, value
@@ -267,3 +268,12 @@ def test_plain_literals_are_read_back_as_they_were() -> None:
     for text in texts:
         found = sqlite3.connect(":memory:").execute(f"SELECT {POSTGRESQL.literal(text)}").fetchone()
         assert found == (text,)
+
+
+def test_postgresql_tells_texts_apart_by_bytes_where_a_collation_takes_them_for_the_same() -> None:
+    condition = sql(Among("unit", ("a", "b'")), POSTGRESQL)
+    types = "pg_typeof(\"unit\")::text NOT IN ('text', 'character varying', 'citext')"
+    assert condition == (
+        f"\"unit\" IN ('a', 'b''') AND ({types} OR \"unit\"::text COLLATE \"C\" IN ('a', 'b'''))"
+    )
+    assert sql(Among("unit", (1,)), POSTGRESQL) == '"unit" = 1'
