@@ -222,7 +222,11 @@ class TestXml:
         ]  # fmt: skip
 
     @pytest.mark.parametrize(
-        ("options", "row"), [({}, (5, " a ", 1)), ({"ignoreSurroundingSpaces": True}, (5, "a", 1))]
+        ("options", "row"),
+        [
+            ({}, (5, " a ", 1)),
+            pytest.param({"ignoreSurroundingSpaces": True}, (5, "a", 1), marks=pytest.mark.full),
+        ],
     )
     def test_types_are_inferred_of_texts_without_their_spaces_and_an_option_leaves_them_out(
         self, make_feed: MakeFeed, options: dict[str, Any], row: tuple[Any, ...]
@@ -253,6 +257,19 @@ class TestXml:
             "d.xml": "line 3: record 2: field line._p: expected decimal(4,1) in the form of options.locale, found other text, or digits beyond it, '1.5'",
         }
 
+    @pytest.mark.full
+    def test_a_variant_for_which_spark_would_guess_the_type_of_a_text_is_refused(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=XML | {"schema": "id long, v struct<a: variant>"})
+        feed.put_text("a.xml", xml("<id>1</id><v><a>007</a></v>"))
+        error = feed.run().error
+        assert error is not None
+        assert (
+            "expected types that take texts as they are written, found v struct<a:variant>" in error.message
+        )
+
+    @pytest.mark.full
     def test_values_of_maps_are_exact(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             source=XML | {"schema": "id long, of map<string, decimal(4,2)>"}, on_bad_file="quarantine"
@@ -265,6 +282,7 @@ class TestXml:
             "b.xml": "line 2: record 1: field of: expected decimal(4,2), found a number with more than 2 digits behind the point, '1.005'"
         }
 
+    @pytest.mark.full
     def test_names_in_two_cases_are_told_though_unknown_fields_are_ignored(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML | {"schema": "id long, _k string"}, unknown_fields="ignore", on_bad_file="quarantine")  # fmt: skip
         feed.put_text("a.xml", xml("<id>1</id>").replace("<row>", '<row k="1" K="2">'))

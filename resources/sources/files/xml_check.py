@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from partitions.errors import ConfigurationError
 from partitions.records.forms import WHOLE_BITS, Reading
 from partitions.records.judge import Fault, fault_of_text, shown
 from resources.sources.files.elements import Element
@@ -47,7 +49,16 @@ class XmlRule:
         """Use the columns of the records, what the definition says of texts, how attributes and texts beside them are named, and the reader's options.
 
         Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
+
+        Raises:
+            ConfigurationError: a type would take other values than the texts say.
         """
+        for field in schema.fields:
+            if re.search(r"(?:^|[:<,])variant\b", field.dataType.simpleString()):
+                raise ConfigurationError(
+                    f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML tells no"
+                    " types, and Spark would guess them (007 is 7). Declare string, or a struct of its elements"
+                )
         self._takes_nil, self._options = takes_nil, options
         self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
 
