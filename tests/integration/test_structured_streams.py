@@ -199,24 +199,6 @@ def test_a_stream_that_dies_while_its_files_come_into_the_inbox_has_each_row_onc
 
 
 @pytest.mark.full
-def test_a_checkpoint_that_has_read_files_at_their_source_goes_on_with_those_that_it_has_not_read(
-    stream: Stream,
-) -> None:
-    stream.define(operators=[])
-    stream.load()
-    log = stream.streams / "first/checkpoint/sources/0/0"
-    (copy,) = (stream.streams / "first/inbox/0").glob("*.parquet")
-    # what an older version has left
-    log.write_text(log.read_text().replace(str(copy), str(stream.landing / "1.ndjson")))
-    shutil.rmtree(stream.streams / "first/inbox")
-    for crc in log.parent.glob(".*.crc"):
-        crc.unlink()
-    stream.add("2.ndjson", 40)
-    assert stream.load().rows == 1
-    assert len(stream.rows("id")) == 9
-
-
-@pytest.mark.full
 def test_copies_that_spark_has_read_leave_the_inbox_and_their_files_are_not_read_again(
     stream: Stream,
 ) -> None:

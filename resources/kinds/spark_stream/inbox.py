@@ -95,8 +95,6 @@ class Inbox:
             with store_failures(self.place):
                 self.place.store.delete(ended)
         keys = {_key_in(name) for name in (*copies, *begun)}
-        # A checkpoint that an older version began has read files at the source itself.
-        keys |= {_key(below) for path in read if (below := _below(self.source.root, path)) is not None}
         listed = self.source.list_above(FromBeginning()).listed.files
         new = (file for file in listed if _key(file.path) not in keys)
         return sorted(new, key=lambda file: (file.modified, file.path))
