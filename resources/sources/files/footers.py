@@ -33,6 +33,8 @@ MOST_DIGITS = 38
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
+_DIGITS_OF_LONG = 18
+
 _INTERVAL = "an interval, which no table holds"
 
 _TAIL = 64 * 1024
@@ -54,7 +56,6 @@ class Footer:
         twice: two fields beside each other whose names differ in upper and lower case only, or not at all; None if there are none.
         fault: why the file has no footer that reads; None if it has.
         is_empty: whether the file has no rows.
-        has_long_forms: whether decimals of few digits stand as bytes of any number, which Spark's reader of whole columns does not take.
     """
 
     fields: frozenset[FieldPath] = frozenset()
@@ -65,7 +66,6 @@ class Footer:
     twice: tuple[str, str] | None = None
     fault: str | None = None
     is_empty: bool = False
-    has_long_forms: bool = False
 
     @property
     def needs_own_types(self) -> bool:
@@ -155,7 +155,6 @@ def footer_of(metadata: pq.FileMetaData) -> Footer:
         unreadable,
         doubled([column.name for column in arrow]) or twice,
         is_empty=metadata.num_rows == 0,
-        has_long_forms=any(_is_long_form(schema.column(leaf)) for leaf in range(number)),
     )
 
 
@@ -167,11 +166,6 @@ def doubled(names: Sequence[str]) -> tuple[str, str] | None:
             return spellings[name.casefold()], name
         spellings[name.casefold()] = name
     return None
-
-
-def _is_long_form(leaf: pq.ColumnSchema) -> bool:
-    is_decimal = "DECIMAL" in (leaf.logical_type.type, leaf.converted_type)
-    return is_decimal and leaf.physical_type == "BYTE_ARRAY"
 
 
 _GROUP = re.compile(r"^  (?:required|optional) group field_id=\S+ (.+) \(Variant\(\d+\)\) \{$", re.MULTILINE)
@@ -195,6 +189,9 @@ def _own_type(metadata: pq.FileMetaData, number: int) -> Type | None:
         return "timestamp(any)"
     if logical == "UUID":
         return UUID
+    is_decimal = "DECIMAL" in (logical, leaf.converted_type)
+    if is_decimal and leaf.physical_type == "BYTE_ARRAY" and leaf.precision <= _DIGITS_OF_LONG:
+        return f"decimal({MOST_DIGITS},{leaf.scale})"  # Spark's reader of whole columns takes no shorter one
     if logical == "DATE":
         return None if _lie_within(_bounds(metadata, number), 1) else "date(any)"
     if logical == "TIMESTAMP" and leaf.physical_type == "INT64":
@@ -367,15 +364,10 @@ def unknown_columns(fields: Iterable[FieldPath], known: Collection[FieldPath]) -
 
 
 class FooterCache:
-    """The footers of the Parquet files of a slice, each read once.
-
-    Attributes:
-        has_long_forms: whether any footer that was read says so of its file.
-    """
+    """The footers of the Parquet files of a slice, each read once."""
 
     def __init__(self, place: Place) -> None:
         """Use the root of the files."""
-        self.has_long_forms = False
         self._place = place
         self._known: dict[SourceFile, Footer] = {}
 
@@ -383,7 +375,6 @@ class FooterCache:
         """Return the footers of these files by path, without those that do not read; what other files had is forgotten."""
         missing = [file for file in files if file not in self._known]
         read = footers(self._place, missing)
-        self.has_long_forms |= any(footer.has_long_forms for footer in read.values())
         kept = {file: self._known[file] for file in files if file in self._known}
         self._known = kept | {file: read[file.path] for file in missing if file.path in read}
         return {file.path: footer for file, footer in self._known.items()}

@@ -25,6 +25,7 @@ from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_time
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
+from resources.spark.engine import settings_for_a_while
 from resources.sql import quoted
 from resources.staging import Staging
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
-_BY_COLUMNS = "spark.sql.parquet.enableVectorizedReader"
 _CHECKSUMS = "parquet.page.verify-checksum.enabled"
+_NANOSECONDS = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 
 
 class ParquetFiles(FormatReader):
@@ -57,20 +58,6 @@ class ParquetFiles(FormatReader):
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """The columns of all files count, and checksums of pages, where a file has some."""
         return {_CHECKSUMS: True, **({"mergeSchema": True} if infer else {})}
-
-    def scan(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        schema: StructType | None,
-        scanner: Scanner | None = None,
-        /,
-        **changes: str,
-    ) -> DataFrame:
-        """Scan them row by row from the first file on whose decimals Spark does not read by columns."""
-        if self._footers.has_long_forms:
-            spark.conf.set(_BY_COLUMNS, "false")
-        return super().scan(spark, files, schema, scanner, **changes)
 
     def has_rows(self, file: SourceFile) -> bool:
         """The footer counts them."""
@@ -129,10 +116,10 @@ class ParquetFiles(FormatReader):
         for error in () if sound else refused.values():
             raise error
         firsts = self._first_of_each(sound)
-        if any(footers[file.path].nanoseconds for file in firsts.values()):
-            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
         unread = [file for file in sound if file.path not in footers]
-        schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
+        has_nanoseconds = any(footers[file.path].nanoseconds for file in firsts.values())
+        with settings_for_a_while(spark, _NANOSECONDS if has_nanoseconds else {}):
+            schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
         return merged(schemas)
 
     def _columns_of(self, spark: SparkSession, file: SourceFile) -> StructType:

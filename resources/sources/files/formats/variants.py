@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
@@ -15,6 +15,7 @@ from resources.sources.files.fields import RECORD, names_found
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
+from resources.spark.engine import settings_for_a_while
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -22,16 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-@contextmanager
-def names_told_by_case(spark: SparkSession) -> Iterator[None]:
+def names_told_by_case(spark: SparkSession) -> AbstractContextManager[None]:
     """Let Spark tell names apart that differ in upper and lower case only, until the block ends: else their values are taken together."""
-    setting = "spark.sql.caseSensitive"
-    before = str(spark.conf.get(setting))
-    spark.conf.set(setting, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(setting, before)
+    return settings_for_a_while(spark, {"spark.sql.caseSensitive": "true"})
 
 
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
@@ -53,16 +47,16 @@ def _as_variants(
     """Yield the records of files as variants, and what tells the path of each."""
     from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
-    # A name that is there twice is no reason to look away: the reader takes its last value.
-    spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
     schema = StructType([StructField(RECORD, VariantType()), StructField(CORRUPT, StringType())])
     options = {
         "singleVariantColumn": RECORD,
         "mode": "PERMISSIVE",  # what does not parse is told when it is loaded
         "columnNameOfCorruptRecord": CORRUPT,
     }
-    for group in form.scanner.together([file for file in files if file.size > 0]):
-        yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
+    # A name that is there twice is no reason to look away: the reader takes its last value. The look for such names must not see this setting.
+    with settings_for_a_while(spark, {"spark.sql.variant.allowDuplicateKeys": "true"}):
+        for group in form.scanner.together([file for file in files if file.size > 0]):
+            yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
 
 
 def columns_of_records(
