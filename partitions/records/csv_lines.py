@@ -12,13 +12,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from partitions.plan import counted
-from partitions.records.forms import Reading, Type, text_form
+from partitions.records.forms import Reading, Type, in_a_row, text_form
 from partitions.records.judge import Fault, fault_of_text, shown
 
 _END = r"(?![\s\S])"
 BREAK = r"(?:\r\n|\n|\r)"
 """A pattern of what ends a line."""
 _BREAK_NAMES = {"\r\n": "CR LF", "\n": "LF", "\r": "CR"}
+
+NO_MARK = "\uffff"
+"""A letter that no text has. Spark's parser is told that it stands before an escape; else a NUL does, and is lost."""
 
 SKIPPED = "".join(map(chr, range(33)))
 """A line of these letters alone Spark's reader of lines skips, also if it is a record."""
@@ -94,8 +97,8 @@ class CsvForm:
 
     @property
     def blanks(self) -> str:
-        """What a blank line may hold: what is no separator."""
-        return " \t".replace(self.separator, "")
+        """What a blank line may hold: what is no separator; nothing where Spark reads the whole text, since it skips empty lines alone then."""
+        return "" if self.is_whole else " \t".replace(self.separator, "")
 
     def first_record(self, text: str) -> tuple[str, list[str]] | None:
         """Return the first record of a text, which may be a header, as it stands there, and its values; None if there is none."""
@@ -164,21 +167,46 @@ class CsvForm:
         return re.compile(self.bare)
 
     @property
+    def unread(self) -> str:
+        """Letters that Spark's parser takes for marks of its own, and would lose: the one in place of a quote that there is not, and that of :data:`NO_MARK`."""
+        return NO_MARK if self.quote else f"{NO_MARK}\0"
+
+    @property
     def inside(self) -> str:
         """The pattern of what may stand between quotes."""
+        return self._inside("")
+
+    @property
+    def read_inside(self) -> str:
+        """The same, without letters that would be lost."""
+        return self._inside(self.unread)
+
+    def _inside(self, unless: str) -> str:
         quote, escape = _class(self.quote), _class(self.escape)
-        breaks = "" if self.is_whole else r"\r\n"
+        others = unless + ("" if self.is_whole else r"\r\n")
         if self.escape == self.quote:
-            return f"[^{quote}{breaks}]*+(?:{re.escape(self.quote * 2)}[^{quote}{breaks}]*+)*+"
-        plain = f"[^{quote}{escape}{breaks}]*+"
-        return f"{plain}(?:{re.escape(self.escape)}[\\s\\S]{plain})*+"
+            return f"[^{quote}{others}]*+(?:{re.escape(self.quote * 2)}[^{quote}{others}]*+)*+"
+        plain = f"[^{quote}{escape}{others}]*+"
+        return (
+            f"{plain}(?:{re.escape(self.escape)}[^{unless}]{plain})*+"
+            if unless
+            else f"{plain}(?:{re.escape(self.escape)}[\\s\\S]{plain})*+"
+        )
 
     @property
     def bare(self) -> str:
         """The pattern of a value without quotes."""
+        return self._bare_but("")
+
+    @property
+    def read_bare(self) -> str:
+        """The same, without letters that would be lost."""
+        return self._bare_but(self.unread)
+
+    def _bare_but(self, unless: str) -> str:
         if len(self.separator) == 1:
-            return rf"[^{_class(self.separator)}\r\n]*+"
-        return rf"(?:(?!{re.escape(self.separator)})[^\r\n])*+"
+            return rf"[^{_class(self.separator)}{unless}\r\n]*+"
+        return rf"(?:(?!{re.escape(self.separator)})[^{unless}\r\n])*+"
 
 
 class Token(NamedTuple):
@@ -215,13 +243,13 @@ class CsvItem(NamedTuple):
     """A record that cannot be loaded.
 
     Attributes:
-        line: in which it begins, from 1.
+        line: in which it begins, from 1; None if no line tells.
         text: of the record.
         fault: why.
         is_open: whether a quote in it is not closed.
     """
 
-    line: int
+    line: int | None
     text: str
     fault: Fault
     is_open: bool
@@ -235,11 +263,13 @@ class CsvRule:
         form: how they are written.
         fields: the names and types of the columns, in the order of the values.
         reading: what the definition says of texts.
+        misread: values that Spark has judged, since options name their forms: by place the text, and what is wrong with it.
     """
 
     form: CsvForm
     fields: Sequence[tuple[str, Type]]
     reading: Reading = field(default_factory=Reading)
+    misread: Mapping[int, tuple[str, Fault]] = field(default_factory=dict)
 
     def pattern(self, header: str | None = None) -> str:
         """Return the pattern of a whole line: blank, a comment, or one record; not of the header, which the judge counts.
@@ -318,9 +348,16 @@ class CsvRule:
             )
         if len(tokens.values) != len(self.fields):
             return Fault(f"expected {counted(len(self.fields), 'value')}, found {len(tokens.values)}")
-        for (name, data_type), token in zip(self.fields, tokens.values, strict=True):
+        for place, ((name, data_type), token) in enumerate(zip(self.fields, tokens.values, strict=True)):
+            if any(letter in token.text for letter in self.form.unread):
+                return Fault(
+                    f"field {name}: expected text, found a letter in it that Spark loses (U+FFFF or NUL)"
+                )
             if token.text in ("", self.reading.null) or data_type == "string":
                 continue
+            text, fault_by_spark = self.misread.get(place, (None, None))
+            if token.text == (text.strip(" \t") if text is not None and self.form.trims else text):
+                return fault_by_spark
             why = fault_of_text(token.text, data_type, self.reading)
             if why is not None:
                 return Fault(f"field {name}: expected {shown(data_type)}, found {why}", token.text)
@@ -336,7 +373,8 @@ class CsvRule:
 
     @property
     def _record(self) -> str:
-        return re.escape(self.form.separator).join(self._value(data_type) for _, data_type in self.fields)
+        values = [self._value(data_type) for _, data_type in self.fields]
+        return in_a_row(values, re.escape(self.form.separator))
 
     def _value(self, data_type: Type) -> str:
         form = self.form
@@ -344,8 +382,8 @@ class CsvRule:
         texts = None if data_type == "string" else text_form(data_type, self.reading)
         null = f"|{re.escape(self.reading.null)}" if self.reading.null else ""
         if texts is None:
-            plain = f"(?!{quote}){form.bare}" if form.quote else form.bare
-            value = f"{quote}{form.inside}{quote}|{plain}" if form.quote else plain
+            plain = f"(?!{quote}){form.read_bare}" if form.quote else form.read_bare
+            value = f"{quote}{form.read_inside}{quote}|{plain}" if form.quote else plain
         else:
             blank = "|[ \\t]" if form.trims else ""
             ends = rf"(?={re.escape(form.separator)}|[\r\n]|{_END}{blank})"

@@ -6,8 +6,9 @@ decides about. Quantifiers are possessive, so that matching a text takes time in
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,20 +36,17 @@ _SURE_PLACES: Mapping[str, int] = {"float": 8, "double": 200}
 _YEAR = r"(?!0000)[0-9]{4}"
 _DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 DATE = rf"{_YEAR}-{_DAY}"
-_MINUTES = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_SECONDS = r":[0-5][0-9](?:\.[0-9]{1,6}+0*+)?+"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6}+0*+)?+)?+"
 _ZONE = r"(?:Z| ?+(?:UTC|GMT)| ?+[+-](?:0[0-9]|1[0-7])(?::?+[0-5][0-9])?+)"
-LOCAL_TIME = rf"{DATE}(?:[T ]{_MINUTES}(?:{_SECONDS})?+)?+"
-INSTANT = rf"(?!0001-01-01|9999-12-31){DATE}(?:[T ]{_MINUTES}(?:{_SECONDS}{_ZONE}?+)?+)?+"
-"""Not of the first day and the last of the calendar, on which an offset decides whether the instant has a year of four digits.
+LOCAL_TIME = rf"{DATE}(?:[T ]{_CLOCK})?+"
+INSTANT = rf"(?!0001-01-01|9999-12-31){DATE}(?:[T ]{_CLOCK}{_ZONE}?+)?+"
+"""Not of the first day and the last of the calendar, on which an offset decides whether the instant has a year of four digits."""
 
-Spark reads an offset behind seconds only."""
-
-_DIGITS_OF_SECONDS = r":[0-9]{2}(?:\.[0-9]{1,6}+0*+)?+"
+_DIGITS_OF_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}+0*+)?+)?+"
 _DIGITS_OF_ZONE = r"(?:Z| ?+(?:UTC|GMT)| ?+[+-][0-9]{2}(?::?+[0-9]{2})?+)"
 DATE_SHAPE = f"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
-LOCAL_TIME_SHAPE = rf"{DATE_SHAPE}(?:[T ][0-9]{{2}}:[0-9]{{2}}(?:{_DIGITS_OF_SECONDS})?+)?+"
-INSTANT_SHAPE = rf"{DATE_SHAPE}(?:[T ][0-9]{{2}}:[0-9]{{2}}(?:{_DIGITS_OF_SECONDS}{_DIGITS_OF_ZONE}?+)?+)?+"
+LOCAL_TIME_SHAPE = rf"{DATE_SHAPE}(?:[T ]{_DIGITS_OF_CLOCK})?+"
+INSTANT_SHAPE = rf"{DATE_SHAPE}(?:[T ]{_DIGITS_OF_CLOCK}{_DIGITS_OF_ZONE}?+)?+"
 """Shapes alone: nothing is missing or stands behind, but whether there is such a day or hour a cast must tell."""
 WHOLE_SHAPE = "-?+(?:0|[1-9][0-9]*+)"
 SIGNED_WHOLE_SHAPE = "[-+]?+[0-9]++"
@@ -92,6 +90,16 @@ class Reading:
                 names.get("negativeinf", "-Inf"),
             ),
         )
+
+
+def in_a_row(patterns: Sequence[str], between: str = "") -> str:
+    """Return the pattern of what stands in a row; no part may need another one to try again.
+
+    Java takes stack for each part of a pattern, but for those of a group that is over: groups keep that low, also of thousands of parts.
+    """
+    size = max(1, math.isqrt(len(patterns)))
+    groups = (between.join(patterns[start : start + size]) for start in range(0, len(patterns), size))
+    return between.join(f"(?>{group})" for group in groups)
 
 
 def lacks_part_of_date(form: str) -> bool:

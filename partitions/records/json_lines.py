@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS, Reading, Type
@@ -97,19 +97,17 @@ class JsonRule:
     """What records must be.
 
     Attributes:
-        schema: of the columns, in Spark's JSON form; None: any object, whatever its names and types.
-        takes_unknown: whether fields that the schema lacks are no matter here.
-        reading: what the definition says of texts.
+        pattern: of texts that :meth:`judge` finds no fault with; it leaves out some of them.
     """
 
-    schema: Mapping[str, Any] | None
-    takes_unknown: bool = False
-    reading: Reading = field(default_factory=Reading)
+    pattern: JsonPattern
 
-    @property
-    def pattern(self) -> JsonPattern:
-        """Return the pattern of texts that :meth:`judge` finds no fault with; it leaves out some of them."""
-        return JsonPattern(self.schema, self.takes_unknown, self.reading)
+    @classmethod
+    def of(
+        cls, schema: Mapping[str, Any] | None, takes_unknown: bool = False, reading: Reading | None = None
+    ) -> JsonRule:
+        """Return the rule of a schema; the arguments are those of :class:`JsonPattern`."""
+        return cls(JsonPattern(schema, takes_unknown, reading or Reading()))
 
     def judge(self, text: str) -> Judgement:
         """Judge one record: a line, or an item of a document; a blank line is none, and is no fault."""
@@ -139,14 +137,14 @@ class JsonRule:
         if not isinstance(value, Members):
             return Judgement(Fault(f"expected a JSON object, found {type_of(value)}"))
         unknown: list[str] = []
-        schema = self.schema
+        schema = self.pattern.schema
         try:
             fault = (
                 _any_fault(value, "") if schema is None else self._struct_fault(value, schema, "", unknown)
             )
         except RecursionError:
             return _TOO_DEEP
-        return Judgement(fault, () if self.takes_unknown else tuple(unknown))
+        return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
 
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""
@@ -217,7 +215,7 @@ class JsonRule:
             unknown.extend([where] if _has_value(value) else ())
             return None
         if isinstance(data_type, str):
-            return _leaf_fault(value, data_type, where, self.reading)
+            return _leaf_fault(value, data_type, where, self.pattern.reading)
         kind = data_type["type"]
         if kind == "struct" and isinstance(value, Members):
             return self._struct_fault(value, data_type, f"{where}.", unknown)

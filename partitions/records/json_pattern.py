@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from partitions.records.forms import (
@@ -21,6 +21,7 @@ from partitions.records.forms import (
     Type,
     decimal_form,
     fraction_form,
+    in_a_row,
 )
 from partitions.records.json_decoding import Names
 
@@ -46,13 +47,13 @@ class JsonPattern:
 
     Attributes:
         schema: of the columns, in Spark's JSON form; None: any object, whatever its names and types.
-        takes_unknown: whether fields that the schema lacks may have a value.
+        takes_unknown: whether fields that the schema lacks may have a value, and are no matter here.
         reading: what the definition says of texts.
     """
 
     schema: Mapping[str, Any] | None
-    takes_unknown: bool
-    reading: Reading
+    takes_unknown: bool = False
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def may_repeat_names(self) -> bool:
@@ -88,14 +89,13 @@ class JsonPattern:
         if names is None:
             members = [self._member(name, data_type, None) for name, data_type in fields.items()]
             return rf"\{{{_SPACE}(?:(?:{'|'.join([*members, other])}){_NEXT})*+\}}"
-        order = [name for name in names.order if name in fields]
-        order += [name for name in fields if name not in order]
+        order = dict.fromkeys([*(name for name in names.order if name in fields), *fields])
         others = f"(?:{other}{_NEXT})*+" if set(names.order) - fields.keys() else ""
-        once = (
+        once = [
             f"(?:{self._member(name, fields[name], names.inner.get(name, _AS_DECLARED))}{_NEXT})?+{others}"
             for name in order
-        )
-        return rf"\{{{_SPACE}{others}{''.join(once)}\}}"
+        ]
+        return rf"\{{{_SPACE}{others}{in_a_row(once)}\}}"
 
     def _member(self, name: str, data_type: Type, names: Names | None) -> str:
         return f"{re.escape(_quoted(name))}{_SPACE}:{_SPACE}(?:{self._value(data_type, names)}|null)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import codecs
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -53,6 +54,7 @@ class FileFormat:
         required: options that files cannot be read without, with what is expected.
         refused: options, in lower case, with which rows would be lost or changed without a word, with what is expected.
         options: those that the format has; None: all that Spark's reader takes.
+        is_of_lines: whether Spark finds lines before it reads the letters, so that it must be told the bytes that end one.
     """
 
     endings: tuple[str, ...]
@@ -61,6 +63,7 @@ class FileFormat:
     required: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     options: type[Model] | None = None
+    is_of_lines: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
@@ -84,6 +87,9 @@ class FileFormat:
         for name in given:
             if name.lower() in refused:
                 yield Refusal(("source", "options", name), repr(given[name]), refused[name.lower()])
+            encoding = str(given[name]) if name.lower() in _OF_ENCODING else "utf-8"
+            if fault := self._encoding_fault(encoding, names):
+                yield Refusal(("source", "options", name), repr(encoding), fault)
             if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):
                 yield Refusal(
                     ("source", "options", name),
@@ -110,6 +116,19 @@ class FileFormat:
                 ("source", "schema"), "nothing", "the columns from the left, since header_row: 0 names none"
             )
 
+    def _encoding_fault(self, encoding: str, names: Collection[str]) -> str | None:
+        """What an encoding is expected to be, if files are not read with it; ``names`` are those of all options, in lower case."""
+        try:
+            encoding_name = codecs.lookup(encoding).name
+        except LookupError:
+            return "the name of an encoding, such as windows-1252, ISO-8859-1 or UTF-16"
+        if not self.is_of_lines or encoding_name == "utf-8":
+            return None
+        if encoding_name in ("utf-16", "utf-32"):
+            order = f"{encoding}LE or {encoding}BE"
+            return f"{order}, beside lineSep: without the order of bytes no end of a line can be told"
+        return None if "linesep" in names else 'lineSep: "\\n" beside it'
+
 
 _BAD_RECORDS = "no such option: records that do not fit are told, or set aside by max_bad_records"
 _FOLDERS = "no such option: all folders below `path` are read, and those such as day=2026-01-31 are columns"
@@ -122,6 +141,8 @@ _REFUSED: Mapping[str, str] = {
     "columnnameofcorruptrecord": _BAD_RECORDS,
     "ignorecorruptfiles": "no such option: on_bad_file: quarantine passes over files that do not read, and names them",
     "ignoremissingfiles": "no such option: files that vanish stay above the watermark",
+    "path": _FOLDERS,
+    "paths": _FOLDERS,
     "recursivefilelookup": _FOLDERS,
     "basepath": _FOLDERS,
     "pathglobfilter": "no such option: source.extensions names the endings of the files that are read",
@@ -138,6 +159,7 @@ _OF_JSON: Mapping[str, str] = {
 
 _OF_TIMES = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
 """Options that name the form of dates and times, in lower case."""
+_OF_ENCODING = frozenset({"encoding", "charset"})
 
 _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",
@@ -153,6 +175,7 @@ FORMATS: Mapping[str, FileFormat] = {
             **_OF_JSON,
             "multiline": "no such option: records that go over several lines are `format: json`",
         },
+        is_of_lines=True,
     ),
     "json": FileFormat(
         (".json",),

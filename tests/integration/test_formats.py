@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from io import BytesIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -485,6 +486,22 @@ class TestSchema:
         feed.load()
         assert feed.rows("name") == [("a",), ("weiß",), ("x",)]
 
+    def test_a_name_that_stands_twice_is_told_whatever_the_session_has_read_before(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(
+            source={"schema": "id long, at timestamp, n long"},
+            target={"load": "scd2", "merge_keys": ["id"], "effective_column": "at"},
+            watermark={"checkpoint": {"interval_files": 1}},
+        )
+        feed.put_text("1.ndjson", '{"id": 1, "at": "2026-05-01"}\n')
+        feed.load()
+        feed.put_text("2.ndjson", '{"id": 1, "at": "2026-05-02"}\n')  # is asked for the names that it has
+        feed.put_text("3.ndjson", '{"id": 2, "at": "2026-05-03", "n": 1, "n": 2}\n')
+        error = feed.run().error
+        assert error is not None
+        assert "line 1: field n stands twice in it" in error.message
+
     def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
         self, make_feed: MakeFeed
     ) -> None:
@@ -614,15 +631,27 @@ class TestWhole:
         assert feed.rows("v", "f") == [(2.0**62, 2.0**30)]
         assert _why(feed).keys() == {"b.parquet", "c.parquet"}
 
-    @pytest.mark.parametrize("form", ["csv", "ndjson", "json"])
+    @pytest.mark.parametrize(
+        ("form", "of_text"),
+        [
+            ("csv", {"multiLine": True}),
+            ("csv", {}),
+            ("csv", {"encoding": "UTF-16"}),
+            ("csv", {"encoding": "UTF-32"}),
+            ("ndjson", {}),
+            ("ndjson", {"encoding": "UTF-16LE", "lineSep": "\n"}),
+            ("json", {}),
+            ("json", {"encoding": "UTF-16"}),
+        ],
+    )
     def test_a_value_in_a_form_that_options_name_is_told_by_line_and_column_and_never_rounded(
-        self, make_feed: MakeFeed, form: str
+        self, make_feed: MakeFeed, form: str, of_text: dict[str, Any]
     ) -> None:
         feed = make_feed(
             source={
                 "format": form,
                 "schema": "n decimal(12,2), day date, at timestamp",
-                "options": {"sep": ";", "locale": "de-DE", "dateFormat": "dd.MM.yyyy", "timestampFormat": "dd.MM.yyyy HH:mm"},
+                "options": {"sep": ";", "locale": "de-DE", "dateFormat": "dd.MM.yyyy", "timestampFormat": "dd.MM.yyyy HH:mm", **of_text},
             },
             on_bad_file="quarantine",
         )  # fmt: skip
@@ -644,7 +673,7 @@ class TestWhole:
                 "ndjson": "".join(f"{json.dumps(record)}\n" for record in records),
                 "json": json.dumps(records),
             }[form]
-            feed.put_text(f"{name}.{form}", text)
+            feed.put_bytes(f"{name}.{form}", text.encode(str(of_text.get("encoding", "utf-8"))))
         feed.load()
         assert feed.rows("n") == [(Decimal("1234.56"),)] * 2
         where = {"csv": "line 3", "ndjson": "line 2", "json": "record 2"}[form]
@@ -654,6 +683,70 @@ class TestWhole:
             value = values[("n", "day", "at").index(column)]
             assert why.startswith(f"{where}: field {column}: expected ")
             assert why.endswith(f"{value!r}")
+
+
+@pytest.mark.parametrize("options", [{}, {"multiLine": True}])
+@pytest.mark.parametrize("mode", ["strict", "rescue"])
+def test_a_nul_in_quotes_stays_and_a_letter_that_spark_would_lose_is_told(
+    make_feed: MakeFeed, options: dict[str, Any], mode: str
+) -> None:
+    feed = make_feed(
+        source={"format": "csv", "schema": "id long, text string", "options": options},
+        target={"schema_mode": mode},
+        on_bad_file="quarantine",
+    )
+    texts = {1: "\0a", 2: 'a"\0', 3: "\0", 4: "b\0c"}
+    lines = [f'{number},"{text.replace(chr(34), chr(34) * 2)}"\n' for number, text in texts.items()]
+    feed.put_text("a.csv", "id,text\n" + "".join(lines))
+    feed.put_text("b.csv", 'id,text\n5,"\uffffx"\n')
+    feed.load()
+    assert feed.rows("id", "text") == list(texts.items())
+    assert "line 2: field text: expected text, found a letter in it" in _why(feed)["b.csv"]
+
+
+def test_a_line_of_blanks_is_a_record_where_values_may_go_over_several_lines(make_feed: MakeFeed) -> None:
+    source = {"format": "csv", "schema": "a string, b string", "options": {"multiLine": True}}
+    feed = make_feed(source=source, on_bad_file="quarantine")
+    feed.put_text("a.csv", "a,b\n1,2\n\n3,4\n")
+    feed.put_text("b.csv", "a,b\n \n")
+    feed.load()
+    assert feed.rows("a", "b") == [("1", "2"), ("3", "4")]
+    assert _why(feed)["b.csv"] == "line 2: expected 2 values, found 1"
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_a_file_of_thousands_of_columns_is_looked_through_without_a_stack_of_thousands(
+    make_feed: MakeFeed, form: str
+) -> None:
+    names = [f"c{place}" for place in range(1_500)]
+    feed = make_feed(
+        source={"format": form, "schema": ", ".join(f"{name} boolean" for name in names)},
+        on_bad_file="quarantine",
+    )
+    for file, last in (("a", "true"), ("b", "1")):
+        values = ["true"] * 1_499 + [last]
+        members = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
+        text = f"{','.join(names)}\n{','.join(values)}\n" if form == "csv" else f"{{{members}}}\n"
+        feed.put_text(f"{file}.{form}", text)
+    assert feed.load().quarantined == 1
+    assert feed.rows("c0", "c1499") == [(True, True)]
+    assert "field c1499: expected boolean" in _why(feed)[f"b.{form}"]
+
+
+@pytest.mark.parametrize(
+    ("form", "option", "expected"),
+    [
+        ("ndjson", {"encoding": "UTF-16", "lineSep": "\n"}, "UTF-16LE or UTF-16BE"),
+        ("ndjson", {"encoding": "windows-1252"}, "lineSep"),
+        ("csv", {"encoding": "windows-1525"}, "the name of an encoding"),
+    ],
+)
+def test_an_encoding_with_which_no_end_of_a_line_is_found_is_refused(
+    make_feed: MakeFeed, form: str, option: dict[str, Any], expected: str
+) -> None:
+    feed = make_feed(source={"format": form, "schema": "x string", "options": option})
+    answer = feed.cli("validate")
+    assert (answer.code, expected in answer.out) == (2, True)
 
 
 def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) -> None:

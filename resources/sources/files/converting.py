@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from partitions.records.conversions import DOUBTFUL, NANOSECONDS, TIMES, UUID, VARIANT, VOID, conversion
@@ -14,8 +13,6 @@ from resources.sql import all_of
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructField, StructType
-
-_EPOCH = date(1970, 1, 1).toordinal()
 
 OWN = "own_type"
 """In the metadata of a column that a file is read with: the file's own type, if it is not the table's."""
@@ -110,16 +107,11 @@ def lies_within_years(value: Column, data_type: str) -> Column:
     """Return whether a date or a time lies in the years 1 to 9999; NULL of none."""
     from pyspark.sql import functions as F
 
-    if data_type == "date":
-        # PySpark within the process makes no literal of Python's first date.
-        return value.between(F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'"))
-    if data_type == "timestamp":
-        day = 86_400_000_000
-        first, end = (date.min.toordinal() - _EPOCH) * day, (date.max.toordinal() + 1 - _EPOCH) * day
-        return value.between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(end - 1)))
-    return value.between(
-        F.expr("TIMESTAMP_NTZ '0001-01-01 00:00:00'"), F.expr("TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'")
-    )
+    begin, end = ("", "") if data_type == "date" else (" 00:00:00", " 23:59:59.999999")
+    zone = "Z" if data_type == "timestamp" else ""
+    first, last = f"0001-01-01{begin}{zone}", f"9999-12-31{end}{zone}"
+    # As SQL: PySpark within the process makes no literal of Python's first date.
+    return value.between(*[F.expr(f"{data_type} '{text}'") for text in (first, last)])
 
 
 def own_type(field: StructField) -> Type | None:

@@ -91,30 +91,27 @@ class Lines:
 
     def __init__(self, place: Place, texts: Sequence[tuple[str, str]], encoding: str = "utf-8") -> None:
         """Look for texts, each with the path of its file."""
-        self._numbers: dict[tuple[str, bytes], list[int]] = {}
+        self._numbers: dict[tuple[str, str], list[int]] = {}
         self._encoding = encoding if _is_known(encoding) else "utf-8"
         for path in dict.fromkeys(path for path, _ in texts):
-            self._find(place, path, {self._key(text) for name, text in texts if name == path})
+            self._find(place, path, {text.strip() for name, text in texts if name == path})
 
     def next(self, path: str, text: str) -> int | None:
         """Return the number of the first line with this text that was not returned yet, from 1; None if no line is it."""
-        numbers = self._numbers.get((path, self._key(text)))
+        numbers = self._numbers.get((path, text.strip()))
         return numbers.pop(0) if numbers else None
 
-    def _key(self, text: str) -> bytes:
-        return text.encode(self._encoding, "replace").strip()
-
-    def _find(self, place: Place, path: str, texts: Collection[bytes]) -> None:
-        number = 0
-
-        def note(line: bytes) -> bool:
-            nonlocal number
-            number += 1
-            if (text := line.removeprefix(codecs.BOM_UTF8).strip()) in texts:
-                self._numbers.setdefault((path, text), []).append(number)
-            return False
-
-        _number_of(place, path, note)
+    def _find(self, place: Place, path: str, texts: Collection[str]) -> None:
+        try:
+            with (
+                opened(place, path) as file,
+                io.TextIOWrapper(file, self._encoding, "replace", newline="") as lines,
+            ):
+                for number, line in enumerate(lines, 1):
+                    if (text := line.removeprefix("\ufeff").strip()) in texts:
+                        self._numbers.setdefault((path, text), []).append(number)
+        except (OSError, EOFError):
+            return
 
 
 def undecodable_line(place: Place, path: str) -> int | None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.evolution import Schema, with_wider_integers
+from partitions.evolution import Schema
 from partitions.path.source import SourceFile
-from partitions.records.csv_lines import BREAK, SKIPPED, CsvForm, CsvItem, CsvRule
-from partitions.records.forms import INTEGER_BITS, Reading
+from partitions.records.csv_lines import BREAK, NO_MARK, SKIPPED, CsvForm, CsvItem, CsvRule
+from partitions.records.forms import Reading
 from partitions.records.judge import Fault
 from partitions.sources.formats import Option
 from resources.connections.places import Place
@@ -23,9 +23,8 @@ from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
 from resources.sources.files.formats.alike import only, read_alike
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.csv_inferring import CsvColumns, texts_of
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.own_forms import data_type_of, has_own_form, misread
 from resources.sources.files.own_forms import fault as own_form_fault
@@ -56,6 +55,9 @@ _BLANKS_KEPT = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": 
 """Spark's writer of CSV leaves blanks around values out."""
 
 
+_QUOTES_DOUBLED = {"escape": '"', "charToEscapeQuoteEscaping": NO_MARK}
+
+
 class _Header(NamedTuple):
     """The first record of a file.
 
@@ -68,7 +70,7 @@ class _Header(NamedTuple):
     names: tuple[str, ...]
 
 
-class CsvFiles(FormatReader):
+class CsvFiles(CsvColumns):
     """Values between separators, under a header."""
 
     READER: ClassVar[str] = "csv"
@@ -91,6 +93,7 @@ class CsvFiles(FormatReader):
             "enforceSchema": infer,
             "sep": separator(path),
             "escape": form.escape,  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
+            **({"charToEscapeQuoteEscaping": NO_MARK} if form.escape == form.quote else {}),
             **of_text,
         }
 
@@ -107,7 +110,7 @@ class CsvFiles(FormatReader):
             return {}
         headers = self._headers(files)
         if self.rescues:
-            return {path: _texts(header.names) for path, header in headers.items()}
+            return {path: texts_of(header.names) for path, header in headers.items()}
         by_name = {field.name.lower(): field for field in data.fields}
         return {
             path: type(data)([by_name[name.lower()] for name in header.names if name.lower() in by_name])
@@ -155,7 +158,7 @@ class CsvFiles(FormatReader):
         columns: dict[str, StructType] = {}
         for (_, *names), alike in groups.items():
             for group in self.scanner.together(alike):
-                fields = self._inferred(spark, group, names)["fields"]
+                fields = self.types_of_texts(spark, group, names)["fields"]
                 new = [field for field in fields if field["name"].lower() not in pinned_names]
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
         return columns
@@ -176,43 +179,7 @@ class CsvFiles(FormatReader):
             return None
         names = next(iter(sound.values())).names
         alike = [file for file in files if file.path in sound and sound[file.path].names == names]
-        first = next((file for file in alike if self._has_record(spark, file, names)), alike[0])
-        schema = self._inferred(spark, [first], names)
-        if len(alike) > 1:
-            schema = self._with_types_of_sample(spark, alike, names, schema)
-        return struct_of(schema)
-
-    def _has_record(self, spark: SparkSession, file: SourceFile, names: Sequence[str]) -> bool:
-        """Whether more than a header stands in a file."""
-        return not self._as_texts(spark, [file], names).isEmpty()
-
-    def _as_texts(self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
-        """The values of files under one header, as they stand there."""
-        return self.scan(spark, files, _texts(names), mode="PERMISSIVE", enforceSchema="true")
-
-    def _with_types_of_sample(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
-    ) -> Schema:
-        """Return the schema of the first of files with the types that hold the values of all of them; whole numbers beside a text are still as wide."""
-        sample = self._inferred(spark, files, names)
-        fields = [
-            {**field, "type": type_of_sample(field["type"], of_all["type"])}
-            for field, of_all in zip(first["fields"], sample["fields"], strict=True)
-        ]
-        schema = {**first, "fields": fields}
-        has_text = any(
-            field["type"] in INTEGER_BITS and of_all["type"] == "string"
-            for field, of_all in zip(fields, sample["fields"], strict=True)
-        )
-        return self._with_wider_integers(spark, files, names, schema) if has_text else schema
-
-    def _with_wider_integers(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema
-    ) -> Schema:
-        """Return a schema whose whole numbers are as wide as those of files under one header."""
-        return with_wider_integers(
-            schema, self._inferred(spark, files, names, Reading.of(self.source.options))
-        )
+        return struct_of(self.types_of_sample(spark, alike, names))
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -220,7 +187,7 @@ class CsvFiles(FormatReader):
         """Look at all values of columns with whole numbers."""
         wider: Schema = pinned.struct.jsonValue()
         for group, data in read_alike(self, files, pinned):
-            wider = self._with_wider_integers(spark, group, data.fieldNames(), wider)
+            wider = self.with_wider_integers(spark, group, data.fieldNames(), wider)
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column:
@@ -238,24 +205,26 @@ class CsvFiles(FormatReader):
         """Read a text as a file of one value, with the user's options for values; NULL if Spark cannot."""
         from pyspark.sql import functions as F
 
-        options = {
-            key: str(value) for key, value in self.source.options.items() if key.lower() not in _OF_LINES
-        }
-        line = F.to_csv(F.struct(text.alias("c")), {"quoteAll": "true", "escape": '"', **_BLANKS_KEPT})
+        options = {name: value for name, value in self.own_options.items() if name.lower() not in _OF_LINES}
+        line = F.to_csv(F.struct(text.alias("c")), {"quoteAll": "true", **_QUOTES_DOUBLED, **_BLANKS_KEPT})
         schema = f"c {data_type.simpleString()}"
-        return F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
+        return F.from_csv(line, schema, {**options, **_QUOTES_DOUBLED, "mode": "PERMISSIVE"}).getField("c")
 
-    def _misread(self, form: CsvForm, rule: CsvRule) -> list[tuple[int, Column]]:
-        """The places of columns whose values stand in forms that options name, each with the text of a line's value that is misread; NULL of another."""
+    def _misread(self, rule: CsvRule, texts: Callable[[], Sequence[Column]]) -> list[tuple[int, Column]]:
+        """The places of columns whose values stand in forms that options name, each with the text of a record's value that is misread; NULL of another.
+
+        Args:
+            rule: of the records.
+            texts: returns the values of a record as texts, in their order.
+        """
         from pyspark.sql import functions as F
 
         own = [(place, of) for place, (_, of) in enumerate(rule.fields) if has_own_form(of, rule.reading)]
-        line = self._values_of_line(form, rule) if own else None
+        values = texts() if own else ()
         misread_texts: list[tuple[int, Column]] = []
-        for place, kind in own:
-            assert line is not None
-            text = line.getField(f"c{place}")
-            wrong = misread(lambda data_type, text=text: self._value(text, data_type), data_type_of(kind))  # type: ignore[misc]
+        for place, data_type in own:
+            text = values[place]
+            wrong = misread(lambda wide, text=text: self._value(text, wide), data_type_of(data_type))  # type: ignore[misc]
             misread_texts.append((place, F.when(text.isNotNull() & wrong, text)))
         return misread_texts
 
@@ -267,34 +236,26 @@ class CsvFiles(FormatReader):
 
         spelt = folder_fields(files[0].path, pinned)
         both = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spelt]
-        line = self._values_of_line(rule.form, rule) if both and not self.rescues else None
-        if line is None:
+        if not both or self.rescues:
             return []
+        values = self._values_of_line(rule)
         contradicting: list[tuple[int, Column]] = []
         for place, name in both:
-            text, data_type = line.getField(f"c{place}"), pinned.struct[name].dataType
+            text, data_type = values[place], pinned.struct[name].dataType
             folder = folder_column(self.scanner.path_of(files), spelt[name])
             other = contradicts(self._value(text, data_type), folder, data_type)
             contradicting.append((place, F.when(other, text)))
         return contradicting
 
-    def _values_of_line(self, form: CsvForm, rule: CsvRule) -> Column:
-        """The values of a line as texts, by their places."""
+    def _values_of_line(self, rule: CsvRule) -> Sequence[Column]:
+        """The values of a line as texts."""
         from pyspark.sql import functions as F
 
-        options = {
-            **self.options("", infer=True),
-            **self.source.options,
-            "sep": form.separator,
-            "mode": "PERMISSIVE",
-        }
-        of_lines = {
-            key: _option(value)
-            for key, value in options.items()
-            if key.lower() not in ("header", "multiline")
-        }
-        schema = ", ".join(f"c{place} string" for place in range(len(rule.fields)))
-        return F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, of_lines)
+        options = {**self._options_of_line(""), "sep": rule.form.separator, "mode": "PERMISSIVE"}
+        places = range(len(rule.fields))
+        schema = ", ".join(f"c{place} string" for place in places)
+        line = F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, options)
+        return [line.getField(f"c{place}") for place in places]
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and hold all records against the rule of the schema."""
@@ -331,29 +292,29 @@ class CsvFiles(FormatReader):
         text, left_out = F.col(TEXT), set(records)
         if any(file.path in self._with_header_again for file in files):
             whole = lines_of(
-                spark, scanner or self.scanner, files, self._of_text, wholetext="true", **changes
+                spark, scanner or self.scanner, files, self.own_options, wholetext="true", **changes
             )
             lines = self._lines_below_header(whole, form)
         else:
-            lines = lines_of(spark, scanner or self.scanner, files, self._of_text, **changes)
+            lines = lines_of(spark, scanner or self.scanner, files, self.own_options, **changes)
             left_out |= {header.text for header in self._headers(files).values()}
         lines = without_texts(spark, lines, left_out).where(~self._is_none(text, form))
         folders = [name for name in schema.names if name in lines.columns]
         data = StructType([field for field in schema.fields if field.name not in folders])
-        options = {**self.options(files[0].path, infer=True), **self.source.options}
-        of_values = {
-            key: _option(value)
-            for key, value in options.items()
-            if key.lower() not in ("header", "multiline")
-        }
-        record = F.from_csv(text, F.lit(data.toDDL()), {**of_values, "mode": "FAILFAST"}).alias("record")
+        options = {**self._options_of_line(files[0].path), "mode": "FAILFAST"}
+        record = F.from_csv(text, F.lit(data.toDDL()), options).alias("record")
         return lines.select(record, *folders).select("record.*", *folders)
+
+    def _options_of_line(self, path: str) -> dict[str, str]:
+        """What Spark's reader is told of a line of such a file."""
+        options = self.reader_options(path, infer=True)
+        return {name: value for name, value in options.items() if name.lower() not in ("header", "multiline")}
 
     def _lines_below_header(self, texts: DataFrame, form: CsvForm) -> DataFrame:
         """The lines of whole texts behind the first that is a record, which is the header."""
         from pyspark.sql import functions as F
 
-        pattern = {name.lower(): value for name, value in self._of_text.items()}.get("linesep")
+        pattern = {name.lower(): value for name, value in self.own_options.items()}.get("linesep")
         lines = F.split(F.col(TEXT), BREAK if pattern is None else re.escape(pattern))
         records = F.filter(lines, lambda line: ~self._is_none(line, form))
         return texts.withColumn(TEXT, F.explode(F.slice(records, 2, F.greatest(F.size(records), F.lit(1)))))
@@ -384,12 +345,12 @@ class CsvFiles(FormatReader):
         from pyspark.sql import functions as F
 
         first = self._header(files[0]) if rule.form.header else None
-        rows, text = lines_of(spark, self.scanner, files, self._of_text), F.col(TEXT)
+        rows, text = lines_of(spark, self.scanner, files, self.own_options), F.col(TEXT)
         accepted = text.rlike(rule.pattern(None if first is None else first.text))
         if rule.form.encoding is None:
             accepted &= F.is_valid_utf8(text)
         others = [
-            *((place, True, text) for place, text in self._misread(rule.form, rule)),
+            *((place, True, text) for place, text in self._misread(rule, lambda: self._values_of_line(rule))),
             *((place, False, text) for place, text in self._contradicting(files, rule, pinned)),
         ]
         for *_, other in others:
@@ -447,14 +408,14 @@ class CsvFiles(FormatReader):
         """Look through files whose records are told apart in their whole text only: of one that has a bad record none is loaded."""
         from pyspark.sql import functions as F
 
-        rows = lines_of(spark, self.scanner, files, self._of_text, wholetext="true")
+        rows = lines_of(spark, self.scanner, files, self.own_options, wholetext="true")
         accepted = F.col(TEXT).rlike(rule.text_pattern())
         if rule.form.encoding is None:
             accepted &= F.is_valid_utf8(F.col(TEXT))
         rejected = rows.where(~accepted).select(self.scanner.path_of(files).alias("path"))
         paths = {row["path"] for row in rejected.collect()}
         bad_files: dict[str, BadFile] = {}
-        encoding, form = rule.form.encoding or "utf-8", rule.form
+        form = rule.form
         for file in files:
             rejected_here = file.path in paths
             line = (
@@ -465,13 +426,43 @@ class CsvFiles(FormatReader):
                 bad_files[file.path] = self._other_encoding(file.path, line)
             elif wrong is not None:
                 bad_files[file.path] = wrong
-            elif rejected_here:
-                text = whole_text(self.place, file.path, encoding)
-                items = list(rule.judge_text(text, has_header=form.header))
-                if items:
-                    bad_files[file.path] = self._bad(file.path, items)
+            elif rejected_here and (items := self._bad_items(file.path, rule)):
+                bad_files[file.path] = self._bad(file.path, items)
+        sound = [file for file in files if file.path not in bad_files]
+        bad_files |= self._misread_whole(spark, sound, rule)
         sound = [file for file in files if file.path not in bad_files]
         return CheckedFiles(bad_files | self._contradicting_whole(spark, sound, rule, pinned))
+
+    def _bad_items(self, path: str, rule: CsvRule) -> Sequence[CsvItem]:
+        """The records of a whole text that cannot be loaded."""
+        text = whole_text(self.place, path, rule.form.encoding or "utf-8")
+        return list(rule.judge_text(text, has_header=rule.form.header))
+
+    def _misread_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule
+    ) -> dict[str, BadFile]:
+        """Files with a value in a form of an option that Spark would misread."""
+        from pyspark.sql import functions as F
+
+        names = [name for name, _ in rule.fields]
+        misread_texts = self._misread(rule, lambda: [F.col(quoted(name)) for name in names])
+        bad_files: dict[str, BadFile] = {}
+        for group in self.scanner.together(files) if misread_texts else ():
+            rows = self.as_texts(spark, group, names)
+            firsts = [F.first(text, ignorenulls=True).alias(f"c{place}") for place, text in misread_texts]
+            for row in rows.groupBy(self.scanner.path_of(group).alias("path")).agg(*firsts).collect():
+                misread_here = {
+                    place: (row[f"c{place}"], own_form_fault(*rule.fields[place], row[f"c{place}"]))
+                    for place, _ in misread_texts
+                    if row[f"c{place}"] is not None
+                }
+                if misread_here:
+                    items = self._bad_items(row["path"], replace(rule, misread=misread_here))
+                    _, fault = next(iter(misread_here.values()))
+                    bad_files[row["path"]] = self._bad(
+                        row["path"], items or [CsvItem(None, "", fault, False)]
+                    )
+        return bad_files
 
     def _contradicting_whole(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
@@ -535,33 +526,6 @@ class CsvFiles(FormatReader):
             return None
         takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
         return bad_header(file.path, expected, header.names, takes=takes)
-
-    def _inferred(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        names: Sequence[str],
-        reading: Reading | None = None,
-    ) -> Schema:
-        """The types that hold all values of files under one header; a column without a value is text.
-
-        Without a reading, what only looks like a number, such as ``0012``, is text.
-        """
-        from pyspark.sql import functions as F
-
-        reading = reading or Reading.of(self.source.options, inferred=True)
-        rows = self._as_texts(spark, files, names)
-        texts = [F.col(quoted(name)) for name in names]
-        types = types_of_texts(rows, texts, self.source.options, reading, several=False)
-        fields = [
-            {"name": name, "type": data_type, "nullable": True, "metadata": {}}
-            for name, data_type in zip(names, types, strict=True)
-        ]
-        return {"type": "struct", "fields": fields}
-
-    @property
-    def _of_text(self) -> Mapping[str, str]:
-        return {name: str(value) for name, value in self.source.options.items()}
 
     @property
     def _has_header(self) -> bool:
@@ -636,7 +600,7 @@ class _Rejected:
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item)
         elif by_spark is not None and not self.rule.is_none(line):
-            self.items.setdefault(path, []).append(CsvItem(0, line, by_spark, False))
+            self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
         elif not line.strip(SKIPPED):
             self.line_by_line.add(path)
 
@@ -659,13 +623,3 @@ def _folded(names: Sequence[str]) -> list[str]:
 
 def _twice(names: Sequence[str]) -> bool:
     return len(set(_folded(names))) < len(names)
-
-
-def _texts(names: Sequence[str]) -> StructType:
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    return StructType([StructField(name, StringType()) for name in names])
-
-
-def _option(value: Option) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -37,7 +37,7 @@ from resources.staging import StagedBatches, Staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType
 
 _BATCH = 10_000
@@ -67,17 +67,9 @@ class ExcelFiles(FormatReader):
             self._stage(file, pinned)
         return _StagedScanner(self._staging.folder) if files else self.scanner
 
-    def scan(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        schema: StructType | None,
-        scanner: Scanner | None = None,
-        /,
-        **changes: str,
-    ) -> DataFrame:
-        """Scan what was staged; the options are of the workbook."""
-        return (scanner or self.scanner).scan(spark, files, schema, self.READER, {}, **changes)
+    def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
+        """Spark reads the rows that were put for it."""
+        return {}
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Look at the first rows of each file, without Spark. A column without a value is text."""

@@ -111,6 +111,19 @@ class FormatReader(ABC):
         """
         return {}
 
+    def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
+        """Return all that Spark's reader is told of files such as this one, as texts."""
+        options = {**self.options(path, infer=infer), **self.source.options}
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in options.items()
+        }
+
+    @property
+    def own_options(self) -> Mapping[str, str]:
+        """What the definition tells Spark's reader, as texts."""
+        return {name: str(value) for name, value in self.source.options.items()}
+
     def has_rows(self, file: SourceFile) -> bool:
         """Return whether a file may have rows: one of 0 bytes has none, whatever its format."""
         return file.size > 0
@@ -149,10 +162,7 @@ class FormatReader(ABC):
         **changes: str,
     ) -> DataFrame:
         """Return files as Spark reads them, before anything else."""
-        given = {**self.options(files[0].path, infer=schema is None), **self.source.options}
-        options = {
-            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()
-        }
+        options = self.reader_options(files[0].path, infer=schema is None)
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
 
     def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:

@@ -20,7 +20,7 @@ _ALL = {"type": "array", "elementType": "long", "containsNull": True}
 
 def _rule(takes_unknown: bool = False, **types: Any) -> JsonRule:
     fields = [{"name": name, "type": data_type} for name, data_type in types.items()]
-    return JsonRule({"type": "struct", "fields": fields}, takes_unknown)
+    return JsonRule.of({"type": "struct", "fields": fields}, takes_unknown)
 
 
 _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string", blob="binary")  # fmt: skip
@@ -158,7 +158,7 @@ _TEXTS = st.one_of(
     ),
 )
 _VALUES = st.one_of(_NUMBERS.map(str), _TEXTS.map(json.dumps), st.sampled_from(["true", "false", "null", "[]", "[1]", "{}", '{"age":1}', '{"age":1,"age":2}']))  # fmt: skip
-_MEMBERS = st.lists(st.tuples(st.sampled_from([*(field["name"] for field in _RULE.schema["fields"]), "more"]), _VALUES), max_size=5)  # type: ignore[index] # fmt: skip
+_MEMBERS = st.lists(st.tuples(st.sampled_from([*(field["name"] for field in _RULE.pattern.schema["fields"]), "more"]), _VALUES), max_size=5)  # type: ignore[index] # fmt: skip
 _LINES = st.builds(
     lambda members, end: "{" + ", ".join(f'"{name}": {value}' for name, value in members) + "}" + end,
     _MEMBERS,

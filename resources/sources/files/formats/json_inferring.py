@@ -1,0 +1,261 @@
+"""The columns that records of JSON have: Spark infers them, and one look at the texts tells what its inference does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+from partitions.api.values import kind_of_values
+from partitions.dataflow import Dataflow
+from partitions.empty_texts import with_empty_texts
+from partitions.errors import BadFile
+from partitions.evolution import Schema, without_values
+from partitions.path.source import SourceFile
+from partitions.records.first_types import Unclear, types_of_document, types_of_lines
+from partitions.records.json_decoding import MOST_LEVELS, depth_of, names_by_case
+from partitions.records.json_lines import JsonRule
+from resources.connections.places import Place
+from resources.sources.files.failures import (
+    bad_document,
+    bad_encoding,
+    bad_records,
+    names_in_two_cases,
+)
+from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.json_check import is_deeper, records_of
+from resources.sources.files.lines import encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.text_lines import TEXT, lines_of
+from resources.sources.schema import time_types
+from resources.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_LOOKED_AT = 10_000
+"""Records of a sample whose texts say whether a column holds times."""
+
+_EMPTY_TEXT = r'[:\[,]\s*""'
+"""Where a value that is an empty text may stand."""
+
+_NONE_READ = "Spark reads none of its records"
+
+_IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
+
+
+class _Look(NamedTuple):
+    """What the texts of records tell beside their columns.
+
+    Attributes:
+        deep: the paths of files with records that lie in each other more deeply than Spark's types can.
+        shape: of the records with an empty text, as ``schema_of_variant_agg`` tells it.
+    """
+
+    deep: frozenset[str]
+    shape: str
+
+
+class JsonColumns(FormatReader):
+    """Infers the columns of records of JSON."""
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Have looked at no file yet."""
+        super().__init__(place, dataflow, staging)
+        self._looked_at: tuple[Sequence[SourceFile], _Look] | None = None
+
+    @property
+    def _encoding(self) -> str:
+        options = {name.lower(): str(value) for name, value in self.source.options.items()}
+        return options.get("encoding", options.get("charset", "utf-8"))
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns that stand in the records that read; those that do not are told when the files are checked.
+
+        Raises:
+            BadFile: names of a file differ in upper and lower case only; or no record of the files reads.
+        """
+        schema = self._inferred(spark, files)
+        if not schema.fields:
+            self._refuse_unreadable(files)
+        return self._with_times(spark, files, self._with_no_types(spark, files, schema))
+
+    def _with_no_types(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
+    ) -> StructType:
+        """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
+        if not self._dataflow.defers_types:
+            return schema
+        valued = self._inferred(spark, files, dropFieldIfAllNull="true")
+        return self.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
+
+    def columns_by_spark(
+        self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
+    ) -> StructType:
+        """Return the columns that Spark's reader infers, unless records lie in each other more deeply than its types can.
+
+        Raises:
+            BadFile: they do.
+        """
+        deep, _ = self._look(spark, files)
+        for file in files:
+            if file.path in deep:
+                raise self._too_deep(file.path)
+        return super().columns_by_spark(spark, files, **changes)
+
+    def _look(self, spark: SparkSession, files: Sequence[SourceFile]) -> _Look:
+        """Look once at the texts of all records for what Spark's inference does not tell; the last answer is kept."""
+        from pyspark.sql import functions as F
+
+        if self._looked_at is None or self._looked_at[0] != tuple(files):
+            whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
+            texts = [
+                lines_of(spark, self.scanner, group, self.own_options, **whole).select(
+                    self.scanner.path_of(group).alias("path"), TEXT
+                )
+                for group in self.scanner.together(files)
+            ]
+            text = F.col(TEXT)
+            record = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
+            looked = reduce(lambda rows, more: rows.union(more), texts).withColumn(
+                "is_deep", is_deeper(text, MOST_LEVELS)
+            )
+            (row,) = looked.agg(
+                F.collect_set(F.when(F.col("is_deep"), F.col("path"))).alias("deep"),
+                F.schema_of_variant_agg(F.when(text.rlike(_EMPTY_TEXT) & ~F.col("is_deep"), record)).alias(
+                    "shape"
+                ),
+            ).collect()
+            self._looked_at = (tuple(files), _Look(frozenset(row["deep"]), row["shape"]))
+        return self._looked_at[1]
+
+    def _too_deep(self, path: str) -> BadFile:
+        text = whole_text(self.place, path, self._encoding)
+        lines = [text] if self.READS_DOCUMENTS else text.splitlines()
+        number, levels = next(
+            (
+                (number, levels)
+                for number, line in enumerate(lines, 1)
+                if (levels := depth_of(line)) > MOST_LEVELS
+            ),
+            (1, MOST_LEVELS + 1),
+        )
+        where = "" if self.READS_DOCUMENTS else f"line {number}: "
+        return bad_document(
+            path,
+            f"{where}expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found {levels}:"
+            " declare source.schema, with the field that holds them as string or variant",
+        )
+
+    def _inferred(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:
+        from pyspark.sql.types import StructType
+
+        try:
+            schema = self.columns_by_spark(
+                spark, files, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
+            )
+        except Exception as error:
+            if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
+                bad = next((bad for file in files if (bad := self._undecodable(file.path)) is not None), None)
+                if bad is not None:
+                    raise bad from error
+            if _IN_TWO_CASES.search(str(error)) is None:
+                raise
+            return self._inferred(spark, self._with_names_alike(spark, files, error), **options)
+        inferred = StructType([field for field in schema.fields if field.name != CORRUPT])
+        return struct_of(self.with_empty_texts(spark, files, inferred.jsonValue()))
+
+    def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:
+        """Add the types of the records that hold an empty text, if there are any; one that does not read tells nothing."""
+        return with_empty_texts(schema, self._look(spark, files).shape)
+
+    def _with_names_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], error: Exception
+    ) -> Sequence[SourceFile]:
+        """Return the files whose names are spelt as in those before them; others are told when they are checked.
+
+        Raises:
+            BadFile: a file spells a name in two ways, or an object of it has a name twice.
+        """
+        if len(files) == 1:
+            spelt = names_by_case(whole_text(self.place, files[0].path, self._encoding))
+            if spelt is None:
+                self._refuse_unreadable(files)
+                raise error
+            raise names_in_two_cases(files[0].path, *spelt) from error
+        spellings: dict[str, str] = {}
+        alike: list[SourceFile] = []
+        for file in files:
+            names = self._inferred(spark, [file]).names
+            if all(spellings.get(name.casefold(), name) == name for name in names):
+                spellings |= {name.casefold(): name for name in names}
+                alike.append(file)
+        if len(alike) == len(files):
+            raise error
+        return alike
+
+    def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
+        """Raise BadFile for the first file without a record that reads."""
+        rule = JsonRule.of(None, True)
+        for file in files:
+            if (undecodable := self._undecodable(file.path)) is not None:
+                raise undecodable
+            text = whole_text(self.place, file.path, self._encoding)
+            fault, items = (
+                rule.judge_document(text) if self.READS_DOCUMENTS else (None, rule.judge_lines(text))
+            )
+            if fault is not None:
+                raise bad_document(file.path, fault.reason)
+            why = _fault(text, documents=self.READS_DOCUMENTS)
+            if items and why in (None, _NONE_READ):
+                raise bad_records(file.path, records_of(items), show=self._dataflow.show_bad_records)
+            if why is not None:
+                raise bad_document(file.path, why)
+
+    def _with_times(
+        self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
+    ) -> StructType:
+        """Return the schema in which columns of the watermark hold what their texts say: as texts, times in two zones would have another order."""
+        from pyspark.sql.types import StructField, StructType
+
+        named = self._dataflow.column.columns if self._dataflow.kind == "column" else ()
+        texts = [
+            column
+            for column in inferred.fields
+            if column.name in named and column.dataType.simpleString() == "string"
+        ]
+        if not texts:
+            return inferred
+        rows = self.scan(spark, files, StructType(texts), mode="PERMISSIVE").limit(_LOOKED_AT).collect()
+        types = time_types()
+        times = {column.name: types.get(kind_of_values(row[column.name] for row in rows)) for column in texts}
+        return StructType(
+            [
+                StructField(column.name, times.get(column.name) or column.dataType)
+                for column in inferred.fields
+            ]
+        )
+
+    def _undecodable(self, path: str) -> BadFile | None:
+        if self._encoding.lower().replace("-", "") != "utf8":
+            return None
+        line = undecodable_line(self.place, path)
+        if line is None:
+            return None
+        encoding = encoding_by_mark(self.place, path)
+        if self.READS_DOCUMENTS:
+            return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}")
+        return bad_encoding(
+            path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None
+        )
+
+
+def _fault(text: str, *, documents: bool) -> str | None:
+    """Return why Spark finds no field in records of sound JSON; None if there is none."""
+    try:
+        types = types_of_document(text) if documents else types_of_lines(text)
+    except Unclear as fault:
+        return str(fault) if fault.effect == "bad" else None
+    return _NONE_READ if types.columns else None
