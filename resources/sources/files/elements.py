@@ -12,10 +12,13 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from resources.connections.places import Place
-from resources.sources.files.lines import opened
+from resources.listing.failures import store_failures
+from resources.sources.files.lines import opened, streamed
 from resources.sources.files.text_values import XML_SPACES
 
 _PIECE = 64 * 1024
+_OF_A_STORE = 8 * 2**20
+"""Bytes that a store sends at once: a document is not held."""
 _NATIVE = ("", "utf-8", "utf-16", "iso-8859-1", "us-ascii")
 """Encodings that a document may declare without help; "": none is declared."""
 
@@ -159,10 +162,13 @@ def _fed(parser: expat.XMLParserType, place: Place, path: str, encoding: str) ->
 
     Raises:
         BrokenXmlError: it is broken.
+        SourceError: the store refuses, or does not answer.
     """
+    from obstore.exceptions import BaseError
+
     codec = ""
     try:
-        with opened(place, path) as file:
+        with streamed(place, path, _OF_A_STORE) as file:
             piece = file.read(_PIECE)
             codec = encoding or _declared_encoding(piece)
             is_native = not encoding and codec.lower() in _NATIVE
@@ -179,6 +185,9 @@ def _fed(parser: expat.XMLParserType, place: Place, path: str, encoding: str) ->
         raise BrokenXmlError(parser.CurrentLineNumber, f"bytes that are no {codec}") from None
     except LookupError:
         raise BrokenXmlError(1, f"in the encoding {codec}, which is not known here") from None
+    except BaseError:
+        with store_failures(place):
+            raise
 
 
 def _declared_encoding(beginning: bytes) -> str:

@@ -27,12 +27,7 @@ def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
     import obstore  # `validate`, which opens no store, loads this module, too
 
     try:
-        raw: IO[bytes] = (
-            (place.local / path).open("rb")
-            if place.local
-            else io.BufferedReader(_Remote(obstore.open_reader(place.store, path, buffer_size=_BEGINNING)))
-        )
-        with unpacked(raw, path) as file:
+        with streamed(place, path, _BEGINNING) as file:
             data = file.read(_BEGINNING)
             while b"\n" not in data and b"\r" not in data and len(data) < _LONGEST_LINE:
                 if not (more := file.read(_BEGINNING)):
@@ -175,6 +170,21 @@ def opened(place: Place, path: str) -> IO[bytes]:
         (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
     )
     return unpacked(raw, path)
+
+
+def streamed(place: Place, path: str, size: int) -> IO[bytes]:
+    """Open a file, unpacked as its ending says, of which an object store sends so many bytes at once.
+
+    Raises:
+        OSError, EOFError, obstore's errors: it does not read, now or later.
+    """
+    import obstore
+
+    if place.local is not None:
+        return unpacked((place.local / path).open("rb"), path)
+    return unpacked(
+        io.BufferedReader(_Remote(obstore.open_reader(place.store, path, buffer_size=size))), path
+    )
 
 
 def unpacked(raw: IO[bytes], path: str) -> IO[bytes]:

@@ -229,3 +229,12 @@ def test_a_document_of_hundreds_of_columns_is_looked_through_in_time_that_grows_
     look = look_through(Place(str(tmp_path)), "a.xml", ROW)
     assert RULES.strays(look.names, schema).names == ["f0"]
     assert time.process_time() - begun < 5
+
+
+def test_a_document_of_a_bucket_is_looked_through_and_one_that_is_gone_has_no_names(bucket: Place) -> None:
+    text = f"<rows>{'<row><id>1</id></row>' * 20_000}"
+    bucket.store.put("day=1/a é.xml", f"{text}</rows>".encode())
+    bucket.store.put("b.xml.gz", gzip.compress(text.encode()))
+    looks = [look_through(bucket, name, ROW) for name in ("day=1/a é.xml", "b.xml.gz", "gone.xml")]
+    assert [list(look.names.children) for look in looks] == [["id"], ["id"], []]
+    assert [look.broken and look.broken.why for look in looks] == [None, "it ends too early", None]
