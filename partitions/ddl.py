@@ -95,11 +95,13 @@ class Column:
     Attributes:
         type: the outermost type's name, in lower case as it is written.
         numbers: after it in parentheses: of a decimal its digits, and those behind the point.
+        is_required: whether each record must have a value of it (``NOT NULL``).
     """
 
     name: str
     type: str
     numbers: tuple[int, ...] = ()
+    is_required: bool = False
 
 
 def parse_ddl(text: str) -> list[Column]:
@@ -168,8 +170,7 @@ class _Parser:
         if self._next in (_END, ","):
             raise DdlError(f"{name} without a type", f"a column as `name type`, such as {name} string")
         kind, numbers = self._type()
-        self._after_type()
-        return Column(name, kind, numbers)
+        return Column(name, kind, numbers, self._after_type())
 
     def _type(self) -> tuple[str, tuple[int, ...]]:
         """Read a type; return its short name, and the numbers behind it."""
@@ -206,7 +207,8 @@ class _Parser:
         if self._next == ":":
             self._pop()
         self._type()
-        self._after_type()
+        if self._after_type():
+            raise DdlError("NOT NULL within a struct", "NOT NULL of a column, not of a field in it")
 
     def _numbers(self, kind: str) -> tuple[int, ...]:
         if self._next != "(":
@@ -243,8 +245,10 @@ class _Parser:
                 self._name("a unit")
         return kind
 
-    def _after_type(self) -> None:
-        if self._next.lower() == "not":
+    def _after_type(self) -> bool:
+        """Read what stands behind a type; return whether it says ``NOT NULL``."""
+        is_required = self._next.lower() == "not"
+        if is_required:
             self._pop()
             self._take("null", "NOT NULL")
         if self._next.lower() == "comment":
@@ -252,6 +256,7 @@ class _Parser:
             if self._next[0] not in "'\"":
                 raise DdlError(self._next, "the comment's text in quotes")
             self._pop()
+        return is_required
 
     @property
     def _next(self) -> str:

@@ -190,6 +190,8 @@ def time_fault(text: str, *, zoned: bool) -> str | None:
         return "a time with more than 6 digits of a second"
     if offset and not zoned:
         return "a time with an offset, which a timestamp_ntz does not hold"
+    if offset and seconds is None:
+        return "a time with an offset and without seconds, which Spark does not read"
     if offset and offset.strip()[0] in "+-":
         hours, minutes = int(offset.strip()[1:3]), int(offset.strip()[3:].strip(":") or 0)
         if minutes > 59 or hours * 60 + minutes > 18 * 60:

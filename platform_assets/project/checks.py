@@ -285,9 +285,18 @@ def _schema(flow: Checked[Dataflow]) -> list[Column]:
     for where in source_keys(flow):
         text = flow.text(*where, "schema")
         try:
-            columns += parse_ddl(text) if text is not None else []
+            of_source = parse_ddl(text) if text is not None else []
         except DdlError as error:
             flow.refuse((*where, "schema"), error.found, error.expected, error.nearest)
+            continue
+        required = next((column.name for column in of_source if column.is_required), None)
+        if required is not None and flow.text(*where, "type") != "files":
+            flow.refuse(
+                (*where, "schema"),
+                f"{required} NOT NULL",
+                "columns that may be NULL (only files are held against NOT NULL; `sql` with a WHERE leaves records out)",
+            )
+        columns += of_source
     return columns
 
 

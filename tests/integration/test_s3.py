@@ -35,6 +35,7 @@ from tests.integration.test_iceberg_catalogs import exercise
 from tests.support.catalogs import catalog_of
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
+from tests.support.folder_texts import FOLDER_TEXTS
 from tests.support.http import serving
 from tests.support.iceberg_rest import rest_catalog
 from tests.support.proxy import CountingProxy, Record
@@ -137,6 +138,16 @@ def test_files_of_a_bucket_are_loaded_once_through_a_state_and_a_table_in_it(clo
         (3, "2024-01-02", ODD),
         (4, "2024-01-03", "date=2024-01-03/4.ndjson"),
     ]
+
+
+def test_values_of_folders_in_a_bucket_are_unescaped_as_hive_and_spark_escape_them(cloud: Cloud) -> None:
+    flow = cloud.folder / "dataflows/cloud.yaml"
+    flow.write_text(flow.read_text().replace(", partition_by: [date]", ""))
+    for number, folder in enumerate(FOLDER_TEXTS):
+        cloud.put(f"date={folder}/a.ndjson", number)
+    code, (outcome,) = cloud.run("run", "cloud")
+    assert (code, outcome["error"]) == (0, None)
+    assert [row[:2] for row in cloud.rows()] == list(enumerate(FOLDER_TEXTS.values()))
 
 
 def test_a_plan_costs_at_most_two_list_calls_and_reading_state_and_table_one_each(cloud: Cloud) -> None:

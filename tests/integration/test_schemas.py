@@ -173,6 +173,29 @@ class TestFolders:
         assert feed.rows("id", "v", "_rescued_data") == [(1, 5, '{"v":6}')]
 
 
+class TestRequired:
+    @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
+    def test_a_file_with_records_without_a_value_that_not_null_asks_for_is_bad(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": "id long NOT NULL, v long"})
+        _put_records(feed, "a", form, {"id": 1, "v": 1}, {"id": 2, "v": None})
+        _put_records(feed, "b", form, {"id": 3, "v": 1}, {"id": None, "v": 2})
+        outcome = feed.run()
+        assert feed.rows("id", "v") == [(1, 1), (2, None)]
+        assert outcome.error is not None
+        assert (
+            outcome.error.code,
+            f"file b.{form}, column id: expected a value" in outcome.error.message,
+        ) == (
+            "bad_file",
+            True,
+        )
+        feed.define(source={"schema": "id long, v long"})
+        feed.load()
+        assert feed.rows("v") == [(None,), (1,), (1,), (2,)]
+
+
 class TestFirstPin:
     def test_a_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, day string"})

@@ -70,3 +70,11 @@ class CheckedFiles:
     is_cut: bool = False
     unknown: Mapping[str, Unknown] = field(default_factory=dict)
     line_by_line: frozenset[str] = frozenset()
+
+    @property
+    def left_out(self) -> Mapping[str, set[str]]:
+        """The texts of the bad records by path; a file that stands there is read line by line."""
+        texts: dict[str, set[str]] = {path: set() for path in self.line_by_line}
+        for path, record in self.bad_records:
+            texts.setdefault(path, set()).add(record.text)
+        return texts

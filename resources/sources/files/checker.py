@@ -6,15 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from partitions.dataflow import Dataflow
+from partitions.ddl import parse_ddl
 from partitions.errors import BadFile, StrandlineError
 from partitions.path.source import SourceFile
+from partitions.plan import counted
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_file, why_unreadable
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.reader import FilesReader
 from resources.spark.process import engine_lost
+from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +29,9 @@ if TYPE_CHECKING:
 class FileChecker:
     """Looks through files of one format, and keeps the last answer: reads, bad records and new columns ask for the same one."""
 
-    def __init__(self, form: FormatReader) -> None:
-        """Use what reads the files; nothing was looked at yet."""
-        self._format = form
+    def __init__(self, form: FormatReader, reader: FilesReader, dataflow: Dataflow) -> None:
+        """Use what reads the files, and the definition; nothing was looked at yet."""
+        self._format, self._reader, self._dataflow = form, reader, dataflow
         self._last: tuple[PinnedSchema, frozenset[SourceFile], CheckedFiles] | None = None
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -46,7 +52,7 @@ class FileChecker:
         if not files:
             return CheckedFiles()
         try:
-            return self._format.check(spark, files, pinned)
+            return self._checked(spark, files, pinned)
         except StrandlineError:
             raise
         except Exception as error:
@@ -54,13 +60,51 @@ class FileChecker:
             bad = bad_file(error, paths, may_rescue=self._format.may_rescue) or first_unreadable(
                 files,
                 error,
-                lambda file: self._format.check(spark, [file], pinned),
+                lambda file: self._checked(spark, [file], pinned),
                 may_rescue=self._format.may_rescue,
             )
             if bad is None:
                 raise
             rest = self._look_through(spark, [file for file in files if file.path != bad.path], pinned)
             return replace(rest, bad_files={bad.path: bad, **rest.bad_files})
+
+    def _checked(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> CheckedFiles:
+        checked = self._format.check(spark, files, pinned)
+        bad_files = self._without_required_values(spark, files, pinned, checked)
+        return replace(checked, bad_files={**bad_files, **checked.bad_files}) if bad_files else checked
+
+    def _without_required_values(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        checked: CheckedFiles,
+    ) -> dict[str, BadFile]:
+        """Return why files cannot be loaded that have records without a value of a column that is declared as NOT NULL, by path."""
+        from pyspark.sql import functions as F
+
+        declared = self._dataflow.files.declared_schema
+        columns = [] if declared is None else parse_ddl(declared)
+        required = [each.name for each in columns if each.is_required and each.name in pinned.struct.names]
+        bad_paths = {*checked.bad_files, *checked.unknown}
+        if len(checked.bad_records) > self._dataflow.max_bad_records:
+            bad_paths |= {path for path, _ in checked.bad_records}
+        sound = [file for file in files if file.path not in bad_paths]
+        if not required or not sound:
+            return {}
+        rows = self._reader.read(spark, sound, pinned, origin=True, without=checked.left_out)
+        counts = [
+            F.count_if(F.col(quoted(name)).isNull()).alias(f"c{place}") for place, name in enumerate(required)
+        ]
+        bad_files: dict[str, BadFile] = {}
+        for row in rows.groupBy(F.col(SOURCE_FILE).alias("path")).agg(*counts).collect():
+            for place, name in enumerate(required):
+                if count := row[f"c{place}"]:
+                    why = f"column {name}: expected a value in each record, as NOT NULL in source.schema says, found {counted(count, 'record')} without one"
+                    bad_files.setdefault(row["path"], bad_document(row["path"], why))
+        return bad_files
 
 
 def first_unreadable(

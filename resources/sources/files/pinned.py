@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from partitions.evolution import Schema, has_untyped, typed_fields
+from partitions.evolution import Schema, all_nullable, has_untyped, typed_fields
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -72,4 +72,4 @@ class PinnedSchema:
     def of(cls, text: str) -> PinnedSchema:
         """Read the text back."""
         raw = json.loads(text)
-        return cls(json.dumps(raw["columns"]), tuple(raw["folders"]), raw.get("declared"))
+        return cls(json.dumps(all_nullable(raw["columns"])), tuple(raw["folders"]), raw.get("declared"))

@@ -124,7 +124,7 @@ class SchemaPinner:
             raise ConfigurationError(
                 f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
             )
-        return declared
+        return nullable(declared)  # files are held against NOT NULL when they are looked through
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
         """Raise BadFile for the first file that does not read: it holds no record that could be waited for."""

@@ -48,7 +48,7 @@ class FileSource:
         self._definition = dataflow.files
         self._format = open_format(root, dataflow, staging)
         self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
-        self._checker = FileChecker(self._format)
+        self._checker = FileChecker(self._format, self._reader, dataflow)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
         self._skipped: tuple[Skipped, ...] = ()
 
@@ -182,12 +182,7 @@ class FileSource:
         self._follower.check(spark, files, schema)
         for bad in self.bad_files(spark, files, pinned):
             raise bad
-        without: dict[str, set[str]] = {}
-        checked = self._checker.check(spark, files, schema)
-        for path in checked.line_by_line:
-            without.setdefault(path, set())
-        for path, record in checked.bad_records:
-            without.setdefault(path, set()).add(record.text)
+        without = self._checker.check(spark, files, schema).left_out
         return self._reader.read(spark, files, schema, origin=origin, without=without)
 
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.records.conversions import conversion, is_special_type
-from partitions.records.forms import Reading, Type, text_form
+from partitions.records.forms import INSTANT, INSTANT_SHAPE, Reading, Type, text_form
 from partitions.records.judge import fault_of_text
 
 _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)", "decimal(2,2)", "decimal(38,0)", "boolean", "date", "timestamp", "timestamp_ntz")  # fmt: skip
@@ -75,10 +75,26 @@ def test_an_offset_that_leads_out_of_the_calendar_is_no_time(text: str) -> None:
         ("date", "soon", "other text"),
         ("timestamp_ntz", "2026-05-07T10:00:00Z", "a time with an offset"),
         ("timestamp", "2026-05-07T10:00:00+19:00", "a time with an offset that no zone has"),
+        ("timestamp", "2026-05-07T10:00Z", "a time with an offset and without seconds"),
     ],
 )
 def test_a_text_that_an_option_would_read_names_the_option(data_type: str, text: str, what: str) -> None:
     assert str(fault_of_text(text, data_type, Reading())).startswith(what)
+
+
+@pytest.mark.parametrize("pattern", [INSTANT, INSTANT_SHAPE])
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [
+        ("2026-05-07T10:00", True),
+        ("2026-05-07 10:00:07.5 +02", True),
+        ("2026-05-07T10:00Z", False),
+        ("2026-05-07T10:00+02:00", False),
+    ],
+)
+def test_an_offset_stands_behind_seconds_as_spark_reads_it(pattern: str, text: str, is_read: bool) -> None:
+    assert (re.fullmatch(pattern, text) is not None) is is_read
+    assert (fault_of_text(text, "timestamp", Reading()) is None) is is_read
 
 
 def test_values_of_another_type_are_always_taken_checked_or_refused() -> None:
