@@ -297,7 +297,7 @@ class TestFieldsWithoutAType:
         error = feed.run().error
         assert error is not None
         assert "expected string, found Parquet's type INT64" in error.message
-        assert "declare source.schema" in error.message
+        assert "declare it in source.schema" in error.message
 
 
 class TestTypesOfTables:

@@ -101,9 +101,7 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
-_RETYPED_REMEDY = (
-    "Mend or remove it; or declare source.schema with a type that holds it and load the table again"
-)
+_RETYPED_REMEDY = "Mend or remove it; or, if a type holds the values of all files, declare it in source.schema and load the table again"
 
 
 def _rescuing(may_rescue: bool) -> str:

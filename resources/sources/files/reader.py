@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
 from partitions.evolution import RESCUED_DATA
 from partitions.path.hive import folder_value, partition_columns
@@ -56,9 +57,9 @@ class _Alike(NamedTuple):
 class FilesReader:
     """Reads files under a root."""
 
-    def __init__(self, form: FormatReader) -> None:
-        """Use what reads one file."""
-        self._format = form
+    def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
+        """Use what reads one file, and the definition."""
+        self._format, self._dataflow = form, dataflow
 
     def read(
         self,
@@ -206,11 +207,20 @@ class FilesReader:
         for lower, name in spellings(file.path for file in files).items():
             if lower not in known:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
+                merge = (
+                    "take new columns with `schema_mode: merge` below `target`; or "
+                    if self._dataflow.may_take_columns
+                    else ""
+                )
+                expected = (
+                    f"a folder of {', '.join(sorted(named))}" if named else "no folder that names a column"
+                )
                 raise SchemaError(
-                    f"folder column {name!r} of {example}: expected one of {sorted(named)}, as when the schema was pinned;"
-                    " schema_mode: strict accepts no new column. Move the file; or name the column in source.schema and run `state reset --replace`",
+                    f"folder column {name!r} of {example}: expected {expected}, as when the schema was pinned; schema_mode: strict accepts no"
+                    f" new column. Move the file; or {merge}name the column in source.schema, and run the reset below, which loads the table again",
                     reason="incompatible_schema",
                     field=name,
+                    choices=(f"strandline state reset {self._dataflow.name} --replace --reason TEXT",),
                 )
 
 

@@ -47,7 +47,7 @@ class FileSource:
         self._dataflow = dataflow
         self._definition = dataflow.files
         self._format = open_format(root, dataflow, staging)
-        self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
+        self._reader, self._pinner = FilesReader(self._format, dataflow), SchemaPinner(self._format, dataflow)
         self._checker = FileChecker(self._format, self._reader, dataflow)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
         self._skipped: tuple[Skipped, ...] = ()
