@@ -784,3 +784,16 @@ def test_what_a_schema_has_no_place_for_is_refused_by_name(
     assert error is not None
     assert (error.code, feed.rows("id")) == (code, [])
     assert why in error.message
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "json"])
+def test_an_archive_with_the_ending_of_a_text_is_named_and_no_encoding_that_would_load_it(
+    make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(source={"format": form, "schema": None})
+    feed.put_bytes(f"a.{form}", b"PK\x03\x04\x14\x00\xff\xfeid\n1\n")
+    error = feed.run().error
+    assert error is not None
+    assert error.code == "bad_encoding"
+    assert error.message.startswith(f"file a.{form}, expected text, found a ZIP archive. Unpack it")
+    assert "encoding" not in error.message

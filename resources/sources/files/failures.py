@@ -265,8 +265,17 @@ def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
     )
 
 
-def bad_encoding(path: str, line: int | None, options: str | None) -> BadFile:
-    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding; None: no option does."""
+def bad_encoding(path: str, line: int | None, options: str | None, binary: str | None = None) -> BadFile:
+    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding; None: no option does. ``binary``: what it is, if it is no text."""
+    if binary is not None:
+        why = f"expected text, found {binary}"
+        return BadFile(
+            f"file {path}, {why}. Unpack it, or give it the ending that says what it is, and a dataflow of that format; or remove it. Nothing of it"
+            " was loaded; the watermark stays below it",
+            path=path,
+            why=why,
+            code=BAD_ENCODING,
+        )
     where = f"line {line}: " if line else ""
     why = f"{where}expected text in UTF-8, found other bytes"
     remedy = (

@@ -114,6 +114,28 @@ def undecodable_line(place: Place, path: str) -> int | None:
     return _number_of(place, path, lambda line: not _is_utf8(line))
 
 
+_BINARY = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "a file that gzip has packed",
+    b"BZh": "a file that bzip2 has packed",
+    b"\x28\xb5\x2f\xfd": "a file that zstd has packed",
+    b"PAR1": "a Parquet file",
+    b"Obj\x01": "an Avro file",
+    b"%PDF": "a PDF",
+}
+"""How files begin that are no text in any encoding, and what they are."""
+
+
+def binary_by_mark(place: Place, path: str) -> str | None:
+    """Return what a file is that is no text, as its first bytes tell; None if they tell nothing."""
+    try:
+        with opened(place, path) as file:
+            begin = file.read(4)
+    except (OSError, EOFError):
+        return None
+    return next((what for mark, what in _BINARY.items() if begin.startswith(mark)), None)
+
+
 def encoding_by_mark(place: Place, path: str) -> str | None:
     """The encoding that the byte order mark of a file tells, as options name it; None without a mark of one."""
     try:

@@ -25,7 +25,14 @@ from resources.sources.files.failures import bad_encoding, bad_header, bad_recor
 from resources.sources.files.formats.alike import only, read_alike
 from resources.sources.files.formats.csv_inferring import CsvColumns, texts_of
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.lines import Lines, beginning, encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.lines import (
+    Lines,
+    beginning,
+    binary_by_mark,
+    encoding_by_mark,
+    undecodable_line,
+    whole_text,
+)
 from resources.sources.files.own_forms import data_type_of, has_own_form, misread
 from resources.sources.files.own_forms import fault as own_form_fault
 from resources.sources.files.paths import folder_column, spellings
@@ -500,7 +507,7 @@ class CsvFiles(CsvColumns):
 
     def _other_encoding(self, path: str, line: int | None) -> BadFile:
         encoding = encoding_by_mark(self.place, path) or "windows-1252"
-        return bad_encoding(path, line, f"encoding: {encoding}")
+        return bad_encoding(path, line, f"encoding: {encoding}", binary_by_mark(self.place, path))
 
     def _bad(self, path: str, items: Sequence[CsvItem]) -> BadFile:
         if items[0].is_open:

@@ -26,7 +26,7 @@ from resources.sources.files.failures import (
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.json_check import is_deeper, records_of
-from resources.sources.files.lines import encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.lines import binary_by_mark, encoding_by_mark, undecodable_line, whole_text
 from resources.sources.files.text_lines import TEXT, lines_of
 from resources.sources.schema import time_types
 from resources.staging import Staging
@@ -244,11 +244,11 @@ class JsonColumns(FormatReader):
         line = undecodable_line(self.place, path)
         if line is None:
             return None
-        encoding = encoding_by_mark(self.place, path)
+        encoding, binary = encoding_by_mark(self.place, path), binary_by_mark(self.place, path)
         if self.READS_DOCUMENTS:
-            return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}")
+            return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
         return bad_encoding(
-            path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None
+            path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None, binary
         )
 
 
