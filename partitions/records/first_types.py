@@ -188,18 +188,18 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> _Object:
-    made = _Object(pairs)
-    if len(made) < len(pairs):
+    members = _Object(pairs)
+    if len(members) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the name {_quoted(twice)} stands twice in an object")
-    return made
+    return members
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
     """Whether a value has parts below so many levels; without recursion, since it may have any number."""
     level = [value]
     for _ in range(levels):
-        level = [part for each in level for part in _parts(each)]
+        level = [part for value in level for part in _parts(value)]
         if not level:
             return False
     return True
@@ -235,10 +235,10 @@ def _type_of(value: Any) -> Any:
             return "string"
         case list():
             element: Any = NO_TYPE
-            for each in value:
-                element = _merged(element, _type_of(each))
+            for item in value:
+                element = _merged(element, _type_of(item))
             return [element]
-    return _Struct({name: _type_of(each) for name, each in value.items()})
+    return _Struct({name: _type_of(member) for name, member in value.items()})
 
 
 def _merged(one: Any, other: Any) -> Any:
@@ -253,7 +253,7 @@ def _merged(one: Any, other: Any) -> Any:
         )
     if isinstance(one, list) and isinstance(other, list):
         return [_merged(one[0], other[0])]
-    numbers = [_digits_of(each) for each in (one, other)]
+    numbers = [_digits_of(data_type) for data_type in (one, other)]
     if "double" in (one, other) and all(numbers):
         return "double"
     return f"decimal({max(numbers)},0)" if all(numbers) else "string"

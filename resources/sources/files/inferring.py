@@ -52,11 +52,11 @@ def types_of_texts(
     # One row for each text: questions for each column by itself made a plan whose analysis took minutes for hundreds of columns.
     columns = F.array(*(texts if several else [F.array(column) for column in texts]))
     columns_of_texts = rows.select(F.posexplode(columns).alias("place", "texts"))
-    each = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())
+    values = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())
     asked = [F.bool_and(_is(text, data_type, names, reading)).alias(data_type) for data_type in types]
     answers = {
         row["place"]: row.asDict()
-        for row in each.groupBy("place").agg(*asked, F.max(length).alias("digits")).collect()
+        for row in values.groupBy("place").agg(*asked, F.max(length).alias("digits")).collect()
     }
     return [_type_of(answers.get(place, {}), types) for place in range(len(texts))]
 

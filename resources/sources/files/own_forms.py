@@ -25,7 +25,7 @@ def has_own_form(data_type: Type, reading: Reading) -> bool:
     if not isinstance(data_type, str):
         inner = [field["type"] for field in data_type.get("fields", ())]
         inner += [data_type[part] for part in ("elementType", "valueType") if part in data_type]
-        return any(has_own_form(each, reading) for each in inner)
+        return any(has_own_form(part, reading) for part in inner)
     if DECIMAL.fullmatch(data_type):
         return reading.own_numbers
     return (
@@ -50,7 +50,8 @@ class OwnForms:
         """Return those of a schema in Spark's JSON form; of none without one."""
         reading, fields = Reading.of(options), () if schema is None else schema["fields"]
         return cls(
-            {each["name"]: each["type"] for each in fields if has_own_form(each["type"], reading)}, options
+            {field["name"]: field["type"] for field in fields if has_own_form(field["type"], reading)},
+            options,
         )
 
     def values(self, records: Column) -> dict[str, Column]:
@@ -63,8 +64,8 @@ class OwnForms:
     def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
         """Return the number of a record with a value that is misread, and what is wrong with it; None if there is none."""
         for place, (name, kind) in enumerate(self.types.items()):
-            if (found := row[f"own{place}"]) is not None:
-                return found["number"], fault(name, kind, found["text"])
+            if (misread_value := row[f"own{place}"]) is not None:
+                return misread_value["number"], fault(name, kind, misread_value["text"])
         return None
 
     def _first(self, records: Column, name: str, kind: Type) -> Column:
@@ -106,7 +107,7 @@ def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
     wide_type = data_type_of(_wide(kind))
     fits = value.isNotNull()
     if wide_type != data_type:  # a decimal with fewer places is rounded
-        texts = [F.to_json(F.struct(each.alias("c"))) for each in (value.cast(wide_type), read(wide_type))]
+        texts = [F.to_json(F.struct(wide.alias("c"))) for wide in (value.cast(wide_type), read(wide_type))]
         fits &= texts[0] == texts[1]
     if isinstance(kind, str) and DECIMAL.fullmatch(kind):
         fits &= _is_grouped_as_read(read(StringType()), value)

@@ -147,9 +147,10 @@ class ParquetFiles(FormatReader):
         pinned: PinnedSchema,
     ) -> Mapping[str, list[str]]:
         """Read the footers, without Spark."""
-        known = paths_of(pinned.struct)
+        pinned_paths = paths_of(pinned.struct)
         unknown_of = {
-            path: unknown_columns(footer.fields, known) for path, footer in self._footers.read(files).items()
+            path: unknown_columns(footer.fields, pinned_paths)
+            for path, footer in self._footers.read(files).items()
         }
         valueless = {
             path: {
@@ -237,9 +238,10 @@ class ParquetFiles(FormatReader):
 
     def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
         """The columns of some files in Spark's types; those of the files before are forgotten."""
-        known = self._types
+        types_before = self._types
         self._types = {
-            text: known.get(text) or struct_of(typed_fields(self._merged_columns(spark, [file]).jsonValue()))
+            text: types_before.get(text)
+            or struct_of(typed_fields(self._merged_columns(spark, [file]).jsonValue()))
             for text, file in groups.items()
         }
         return self._types
