@@ -290,12 +290,15 @@ class CsvRule:
         return rf"^\uFEFF?+(?:{header}(?:(?!{_END}){record})*+)?+{_END}"
 
     def judge(self, line: str) -> CsvItem | None:
-        """Judge one line; None if it is a record that the schema holds, or none at all."""
-        return next(self.judge_text(line, has_header=False), None)
+        """Judge one line; None if it is a record that the schema holds, or none at all. A byte order mark is a letter of it: a file's own is no part of its first line."""
+        return next(self._judge(line, 0, has_header=False), None)
 
     def judge_text(self, text: str, *, has_header: bool) -> Iterator[CsvItem]:
-        """Yield the records of a text that cannot be loaded; behind one whose end cannot be told there is no other."""
-        position, number = 1 if text.startswith("\ufeff") else 0, 1
+        """Yield the records of a file's text that cannot be loaded; behind one whose end cannot be told there is no other."""
+        return self._judge(text, 1 if text.startswith("\ufeff") else 0, has_header=has_header)
+
+    def _judge(self, text: str, position: int, *, has_header: bool) -> Iterator[CsvItem]:
+        number = 1
         while position < len(text):
             begin, line = position, number
             stop = _LINE.match(text, position)

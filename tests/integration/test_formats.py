@@ -704,6 +704,19 @@ def test_a_nul_in_quotes_stays_and_a_letter_that_spark_would_lose_is_told(
     assert "line 2: field text: expected text, found a letter in it" in _why(feed)["b.csv"]
 
 
+def test_a_byte_order_mark_within_a_file_is_a_letter(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": "a long, b string"}, on_bad_file="quarantine")
+    feed.put_text("a.csv", "\ufeffa,b\n1,\ufeffx\n")
+    feed.put_text("b.csv", "\ufeffa,b\n2,x\n\ufeff3,y\n")
+    feed.put_text("c.csv", "\ufeffa,b\n\ufeff\n")
+    feed.load()
+    assert feed.rows("a", "b") == [(1, "\ufeffx")]
+    assert _why(feed) == {
+        "b.csv": "line 3: field a: expected bigint, found other text, '\\ufeff3'",
+        "c.csv": "line 2: expected 2 values, found 1",
+    }
+
+
 def test_a_line_of_blanks_is_a_record_where_values_may_go_over_several_lines(make_feed: MakeFeed) -> None:
     source = {"format": "csv", "schema": "a string, b string", "options": {"multiLine": True}}
     feed = make_feed(source=source, on_bad_file="quarantine")

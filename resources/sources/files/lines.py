@@ -89,11 +89,11 @@ class Lines:
         self._numbers: dict[tuple[str, str], list[int]] = {}
         self._encoding = encoding if _is_known(encoding) else "utf-8"
         for path in dict.fromkeys(path for path, _ in texts):
-            self._find(place, path, {text.strip() for name, text in texts if name == path})
+            self._find(place, path, {_key(text) for name, text in texts if name == path})
 
     def next(self, path: str, text: str) -> int | None:
         """Return the number of the first line with this text that was not returned yet, from 1; None if no line is it."""
-        numbers = self._numbers.get((path, text.strip()))
+        numbers = self._numbers.get((path, _key(text)))
         return numbers.pop(0) if numbers else None
 
     def _find(self, place: Place, path: str, texts: Collection[str]) -> None:
@@ -103,10 +103,15 @@ class Lines:
                 io.TextIOWrapper(file, self._encoding, "replace", newline="") as lines,
             ):
                 for number, line in enumerate(lines, 1):
-                    if (text := line.removeprefix("\ufeff").strip()) in texts:
+                    if (text := _key(line)) in texts:
                         self._numbers.setdefault((path, text), []).append(number)
         except (OSError, EOFError):
             return
+
+
+def _key(line: str) -> str:
+    """A line by which it is found: without a byte order mark, which Spark keeps or not, and blanks around it."""
+    return line.removeprefix("\ufeff").strip()
 
 
 def undecodable_line(place: Place, path: str) -> int | None:

@@ -261,7 +261,7 @@ class CsvFiles(CsvColumns):
         options = {**self._options_of_line(""), "sep": rule.form.separator, "mode": "PERMISSIVE"}
         places = range(len(rule.fields))
         schema = ", ".join(f"c{place} string" for place in places)
-        line = F.from_csv(F.ltrim(F.col(TEXT), F.lit("\ufeff")), schema, options)
+        line = F.from_csv(F.col(TEXT), schema, options)
         return [line.getField(f"c{place}") for place in places]
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -593,12 +593,11 @@ class _Rejected:
         self.line_by_line: set[str] = set()
         self._names = _folded([name for name, _ in rule.fields])
 
-    def add(self, path: str, text: str | None, by_spark: Fault | None) -> None:
+    def add(self, path: str, line: str | None, by_spark: Fault | None) -> None:
         """Judge a line; None is one with bytes that are no text. ``by_spark`` is what Spark finds wrong with a value of it."""
-        if text is None:
+        if line is None:
             self.undecodable.add(path)
             return
-        line = text.removeprefix("\ufeff")
         is_header = self.rule.form.header and self._is_header(line)
         if is_header and self.headers.get(path):
             self.with_header_again.add(path)
