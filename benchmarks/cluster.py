@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from benchmarks.measure import median, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
 from scripts.cluster import DRIVER, cluster

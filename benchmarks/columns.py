@@ -24,7 +24,7 @@ from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connections.jdbc import JdbcConnection
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import ConnectServer, free_port
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg

@@ -21,7 +21,7 @@ from partitions.target import COMMIT_COLUMN
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE

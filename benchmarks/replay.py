@@ -21,7 +21,7 @@ from benchmarks.measure import alternate, median, ratio, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connections.jdbc import JdbcConnection
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.promoting import promote

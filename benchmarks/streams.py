@@ -23,7 +23,7 @@ from partitions.stream.state import StreamState
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import ConnectServer, free_port
 from resources.spark.engine import SparkEngine
 

@@ -46,7 +46,7 @@ from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine import read_quarantine
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from platform_assets.installation import cache_folder
 from platform_assets.project import Project
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
 

@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
 from partitions.evolution import evolved, new_fields, with_wider_integers
 from partitions.sources.formats import FORMATS
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
 from resources.watermarks.entry import Entry
 

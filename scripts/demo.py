@@ -31,7 +31,7 @@ from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connections.places import Place
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import connect_server
 from scripts import readings as late
 from scripts.airports import Airports

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from benchmarks.api_pages import WARM
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 
 project = load_project(Path(sys.argv[1]))

@@ -12,7 +12,7 @@ from partitions.request import Forced, Part
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connections.places import Place
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 
 project = load_project(Path(sys.argv[1]))

@@ -13,7 +13,7 @@ from platform_assets.platform import build_platform
 from platform_assets.words import stored_in_words
 
 if TYPE_CHECKING:
-    from resources.decisions.all_decisions import DraftBuilder
+    from resources.kinds.all_decisions import DraftBuilder
     from resources.watermarks.entry import Entry
 
 REASON = click.option("--reason", required=True, help="Reason for the decision; stored in the log.")
@@ -22,7 +22,7 @@ YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reason: str, yes: bool) -> Entry:
     """Show the effect of a decision, ask unless ``yes``, and return the entry that it appends."""
-    from resources.decisions.all_decisions import decide, preview
+    from resources.kinds.all_decisions import decide, preview
 
     (flow,) = context.dataflows([name])
     # An unfinished slice of a run is fenced in the table, which takes Spark.

@@ -25,7 +25,7 @@ from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.connect_server import ConnectServer
 from resources.spark.processes import end, how_it_ended, last_lines, start
 

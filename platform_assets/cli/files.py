@@ -25,7 +25,7 @@ def command() -> None:
 @shared
 def release_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
     """Take files out of quarantine. The next run loads them, in a slice of their own."""
-    from resources.decisions.all_decisions import release
+    from resources.kinds.all_decisions import release
 
     entry = apply_decision(context, name, release(reason, paths), reason, yes=True)
     document = {"dataflow": name, "number": entry.number, "released": list(paths), "entry": entry.as_json()}
@@ -39,7 +39,7 @@ def release_command(context: Context, name: str, paths: tuple[str, ...], reason:
 @shared
 def unprocess_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
     """Mark ingested files for another read (tracking: set)."""
-    from resources.decisions.all_decisions import unprocess
+    from resources.kinds.all_decisions import unprocess
 
     entry = apply_decision(context, name, unprocess(reason, paths), reason, yes=True)
     document = {

@@ -19,7 +19,7 @@ from platform_assets.platform import build_platform
 from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
-    from resources.platform import Platform
+    from resources.platform.platform import Platform
     from resources.replay.asked import Asked
 
 

@@ -11,7 +11,7 @@ from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES
 
 if TYPE_CHECKING:
-    from resources.decisions.all_decisions import DraftBuilder
+    from resources.kinds.all_decisions import DraftBuilder
 
 
 @click.group("splits")

@@ -118,7 +118,7 @@ def export(context: Context, name: str) -> None:
 @shared
 def reset_command(context: Context, name: str, replace: bool, reason: str, yes: bool) -> None:
     """Append an empty watermark: the next run loads everything."""
-    from resources.decisions.all_decisions import reset
+    from resources.kinds.all_decisions import reset
 
     _apply(context, name, reset(reason, replace=replace), reason, yes)
 
@@ -130,7 +130,7 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Accept a changed definition. The watermark stays, and an unfinished slice of a run is abandoned."""
-    from resources.decisions.all_decisions import accept
+    from resources.kinds.all_decisions import accept
 
     _apply(context, name, accept(reason), reason, yes)
 
@@ -146,7 +146,7 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @shared
 def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
     """Append an older entry's watermark: data above is read again."""
-    from resources.decisions.all_decisions import rewind
+    from resources.kinds.all_decisions import rewind
 
     _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
 
@@ -159,7 +159,7 @@ def rewind_command(context: Context, name: str, to: int, replace: bool, reason: 
 @shared
 def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
     """Append a watermark of your own, not below the current one. Files that it passes over are not loaded."""
-    from resources.decisions.all_decisions import set_watermark
+    from resources.kinds.all_decisions import set_watermark
 
     _apply(context, name, set_watermark(reason, watermark), reason, yes)
 
@@ -171,7 +171,7 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 @shared
 def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Append the watermark that the table tells: for a lost state."""
-    from resources.decisions.all_decisions import adopt
+    from resources.kinds.all_decisions import adopt
 
     _apply(context, name, adopt(reason), reason, yes)
 
@@ -184,7 +184,7 @@ def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @shared
 def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
     """Append the watermark of an export."""
-    from resources.decisions.all_decisions import import_entries
+    from resources.kinds.all_decisions import import_entries
 
     try:
         lines = file.read_text().splitlines()

@@ -10,7 +10,7 @@ from partitions.errors import StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.servers import Servers
 from resources.loop.definition_guard import check_definition
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 UNKNOWN: dict[str, Any] = {

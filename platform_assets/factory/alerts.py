@@ -35,7 +35,8 @@ from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.project import Project
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
-from resources.platform import Platform
+from resources.kinds.window.unit_ledger import unit_ledger
+from resources.platform.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -153,7 +154,7 @@ class Look:
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         if entry is None or not isinstance(definitions_of(dataflow), HasPartitions):
             return None
-        ledger = self.platform.ledger(dataflow, self.now)
+        ledger = unit_ledger(self.platform, dataflow, self.now)
         gaps = ledger.missing
         if not gaps:
             return None

@@ -18,7 +18,7 @@ from platform_assets.metadata import chunks_metadata, watermark_metadata
 from platform_assets.project import Project
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.dropping import drop, preview_drop

@@ -41,7 +41,7 @@ from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
 from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, failure
 from resources.dagster.partitions import AssetPartitions
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 _ICONS = {"delta": "deltalake"}
 """Formats whose icon in Dagster has another name."""

@@ -24,7 +24,7 @@ from partitions.sentinels import serialise
 from platform_assets.factory.keys import table_key, watermark_key
 from platform_assets.words import in_words
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from platform_assets.state_views import changes_between, exported
 from platform_assets.words import stored_in_words
 from resources.dagster.io_managers import failure
 from resources.dagster.run_options import RunOptions
-from resources.decisions import all_decisions as decisions
-from resources.decisions.all_decisions import DraftBuilder
+from resources.kinds import all_decisions as decisions
+from resources.kinds.all_decisions import DraftBuilder
 from resources.kinds.stream.flush import NothingWaits, flush
 from resources.kinds.stream.splits import merge_splits, remove_splits
 from resources.loop.loop import clock
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
 

@@ -25,7 +25,7 @@ from resources.dagster.io_managers import failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
 from resources.loop.waiting import Patience
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 _CONFIG = {
     "tasks": Field(

@@ -20,7 +20,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.in_flight import in_flight
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 def build_schedule(

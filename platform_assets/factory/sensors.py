@@ -37,7 +37,7 @@ from platform_assets.factory.keys import table_key
 from platform_assets.factory.last_told import LastTold
 from platform_assets.metadata import error_metadata
 from resources.notes.last_run import last_attempt
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.log import WatermarkLog
 

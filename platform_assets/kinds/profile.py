@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resources.kinds.path.sweep import LateFiles
     from resources.listing import Budget, Listing
     from resources.outcome import Outcome
-    from resources.platform import Platform
+    from resources.platform.platform import Platform
     from resources.watermarks.entry import Entry
     from resources.watermarks.log import WatermarkLog
 

@@ -18,6 +18,7 @@ from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
 from partitions.spelling import nearest
 from partitions.stream.completeness import refused
+from partitions.stream.side_tables import side_tables
 from partitions.supported import source_refusal
 from partitions.window.definition import WindowWatermark
 from platform_assets.project.cron import is_cron
@@ -35,7 +36,6 @@ from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
 from resources.connections.api import is_secret_parameter
 from resources.connections.postgres import is_database
-from resources.kinds.stream.kind import side_tables
 
 # Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)

@@ -16,7 +16,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Part
 from resources.kinds.window.replay import WindowReplay
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 _BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
 """Tags that name the backfill that a user has launched: of a retry the first one."""

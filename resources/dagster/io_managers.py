@@ -37,7 +37,7 @@ from resources.dagster.run_options import RunOptions
 from resources.loop.loop import Loop, clock
 from resources.notes.last_run import not_begun
 from resources.outcome import Observer, Outcome, Step
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.replay.in_place import read_again
 from resources.replay.reading import Report
 from resources.tables.registry import find_table

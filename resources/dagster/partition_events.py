@@ -19,7 +19,7 @@ from resources.dagster.partitions import AssetPartitions
 from resources.dagster.reporting import Untold, summary, tell, untold
 from resources.loop.recorded import recorded_commit
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from partitions.errors import CorruptWatermark, NeedsDecision
 from partitions.stream.structured import StructuredStream
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
-from resources.decisions.kinds import rules_of
-from resources.decisions.rules import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
+from resources.kinds.state_rules import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
 from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.tables.table import Adopted, TableCommit, adopted_state
 from resources.watermarks.entry import Entry
 
@@ -33,14 +32,14 @@ def adopt(reason: str) -> DraftBuilder:
             lies beside the table, and is gone; ``definition_changed``: a stream's definition is another one, which the state does not fit.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
         # Before it is asked for anything: whatever happens to it meanwhile, the next run must see.
         seen = target.tip(app_id_of(platform, dataflow, last)).newest or TableCommit(None)
         adopted = _adopted(platform, dataflow, last)
         base = _base(platform, dataflow, adopted)
         text = _table_watermark(platform, dataflow, last, adopted)
-        rules = rules_of(platform, dataflow)
+        rules = platform.rules(dataflow)
         if last is not None and isinstance(rules, NeverGoesBack):
             check_form(dataflow, last, platform.log)
         if text is None:
@@ -89,7 +88,7 @@ def _kept(base: Entry | None, adopted: Adopted | None, replace_until: str | None
     return kept | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
 
 
-def _reads(platform: Platform, pinned: str | None) -> bool:
+def _reads(platform: Opener, pinned: str | None) -> bool:
     """Whether a pinned schema is still there; without it the next run pins one again."""
     try:
         return pinned is None or bool(platform.log.get_schema(pinned))
@@ -97,7 +96,7 @@ def _reads(platform: Platform, pinned: str | None) -> bool:
         return False
 
 
-def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
+def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
     name = dataflow.name
     try:
         return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
@@ -113,21 +112,21 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         ) from error
 
 
-def _base(platform: Platform, dataflow: Dataflow, adopted: Adopted | None) -> Entry | None:
+def _base(platform: Opener, dataflow: Dataflow, adopted: Adopted | None) -> Entry | None:
     """The entry of the commit that a table tells its state with, if the log still has it."""
     commit = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
     return commit if commit and adopted and commit.id == adopted.owner else None
 
 
 def _table_watermark(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
+    platform: Opener, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
 ) -> str | None:
     """The watermark of the entry of the table's newest commit, else what that commit tells, else the rows; where a first run began, if others have removed all.
 
     That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. If the
     table may hold rows that no watermark covers, there is a watermark only if the next load deletes those rows.
     """
-    rules = rules_of(platform, dataflow)
+    rules = platform.rules(dataflow)
     if adopted is None:
         return rules.watermark_from_rows()
     base = _base(platform, dataflow, adopted)
@@ -143,7 +142,7 @@ def _table_watermark(
     return state or rules.watermark_from_rows() or since or "{}"
 
 
-def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
+def nothing_else_leads_on(platform: Opener, dataflow: Dataflow, last: Entry | None) -> bool:
     """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
     try:
         check_table(dataflow, last, platform.table(dataflow))

@@ -8,7 +8,7 @@ from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.unguarded import leads_on
 from resources.loop.definition_guard import definition_of
 from resources.loop.loop import clock
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
@@ -17,7 +17,7 @@ from resources.watermarks.stored_objects import QUARANTINE
 
 
 def decide(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     build_draft: DraftBuilder,
     reason: str,
@@ -58,7 +58,7 @@ def decide(
     return _append_claimed(platform, dataflow, claim, draft)
 
 
-def _append_claimed(platform: Platform, dataflow: Dataflow, claim: Intent, draft: Draft) -> Entry:
+def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: Draft) -> Entry:
     """Put the decision's intent, then append its entry; this process holds the number until that is done."""
     holders.mark_active(claim.id)
     try:
@@ -98,7 +98,7 @@ def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
     )
 
 
-def append_draft(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
+def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
     """Put the lists that the entry names, then append it."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"

@@ -12,12 +12,11 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.quarantine import Quarantine
 from partitions.watermark import is_empty
-from resources.decisions.kinds import rules_of
 from resources.loop.definition_guard import check_definition
 from resources.loop.entries import in_table, lost_files
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.tables.registry import refuse_other_formats
 from resources.tables.table import TableCommit, adopted_state
 from resources.watermarks.entry import Entry, Why, following, new_id
@@ -47,12 +46,12 @@ class Draft:
 _TAKES_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})
 """Decisions about what is read next: whoever makes them takes the source as it is."""
 
-DraftBuilder = Callable[[Platform, Dataflow, Entry | None], Draft]
+DraftBuilder = Callable[[Opener, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
 
 
 def draft_entry(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     last: Entry | None,
     why: Why,
@@ -109,11 +108,11 @@ def draft_entry(
         }
     entry = following(last, **{**decided, **changes})
     before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
-    watermark = rules_of(platform, dataflow).migrate_watermark(entry.watermark, clock(), before)
+    watermark = platform.rules(dataflow).migrate_watermark(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})
 
 
-def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:
+def _in_table(platform: Opener, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:
     """The newest entry that says which windows the table holds after a decision; None if only the decision itself says it.
 
     A reset that is to empty the table, and has not yet, says nothing of the rows that are there if the decision keeps them. A state that is
@@ -128,7 +127,7 @@ def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry:
     return _with_given_up_rows(platform, dataflow, telling)
 
 
-def _with_given_up_rows(platform: Platform, dataflow: Dataflow, entry: Entry) -> Entry:
+def _with_given_up_rows(platform: Opener, dataflow: Dataflow, entry: Entry) -> Entry:
     """The entry, with the state after a slice that was given up although its rows are in the table: others had changed the table beneath it."""
     intent = platform.log.intent(dataflow.name, entry.number) if entry.why == "abandon" else None
     if intent is None or intent.is_decision:
@@ -141,7 +140,7 @@ def _with_given_up_rows(platform: Platform, dataflow: Dataflow, entry: Entry) ->
     return entry.model_copy(update={"watermark": intent.watermark})
 
 
-def app_id_of(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
+def app_id_of(platform: Opener, dataflow: Dataflow, last: Entry | None) -> str | None:
     """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
     if last is None or last.table is None:
         with suppress(NeedsDecision):  # only its watermark is lost
@@ -164,7 +163,7 @@ def require_entry(dataflow: Dataflow, last: Entry | None) -> Entry:
     return last
 
 
-def require_current_definition(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
+def require_current_definition(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Entry:
     """The newest entry, made with the definition as it is now: only such a one may be built on without a word about it.
 
     Raises:

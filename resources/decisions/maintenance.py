@@ -22,7 +22,7 @@ from resources.loop.giving_up import drop
 from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
 from resources.loop.waiting import Patience, abandoned_intent
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.tables.table import CanOptimize, CanVacuum, Cared, Table
 from resources.watermarks.entry import Entry, following, new_id, utc_now
 
@@ -62,7 +62,7 @@ class Done:
         }
 
 
-def due_tasks(platform: Platform, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
+def due_tasks(platform: Opener, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
     """Return the tasks whose period has passed since they were last done; all of them if nothing tells when that was."""
     periods = dataflow.maintenance.periods() if dataflow.maintenance else {}
     note = platform.log.note(dataflow.name, _NOTE) or {}
@@ -70,7 +70,7 @@ def due_tasks(platform: Platform, dataflow: Dataflow, now: datetime) -> tuple[Ta
 
 
 def maintain(
-    platform: Platform, dataflow: Dataflow, tasks: Sequence[Task], patience: Patience | None = None
+    platform: Opener, dataflow: Dataflow, tasks: Sequence[Task], patience: Patience | None = None
 ) -> Done:
     """Do some tasks, and append an entry that says so.
 
@@ -159,7 +159,7 @@ def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster
     return Cared()
 
 
-def _needed_by(platform: Platform, dataflow: Dataflow) -> str | None:
+def _needed_by(platform: Opener, dataflow: Dataflow) -> str | None:
     """Why older versions of the table are needed: a slice that reads one was begun long ago, and is not finished."""
     for reader in platform.lineage.readers_of(dataflow.table):
         intent = platform.log.open_intent(reader, platform.log.newest(reader))
@@ -177,6 +177,6 @@ def _is_due(done: object, period: timedelta, now: datetime) -> bool:
         return True
 
 
-def _note(platform: Platform, name: str, tasks: Sequence[Task]) -> None:
+def _note(platform: Opener, name: str, tasks: Sequence[Task]) -> None:
     note = platform.log.note(name, _NOTE) or {}
     platform.log.put_note(name, _NOTE, {**note, **dict.fromkeys(tasks, utc_now())})

@@ -12,10 +12,9 @@ from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.kinds import rules_of
 from resources.decisions.unguarded import leads_on
 from resources.loop.table_guard import check_table
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
 
@@ -34,7 +33,7 @@ class Preview:
 
 
 def preview(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     build_draft: DraftBuilder,
     now: datetime,
@@ -99,13 +98,13 @@ def _ended(intent: Intent, last: Entry | None) -> str:
 
 
 def _again(
-    platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
+    platform: Opener, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
     """What happens to rows that were loaded before, as far as an entry knows; nothing if there is no table to hold them."""
     if not platform.table(dataflow).exists():
         return []
     try:
-        count, part = rules_of(platform, dataflow).count_already_loaded(plan.slices, known)
+        count, part = platform.rules(dataflow).count_already_loaded(plan.slices, known)
     except CorruptWatermark as error:  # which a decision may be made for
         return [f"it is unknown how much of it was loaded before: {error.message}"]
     if not count:
@@ -116,7 +115,7 @@ def _again(
     if draft.entry.replace_table:
         return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
-    added, _ = rules_of(platform, dataflow).count_already_loaded(adding, known)
+    added, _ = platform.rules(dataflow).count_already_loaded(adding, known)
     target = dataflow.target
     if target.merges:
         return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys"]

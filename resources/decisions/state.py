@@ -23,13 +23,12 @@ from resources.decisions.draft import (
     require_entry,
 )
 from resources.decisions.held import held_rows
-from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
-from resources.decisions.rules import KnowsFiles, NeverGoesBack
 from resources.decisions.taken_over import taken_over
+from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_definition, check_form, definition_of, other_place
 from resources.loop.entries import keyed_by, moved
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry
 
@@ -42,7 +41,7 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
         replace: whether the next run's first commit empties the table; else the table is left as it is.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         entry = draft_entry(
             platform,
             dataflow,
@@ -72,11 +71,11 @@ def accept(reason: str) -> DraftBuilder:
         ConfigurationError: if there is no state to keep, or it has another form than the scope that the definition has now.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_entry(dataflow, last)
         if not is_empty(last.state()):
             check_form(dataflow, last, platform.log)
-            rules = rules_of(platform, dataflow)
+            rules = platform.rules(dataflow)
             if isinstance(
                 rules, NeverGoesBack
             ):  # no watermark of Spark's engine can be set, and this one stays
@@ -116,9 +115,9 @@ def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bo
     return last.fingerprint == dataflow.fingerprint and not moved(dataflow, last) and not gave_up
 
 
-def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
+def _passed_by_another_root(platform: Opener, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
     """What lies at or below the watermark if the source has never been read; nothing if it is the place that was read so far."""
-    rules = rules_of(platform, dataflow)
+    rules = platform.rules(dataflow)
     if (
         not isinstance(rules, KnowsFiles)
         or is_empty(last.state())
@@ -142,9 +141,9 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
             between the two are in it.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
-        rules = rules_of(platform, dataflow)
+        rules = platform.rules(dataflow)
         rules.check_rewind()
         until = rules.loaded_upper_bound(last) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
@@ -163,7 +162,7 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
     return build_draft
 
 
-def _check_rows_exist(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
+def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
     """A rewind that takes another one back, or a reset, counts rows as loaded again: the table must tell that it has them.
 
     Raises:
@@ -199,8 +198,8 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
             stream, which has no such decision; ``definition_changed``.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        rules = rules_of(platform, dataflow)
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
+        rules = platform.rules(dataflow)
         watermark = rules.parse_watermark(text)
         check_definition(dataflow, last, platform.log)
         rewinds = not isinstance(rules, NeverGoesBack)  # else taken_over says what leads on
@@ -219,7 +218,7 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
     return build_draft
 
 
-def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
+def _watermark_of(platform: Opener, dataflow: Dataflow, number: int) -> str:
     if number == 0:
         return "{}"
     entry = platform.log.find(dataflow.name, number)

@@ -14,11 +14,10 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.held import freed_files
-from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import IMPORTED
-from resources.decisions.rules import KnowsFiles, NeverGoesBack
+from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_form
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry, Why
 
@@ -31,9 +30,9 @@ def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
         NeedsDecision: code ``no_rewind``: it is older than what is loaded, and the kind cannot go back.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         newest = _newest_of(dataflow, lines)
-        watermark = rules_of(platform, dataflow).parse_watermark(json.dumps(newest["watermark"]))
+        watermark = platform.rules(dataflow).parse_watermark(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
         remark = (IMPORTED, "taken as ingested")
         return taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
@@ -42,7 +41,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
 
 
 def taken_over(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     last: Entry | None,
     why: Why,
@@ -66,7 +65,7 @@ def taken_over(
         app_id: the dataflow's id in the table, if the table tells it.
         takes_table: whether the table as it is now belongs to the state from here on.
     """
-    rules = rules_of(platform, dataflow)
+    rules = platform.rules(dataflow)
     if isinstance(rules, NeverGoesBack):
         _check_not_behind(platform, dataflow, rules, last, watermark)
     files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
@@ -97,7 +96,7 @@ def taken_over(
 
 
 def _check_not_behind(
-    platform: Platform, dataflow: Dataflow, rules: NeverGoesBack, last: Entry | None, watermark: str
+    platform: Opener, dataflow: Dataflow, rules: NeverGoesBack, last: Entry | None, watermark: str
 ) -> None:
     """Raise if a watermark lies below what the newest entry, or the newest commit of the table, says is loaded.
 

@@ -1,7 +1,7 @@
 """The contract of a kind of watermark, bound to its source: what the loop and its protocol ask of it. One module a kind.
 
 What only some kinds have is a contract of its own, asked for by type. What operators' decisions need is in
-:mod:`resources.decisions.rules`.
+:mod:`resources.kinds.state_rules`.
 """
 
 from __future__ import annotations

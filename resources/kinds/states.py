@@ -7,6 +7,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark
+from partitions.path.state import PathState
+from partitions.sentinels import deserialise
 from resources.watermarks.entry import Entry, corrupt
 
 
@@ -33,3 +35,8 @@ def state_of(form: type[StateT], dataflow: Dataflow, entry: Entry | None) -> Sta
         return form.of(entry.state() if entry else None)
     except CorruptWatermark as error:
         raise corrupt(f"entry {entry.number if entry else 0} of {dataflow.name}", error.message) from error
+
+
+def cold_start_of(entry: Entry | None) -> PathState | None:
+    """Return the state below which a filtered cold start looked at nothing; None if none did."""
+    return PathState.of(deserialise(entry.since)) if entry and entry.since else None

@@ -11,7 +11,7 @@ from resources.loop.intents import holding
 from resources.loop.rows import slice_rows
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.outcome import Step
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 from resources.tables.table import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
 

@@ -7,7 +7,7 @@ from partitions.load import Append, Load, Replace, ReplaceAll
 from resources.kinds.kind import Aside, SliceT, WritesAside
 from resources.loop.context import RunContext
 from resources.outcome import Step
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent, new_id
 

@@ -6,30 +6,22 @@ have no entry. It is removed when all chunks are done, so the same command then 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import Plan
-from resources.kinds.column.replay import ColumnReplay
-from resources.kinds.path.replay import FileReplay
-from resources.kinds.window.replay import WindowReplay
 from resources.loop.loop import Loop
 from resources.outcome import Observer
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.asked import Asked
 from resources.replay.reading import Replayed, Told, read_chunks
 from resources.replay.replay import InPlaceReplay
 from resources.replay.under_way import forget
 
-_Make = Callable[[Platform, Dataflow, Asked, datetime], InPlaceReplay]
 
-_REPLAYS: dict[str, _Make] = {"column": ColumnReplay.of, "path": FileReplay.of, "window": WindowReplay.of}
-
-
-def plan_in_place(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
+def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
     """Return what a replay would read, one slice a chunk. Opens no source of column kinds, changes nothing.
 
     Raises:
@@ -39,7 +31,7 @@ def plan_in_place(platform: Platform, dataflow: Dataflow, asked: Asked, now: dat
 
 
 def replay_in_place(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     asked: Asked,
     now: datetime,
@@ -82,19 +74,14 @@ def read_again(replay: InPlaceReplay, loop: Loop[Any], told: Told = lambda repor
     return done
 
 
-def _checked(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
+def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
     """Return the replay that is asked for.
 
     Raises:
         ConfigurationError: the range or the dataflow is not one that can be replayed so.
     """
     name, target = dataflow.name, dataflow.target
-    if dataflow.kind not in _REPLAYS:
-        raise ConfigurationError(
-            f"dataflow {name}: expected a watermark of type {', '.join(_REPLAYS)}, found {dataflow.kind}: what a stream has merged is not read apart"
-            f" again. Load it anew: strandline state reset {name} --replace --reason TEXT"
-        )
-    replay = _REPLAYS[dataflow.kind](platform, dataflow, asked, now)
+    replay = platform.replay_in_place(dataflow, asked, now)
     if target.load == "append" and not asked.replace:
         raise ConfigurationError(
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"

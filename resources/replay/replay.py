@@ -11,7 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.plan import Plan
 from resources.loop.loop import Loop
-from resources.platform import Platform
+from resources.platform.stores import Stores
 from resources.replay.reading import Piece
 
 
@@ -26,7 +26,7 @@ class InPlaceReplay(ABC):
         now: the clock, aware.
     """
 
-    platform: Platform
+    platform: Stores
     dataflow: Dataflow
     words: str
     now: datetime

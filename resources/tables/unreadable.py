@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from resources.connections.object_store_errors import spark_failure
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.tables.table import Table, Version
 

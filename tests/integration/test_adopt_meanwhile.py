@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.dataflow import Dataflow
-from resources.decisions import all_decisions as decisions
+from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
 from resources.outcome import Outcome

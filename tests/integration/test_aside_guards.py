@@ -234,7 +234,17 @@ def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
             {"target": {"load": "merge_upsert", "merge_keys": ["id"], "origin_columns": True}},
             "(load, merge_keys, origin_columns)",
         ),
-        ({"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "day"}}, "effective_column"),
+        (
+            {
+                "target": {
+                    "load": "scd2",
+                    "merge_keys": ["id"],
+                    "effective_column": "day",
+                    "origin_columns": True,
+                }
+            },
+            "effective_column",
+        ),
         ({"target": {"partition_by": ["id"]}}, None),
     ],
 )

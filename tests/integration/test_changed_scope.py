@@ -10,8 +10,8 @@ import pytest
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from resources.decisions import all_decisions as decisions
-from resources.platform import Platform
+from resources.kinds import all_decisions as decisions
+from resources.platform.platform import Platform
 from tests.support.jvmless import NAME, Process, dataflow, jvmless, platform
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.column.predicates import Range, rows_in
+from resources.kinds.column.opening import open_column
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, Columns, at
@@ -209,7 +210,7 @@ def test_whether_there_are_new_rows_is_told_by_the_listing_and_the_time_that_has
 
     def new_rows(now: datetime) -> bool:
         feed = Feed(flow.feed.folder, SparkEngine(remote="sc://127.0.0.1:1"), flow.feed.definition)
-        kind = feed.platform.column_kind(feed.dataflow)
+        kind = open_column(feed.platform, feed.dataflow)
         return kind.has_new_rows(feed.newest, now)
 
     now = datetime.now(UTC)
@@ -238,7 +239,7 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
     flow = on_files(tmp_path, engine, watermark=BY_ID, source=source)
     for day in (1, 2):
         flow.feed.put_parquet(f"day=2026-01-0{day}/a.parquet", day)
-    kind = flow.feed.platform.column_kind(flow.feed.dataflow)
+    kind = open_column(flow.feed.platform, flow.feed.dataflow)
     spark = engine.session()
     pinned = kind.pin(spark, ())
     assert pinned is not None

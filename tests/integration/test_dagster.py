@@ -33,7 +33,7 @@ from resources.dagster.io_managers import Load, WatermarkIOManager
 from resources.dagster.reporting import Untold, untold
 from resources.dagster.run_options import RunOptions
 from resources.outcome import Step
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed

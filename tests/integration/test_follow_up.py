@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from partitions.dataflow import Dataflow
-from resources.decisions import all_decisions as decisions
+from resources.kinds import all_decisions as decisions
 from resources.tables.table import TableCommit, Version
 from tests.support.arrow import ArrowTable
 from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless

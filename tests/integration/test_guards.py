@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
-from resources.decisions import all_decisions as decisions
+from resources.kinds import all_decisions as decisions
 from resources.loop import waiting
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine

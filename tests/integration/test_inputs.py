@@ -9,7 +9,7 @@ from dagster import AssetIn, DagsterInstance, Definitions, MaterializeResult, as
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from partitions.errors import Conflict, Held
-from resources.decisions import all_decisions as decisions
 from resources.decisions import deciding
+from resources.kinds import all_decisions as decisions
 from resources.outcome import Observer, Outcome, Step
 from resources.spark.engine import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable

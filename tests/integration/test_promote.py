@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from resources.outcome import Step
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.replay.isolated import promoting
 from resources.replay.isolated.dropping import drop
 from resources.replay.isolated.promoting import promote

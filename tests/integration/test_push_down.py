@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from resources.kinds.column.opening import open_column
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import BY_TIME, on_lake
@@ -113,7 +114,7 @@ def test_the_plan_of_a_lake_table_pushes_the_bounds_into_the_files(
     table.add({"id": 1, "at": day(1), "value": 1}, {"id": 2, "at": day(2), "value": 2})
     flow.run()
     table.add({"id": 3, "at": day(3), "value": 3})
-    kind, spark = flow.feed.platform.column_kind(flow.feed.dataflow), engine.session()
+    kind, spark = open_column(flow.feed.platform, flow.feed.dataflow), engine.session()
     entry = flow.feed.newest
     assert entry is not None
     (slice_,) = kind.plan(entry, day(31)).slices

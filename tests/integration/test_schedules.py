@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError, StrandlineError
-from resources.decisions import all_decisions as decisions
+from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
 from resources.outcome import Step

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import NeedsDecision
+from resources.kinds.column.opening import open_column
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
@@ -53,7 +54,7 @@ def test_a_table_that_was_made_again_stops_before_it_is_read_and_accept_goes_on(
     assert "dropped and made again" in error.message
     assert "id = 5" in error.message
     with pytest.raises(NeedsDecision):
-        flow.feed.platform.column_kind(flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))
+        open_column(flow.feed.platform, flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))
     decide(flow, "accept", "flow")
     assert flow.run().rows == 2
     assert flow.run().status == "nothing"

@@ -225,7 +225,7 @@ def test_a_run_that_is_killed_as_it_lets_rows_out_leaves_each_row_in_one_place(
         pytest.skip("nothing waits on, and no side table is written")
     stream = _waiting(make_feed(), operator, format=format_)
     platform, flow = stream.feed.platform, stream.feed.dataflow
-    from resources.decisions.all_decisions import decide
+    from resources.kinds.all_decisions import decide
     from resources.kinds.stream.flush import flush
 
     decide(platform, flow, flush("ended"), "ended")

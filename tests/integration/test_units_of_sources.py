@@ -24,6 +24,7 @@ from partitions.definitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
 from platform_assets.factory.kinds.window.run_requests import due_runs
 from resources.connections.places import Place
+from resources.kinds.window.opening import units_of
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import END, START, Dagster
@@ -74,13 +75,13 @@ def flow(
 
 def units(feed: Feed) -> list[Any]:
     """The values of the units, in their order."""
-    return [json.loads(unit)["u"] for unit in feed.platform.units(feed.dataflow)]
+    return [json.loads(unit)["u"] for unit in units_of(feed.platform, feed.dataflow)]
 
 
 def refusal(feed: Feed) -> str:
     """Why the units cannot be read."""
     with pytest.raises(PlanError) as raised:
-        feed.platform.units(feed.dataflow)
+        units_of(feed.platform, feed.dataflow)
     assert (raised.value.code, raised.value.exit_code) == ("secondary_input", 1)
     assert "nothing is planned" in raised.value.message
     return raised.value.message

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.request import Forced, Part
-from resources.decisions import all_decisions as decisions
-from resources.decisions.all_decisions import DraftBuilder
+from resources.kinds import all_decisions as decisions
+from resources.kinds.all_decisions import DraftBuilder
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Intent

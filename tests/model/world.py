@@ -35,10 +35,10 @@ from partitions.errors import NeedsDecision, StrandlineError
 from platform_assets.cli.main import strandline
 from platform_assets.state_views import exported
 from resources.connections.places import Place
-from resources.decisions import all_decisions as decisions
+from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry

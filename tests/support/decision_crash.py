@@ -10,7 +10,7 @@ import signal
 from typing import Any
 
 from platform_assets.cli.main import strandline
-from resources import platform
+from resources.platform import stores
 from resources.watermarks.blobs import Blobs, open_blobs
 from tests.support.environment import clean_environment
 from tests.support.feed import Feed
@@ -46,5 +46,5 @@ def crash_deciding(feed: Feed, folder: str, *arguments: str) -> None:
 def main(folder: str, *arguments: str) -> None:
     """Call the command line until something was put."""
     opened: Any = lambda *store: _Dying(open_blobs(*store), folder)  # noqa: E731
-    vars(platform)["open_blobs"] = opened
+    vars(stores)["open_blobs"] = opened
     strandline.main(list(arguments), prog_name="strandline")

@@ -35,7 +35,7 @@ from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connections.places import Place
 from resources.outcome import Observer, Outcome, Step
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog

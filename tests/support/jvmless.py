@@ -31,7 +31,7 @@ from platform_assets.project import load_project
 from resources.connections.places import Place
 from resources.listing import FILE_VANISHED
 from resources.loop import intents
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source
 from resources.spark.engine import SparkEngine

@@ -17,7 +17,7 @@ from partitions.evolution import Evolution
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable

@@ -18,7 +18,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
 from resources.connections.places import Place
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList

@@ -15,7 +15,7 @@ from platform_assets.factory.checks import RunCheck, TableCheck
 from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 @dataclass(frozen=True)

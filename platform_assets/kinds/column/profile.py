@@ -14,9 +14,10 @@ from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from platform_assets.kinds.servers import Servers
 from resources.kinds.column.kind import ColumnKind
+from resources.kinds.column.opening import open_column
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import LOADS, Entry
 
 
@@ -71,7 +72,7 @@ class ColumnProfile(KindProfile):
         """Return whether rows lie above the watermark, unless only a read of the source tells that."""
         if not dataflow.source.tells_what_is_new:
             raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
-        return {"new_rows": platform.column_kind(dataflow).has_new_rows(entry, now)}
+        return {"new_rows": open_column(platform, dataflow).has_new_rows(entry, now)}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return whether there are new rows; None if unknown."""
@@ -83,7 +84,7 @@ class ColumnProfile(KindProfile):
         """Return that rows lie above the watermark; for a source that only a run reads, never."""
         if not dataflow.source.tells_what_is_new:
             return ""
-        kind = platform.column_kind(dataflow)
+        kind = open_column(platform, dataflow)
         found = kind.has_new_rows(entry, now)
         return repr((entry.watermark if entry else None, kind.contents())) if found else ""
 

@@ -14,7 +14,7 @@ from platform_assets.kinds.path.words import path_in_words, verified_in_words
 from platform_assets.kinds.profile import LedgerPage
 from resources.kinds.path.sweep import Sweep, unhandled
 from resources.loop.definition_guard import check_definition
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from platform_assets.kinds.path.words import path_in_words
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
 from platform_assets.kinds.servers import Servers
 from resources.kinds.path.late import LateStep, late_step
+from resources.kinds.path.opening import open_path
 from resources.kinds.path.sweep import LateFiles, unhandled
 from resources.listing import Budget, Listing
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -132,7 +133,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
     ) -> Listing:
         """Return the files above the watermark, and released ones, as far as the budget goes."""
-        return platform.path_kind(dataflow).peek(entry, now, budget, None)
+        return open_path(platform, dataflow).peek(entry, now, budget, None)
 
 
 def _first_to_last(files: list[str]) -> str:

@@ -12,15 +12,15 @@ from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
+from partitions.stream.side_tables import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
 from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
-from resources.kinds.stream.buffer import BUFFER, CARRY
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 _MOST_SPLITS, _SLOWEST, _LINES = 1000, 100, 20

@@ -11,7 +11,8 @@ from partitions.instants import Instant
 from partitions.request import Forced, Part
 from partitions.window.spelling import Listed
 from partitions.window.units import identity
-from resources.platform import Platform
+from resources.kinds.window.opening import units_of
+from resources.platform.platform import Platform
 
 
 def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime) -> Forced:
@@ -37,7 +38,7 @@ def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None,
 
 
 def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
-    units = platform.units(dataflow)
+    units = units_of(platform, dataflow)
     try:
         wanted = identity(json.loads(text))
     except (ValueError, TypeError) as error:

@@ -25,8 +25,9 @@ from platform_assets.kinds.profile import (
 from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words
+from resources.kinds.window.unit_ledger import unit_ledger
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.observed import observations
@@ -108,7 +109,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return what is covered and missing of each unit."""
-        return platform.ledger(dataflow, now).as_json()
+        return unit_ledger(platform, dataflow, now).as_json()
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return how far all units are complete, and a row for each unit."""

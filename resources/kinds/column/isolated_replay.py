@@ -23,6 +23,8 @@ from partitions.replay.promotion import (
 from partitions.replay.reading import adds_above
 from partitions.request import Replay
 from partitions.sentinels import deserialise
+from resources.kinds.column.kind import ColumnKind
+from resources.kinds.column.opening import open_column
 from resources.kinds.column.replay import typed_range
 from resources.replay.asked import Asked, asked_chunks
 from resources.replay.isolated.chunks import AsideChunk, Parts
@@ -59,6 +61,10 @@ class AsideColumns(AsideKind):
     def loaded_by(self, aside: Aside) -> Dataflow:
         """The live dataflow under the replay's name."""
         return aside.of(self.dataflow)
+
+    def kind_of(self, loaded_by: Dataflow) -> ColumnKind:
+        """The live source under the replay's name."""
+        return open_column(self.platform, loaded_by)
 
     def request(self, aside: Aside, chunk: AsideChunk) -> Replay:
         """Its rows."""

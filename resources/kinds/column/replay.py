@@ -18,8 +18,9 @@ from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value
 from partitions.watermark import compare_values
+from resources.kinds.column.opening import open_column
 from resources.loop.loop import Loop
-from resources.platform import Platform
+from resources.platform.stores import Stores
 from resources.replay.asked import Asked, asked_chunks, naming
 from resources.replay.reading import Piece
 from resources.replay.replay import InPlaceReplay
@@ -27,13 +28,13 @@ from resources.replay.under_way import InPlace, begin, entries_of, find
 from resources.watermarks.entry import Entry
 
 
-def typed_range(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> str:
+def typed_range(platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> str:
     """Return the bounds that are asked for as values of the column, whose type the source tells; sentinel JSON text.
 
     Raises:
         ConfigurationError: the column holds something else.
     """
-    planned, kind = asked_chunks(dataflow, asked), platform.column_kind(dataflow)
+    planned, kind = asked_chunks(dataflow, asked), open_column(platform, dataflow)
     known = kind.with_kinds(kind.above.observe(dataflow.column.columns, now))
     with naming(dataflow):
         fitted = fitted_chunks(planned, known.get(planned[0].column))
@@ -51,7 +52,7 @@ class ColumnReplay(InPlaceReplay):
     asked: Asked
 
     @classmethod
-    def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> ColumnReplay:
+    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> ColumnReplay:
         """Chunks that the range can be cut into."""
         asked_chunks(dataflow, asked)
         return cls(platform, dataflow, asked.words, now, asked)

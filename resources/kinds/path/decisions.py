@@ -17,9 +17,8 @@ from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
-from resources.decisions.rules import HeldFiles
-from resources.kinds.path.kind import cold_start_of
-from resources.kinds.states import state_of
+from resources.kinds.state_rules import HeldFiles
+from resources.kinds.states import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.table import Table

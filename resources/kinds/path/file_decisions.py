@@ -9,7 +9,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import UNPROCESSED
 from resources.watermarks.ingested import Ingested
@@ -27,7 +27,7 @@ def release(reason: str, paths: Sequence[str]) -> DraftBuilder:
         NeedsDecision: code ``definition_changed``.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
         _some(dataflow, paths)
         left = read_quarantine(platform.log, last).release(paths, dataflow.name)
@@ -44,7 +44,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
         NeedsDecision: code ``definition_changed``.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         if dataflow.path.tracking != "set":
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
@@ -68,7 +68,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
 def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
     """Set late files aside (late_files: quarantine); nothing of them is loaded before they are released."""
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]

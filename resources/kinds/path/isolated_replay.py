@@ -18,6 +18,8 @@ from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.kinds.path.kind import PathKind
+from resources.kinds.path.opening import open_path
 from resources.kinds.path.replay import check_files_of_rows
 from resources.replay.asked import Asked, asked_partitions
 from resources.replay.isolated.chunks import AsideChunk, Parts
@@ -47,7 +49,7 @@ class AsideFiles(AsideKind):
 
     def planned(self, asked: Asked, now: datetime) -> Plan[PathSlice]:
         """List the source."""
-        kind, newest = self.platform.path_kind(self.dataflow), self.platform.log.newest(self.dataflow.name)
+        kind, newest = open_path(self.platform, self.dataflow), self.platform.log.newest(self.dataflow.name)
         return kind.read_again(newest, *asked_partitions(self.dataflow, asked), now, replaces=True)
 
     def begun(self, asked: Asked, now: datetime) -> Begun:
@@ -65,13 +67,17 @@ class AsideFiles(AsideKind):
         """The live dataflow under the replay's name."""
         return aside.of(self.dataflow)
 
+    def kind_of(self, loaded_by: Dataflow) -> PathKind:
+        """The live source under the replay's name."""
+        return open_path(self.platform, loaded_by)
+
     def request(self, aside: Aside, chunk: AsideChunk) -> ReplayFiles:
         """Its files, as they are when they are read."""
         return ReplayFiles(chunk.files, 0, chunk.words, replaces=True, saves=True)
 
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
-        log, dataflow, kind = self.platform.log, self.dataflow, self.platform.path_kind(self.dataflow)
+        log, dataflow, kind = self.platform.log, self.dataflow, open_path(self.platform, self.dataflow)
         known = list(Ingested(log, aside.log, log.newest(aside.log)).all())
         loaded = [SourceFile(*file[:4]) for file in known if file.reason is None]
         paths = [file.path for file in loaded]

@@ -24,7 +24,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Among
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.path.sweep import unhandled
-from resources.kinds.states import state_of
+from resources.kinds.states import cold_start_of, state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.paths import SOURCE_FILE
@@ -366,11 +366,6 @@ class PathKind:
         after = before.after([file.path for file in slice_.files], slice_.quarantined)
         kept = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
         return kept, len(slice_.quarantined)
-
-
-def cold_start_of(entry: Entry | None) -> PathState | None:
-    """Return the state below which a filtered cold start looked at nothing; None if none did."""
-    return PathState.of(deserialise(entry.since)) if entry and entry.since else None
 
 
 def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:

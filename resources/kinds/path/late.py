@@ -14,11 +14,12 @@ from partitions.path.source import in_pair_order
 from partitions.plan import counted
 from partitions.request import LateOnly
 from resources import listing
-from resources.decisions.all_decisions import decide, quarantine_late
+from resources.decisions.deciding import decide
+from resources.kinds.path.file_decisions import quarantine_late
 from resources.kinds.path.sweep import LateFiles, SweepStep, step, unhandled
 from resources.listing import Budget
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.holder import RunIsLive
 
@@ -61,7 +62,7 @@ class LateStep:
 
 
 def look(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     now: datetime,
     budget: Budget | None = None,
@@ -78,7 +79,7 @@ def look(
 
 
 def late_step(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     now: datetime,
     budget: Budget | None = None,
@@ -124,7 +125,7 @@ def late_step(
 
 
 def _set_aside(
-    platform: Platform, dataflow: Dataflow, now: datetime, late: LateFiles, run_is_live: RunIsLive
+    platform: Opener, dataflow: Dataflow, now: datetime, late: LateFiles, run_is_live: RunIsLive
 ) -> Entry | None:
     """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
     there = listing.stat_files(platform.root_of(dataflow), [file.path for file in late.files])

@@ -12,7 +12,8 @@ from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from partitions.request import ReplayFiles
 from resources.kinds.path.kind import PathKind
-from resources.platform import Platform
+from resources.kinds.path.opening import open_path
+from resources.platform.stores import Stores
 from resources.replay.asked import Asked, asked_partitions
 from resources.replay.parts import PartsReplay
 from resources.sources.files.paths import SOURCE_FILE
@@ -29,7 +30,7 @@ class FileReplay(PartsReplay):
     asked: Asked
 
     @classmethod
-    def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> FileReplay:
+    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> FileReplay:
         """Files that can be read again."""
         asked_partitions(dataflow, asked)
         if asked.replace or dataflow.target.way == "merge_overwrite":
@@ -38,7 +39,7 @@ class FileReplay(PartsReplay):
 
     def planned(self) -> tuple[PathKind, Plan[PathSlice]]:
         """List the source."""
-        kind, newest = self.platform.path_kind(self.dataflow), self.platform.log.newest(self.dataflow.name)
+        kind, newest = open_path(self.platform, self.dataflow), self.platform.log.newest(self.dataflow.name)
         start, end = asked_partitions(self.dataflow, self.asked)
         return kind, kind.read_again(newest, start, end, self.now, replaces=self.asked.replace)
 
@@ -55,7 +56,7 @@ class FileReplay(PartsReplay):
         return ReplayFiles(tuple(slice_.keys), since, self.words, replaces=self.asked.replace)
 
 
-def check_files_of_rows(platform: Platform, dataflow: Dataflow) -> None:
+def check_files_of_rows(platform: Stores, dataflow: Dataflow) -> None:
     """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
     table = platform.table(dataflow)
     known = table.columns() if table.exists() else [SOURCE_FILE] if dataflow.target.origin_columns else []

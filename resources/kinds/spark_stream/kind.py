@@ -36,11 +36,12 @@ from resources.kinds.spark_stream.run import run_available
 from resources.kinds.spark_stream.sources import columns_stream, inbox_stream, table_stream
 from resources.kinds.states import state_of
 from resources.notes.looks import last_look
-from resources.sources.files.failures import cause, other_schema
+from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import column_changes
 from resources.spark.engine import EngineLost
+from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.staging import Staging
 from resources.tables.registry import find_table

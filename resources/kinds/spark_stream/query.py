@@ -23,7 +23,7 @@ from partitions.stream.operators import (
     Union,
 )
 from partitions.stream.several import joined_names
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,6 +13,7 @@ from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
+from partitions.stream.side_tables import BUFFER, CARRY
 from partitions.stream.state import Carry, Segment, StreamState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -22,7 +23,6 @@ from resources.tables.table import Table, TellsSpans, Version
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
 """The side tables of a stream: ``<table>__late`` and so on."""
 
 

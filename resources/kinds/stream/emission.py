@@ -16,12 +16,13 @@ from partitions.stream.drain import carried, drained, leaves
 from partitions.stream.event_time import EventTime, Span
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.over import NUMBERING, Call, Reach
+from partitions.stream.side_tables import CARRY
 from partitions.stream.state import Carry, Segment, StreamState
 from partitions.stream.ticks import LOWEST, event_time, span_ticks, ticks
 from partitions.stream.windows import Hop
 from resources.kinds.stream import rows as R
-from resources.kinds.stream.buffer import CARRY, Buffer
-from resources.sources.files.failures import cause
+from resources.kinds.stream.buffer import Buffer
+from resources.spark.failures import cause
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from partitions.stream.ticks import HIGHEST, LOWEST
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.kinds.states import state_of
 from resources.loop.loop import clock
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 
 
@@ -41,7 +41,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
         NothingWaits: nothing would leave.
     """
 
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         if isinstance(dataflow.watermark, StructuredStream):
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected engine: splits, found engine: structured_streaming: nothing but a later row raises Spark's watermark."
@@ -77,7 +77,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
     return build_draft
 
 
-def _has_input(platform: Platform, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
+def _has_input(platform: Opener, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
     """Whether the source has input that was not read yet; a source that does not answer has none."""
     try:
         return bool(platform.kind(dataflow).plan(last, now).slices)

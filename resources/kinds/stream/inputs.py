@@ -30,7 +30,7 @@ from partitions.stream.inputs import (
 )
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
-from resources.kinds.path.kind import cold_start_of
+from resources.kinds.states import cold_start_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows

@@ -23,6 +23,7 @@ from partitions.stream.event_time import EventTime, after
 from partitions.stream.inputs import Nothing, Versions, input_of
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.plan import plan
+from partitions.stream.side_tables import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
@@ -30,12 +31,10 @@ from partitions.target import HELPER_PREFIX
 from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
 from resources.kinds.stream import rows as R
-from resources.kinds.stream.buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
+from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
-from resources.kinds.stream.inputs import Epochs, EpochsOfFiles, EpochsOfVersions, Waiting
-from resources.sources.files.source import FileSource
+from resources.kinds.stream.inputs import Epochs, Waiting
 from resources.sources.schema import pinned_struct
-from resources.sources.table import TableRows
 from resources.spark.engine import tune, tune_for
 from resources.sql import quoted
 from resources.tables.table import VERSION, Table, Version
@@ -60,18 +59,6 @@ _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 def _columns(names: Sequence[str]) -> Sequence[str]:
     """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
     return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
-
-
-def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return the names of a dataflow's side tables and the columns that they are partitioned by; none if it is no stream over splits."""
-    watermark = dataflow.watermark
-    if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
-        return {}
-    # also without divert: rows that an abandoned number, or a life before a reset, left there make room
-    names = [LATE, QUARANTINE, BUFFER]
-    names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
-    # Of the buffer several epochs are read at once, in one read of files.
-    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -512,16 +499,6 @@ def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
     if state.heard_at is not None or entry is None or not state.epoch:
         return state
     return replace(state, heard_at=datetime.fromisoformat(entry.time))
-
-
-def open_stream(dataflow: Dataflow, source: TableRows | FileSource, sides: Mapping[str, Table]) -> StreamKind:
-    """Return the kind of a stream over a table's versions, or over files."""
-    epochs: Epochs = (
-        EpochsOfFiles(dataflow, source)
-        if isinstance(source, FileSource)
-        else EpochsOfVersions(dataflow, source)
-    )
-    return StreamKind(dataflow, epochs, sides)
 
 
 def _ends(slice_: EpochSlice) -> bool:

@@ -12,7 +12,7 @@ from partitions.stream.splits import Splits
 from partitions.stream.state import StreamState
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.kinds.states import state_of
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 
 
@@ -42,7 +42,7 @@ def _changed(
     leaving: Sequence[str],
     change: Callable[[StreamState, Splits], StreamState],
 ) -> DraftBuilder:
-    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         definition = dataflow.stream
         last = require_current_definition(platform, dataflow, last)
         state = state_of(StreamState, dataflow, last)

@@ -18,6 +18,8 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit, describe_works
 from resources.kinds.window.columns import WindowColumns
+from resources.kinds.window.kind import WindowKind
+from resources.kinds.window.opening import open_windows
 from resources.kinds.window.replay import WindowReplay, part_of, unlimited
 from resources.replay.asked import Asked, asked_windows
 from resources.replay.isolated.chunks import AsideChunk, Parts, chunks_of
@@ -69,6 +71,10 @@ class AsideWindows(AsideKind):
     def loaded_by(self, aside: Aside) -> Dataflow:
         """The live dataflow under the replay's name, whose plans hold all of a chunk."""
         return unlimited(aside.of(self.dataflow))
+
+    def kind_of(self, loaded_by: Dataflow) -> WindowKind:
+        """The live source under the replay's name."""
+        return open_windows(self.platform, loaded_by)
 
     def request(self, aside: Aside, chunk: AsideChunk) -> Forced:
         """Its windows and units."""

@@ -32,8 +32,8 @@ from resources.kinds.window.failures import bad_units, failing
 from resources.kinds.window.sources import HasEmptyWindows, LooksThrough, TagsRows, WindowSource
 from resources.kinds.window.stats import observe
 from resources.kinds.window.waits import Waits
-from resources.sources.files.failures import cause
 from resources.spark.engine import EngineLost
+from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS, ListKind, StoredList

@@ -14,7 +14,8 @@ from partitions.request import Forced, Part
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import WorkUnit
 from resources.kinds.kind import Kind
-from resources.platform import Platform
+from resources.kinds.window.opening import open_windows
+from resources.platform.stores import Stores
 from resources.replay.asked import Asked, asked_windows
 from resources.replay.parts import PartsReplay
 
@@ -33,7 +34,7 @@ class WindowReplay(PartsReplay):
     part: Part
 
     @classmethod
-    def of(cls, platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> WindowReplay:
+    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> WindowReplay:
         """Windows that intersect a range, of all units."""
         range_ = asked_windows(dataflow, asked, now)
         return cls(platform, dataflow, asked.words, now, Part((range_,)))
@@ -45,7 +46,10 @@ class WindowReplay(PartsReplay):
 
     def planned(self) -> tuple[Kind[Any], Plan[WindowSlice]]:
         """Look up units only."""
-        kind, newest = self.platform.kind(self.loaded_by), self.platform.log.newest(self.dataflow.name)
+        kind, newest = (
+            open_windows(self.platform, self.loaded_by),
+            self.platform.log.newest(self.dataflow.name),
+        )
         return kind, kind.plan(newest, self.now, Forced(self.part))
 
     def label(self, slice_: WindowSlice) -> str:

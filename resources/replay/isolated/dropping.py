@@ -11,13 +11,13 @@ from partitions.plan import counted
 from resources.loop.intents import held
 from resources.loop.waiting import abandoned_intent, is_held
 from resources.outcome import Observer
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.isolated.removing import has_table, remove
 from resources.replay.isolated.standing import Aside, find_aside, mark
 from resources.tables.registry import find_table
 
 
-def preview_drop(platform: Platform, dataflow: Dataflow, table: str) -> tuple[str, ...]:
+def preview_drop(platform: Opener, dataflow: Dataflow, table: str) -> tuple[str, ...]:
     """Return what a drop would do, in sentences. Changes nothing, starts no Spark.
 
     Raises:
@@ -33,7 +33,7 @@ def preview_drop(platform: Platform, dataflow: Dataflow, table: str) -> tuple[st
 
 
 def drop(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     table: str,
     reason: str,

@@ -13,7 +13,8 @@ from partitions.plan import Plan, Slice
 from partitions.predicate import Predicate
 from partitions.request import Request
 from partitions.sentinels import Watermark
-from resources.platform import Platform
+from resources.kinds.kind import Kind
+from resources.platform.stores import Stores
 from resources.replay.asked import Asked
 from resources.replay.isolated.chunks import AsideChunk, Parts
 from resources.replay.isolated.standing import Aside
@@ -66,7 +67,7 @@ class AsideKind(ABC):
         dataflow: the live one.
     """
 
-    platform: Platform
+    platform: Stores
     dataflow: Dataflow
 
     @abstractmethod
@@ -93,11 +94,15 @@ class AsideKind(ABC):
     def request(self, aside: Aside, chunk: AsideChunk) -> Request:
         """Return what is asked for of a chunk."""
 
+    @abstractmethod
+    def kind_of(self, loaded_by: Dataflow) -> Kind[Any]:
+        """Return the kind of :meth:`loaded_by`, bound to its source."""
+
     def slices(self, aside: Aside, chunk: AsideChunk, now: datetime) -> Sequence[Slice]:
         """Return what of a chunk would be read now."""
         loaded_by = self.loaded_by(aside)
         newest = self.platform.log.newest(aside.log)
-        plan: Any = self.platform.kind(loaded_by).plan(newest, now, self.request(aside, chunk))
+        plan = self.kind_of(loaded_by).plan(newest, now, self.request(aside, chunk))
         return tuple(plan.slices)
 
     @abstractmethod

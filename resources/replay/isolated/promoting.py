@@ -37,11 +37,11 @@ from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.waiting import abandoned_intent
 from resources.outcome import Observer, Step
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.isolated.chunks import chunks_of, first_missing
 from resources.replay.isolated.definition import check_defined_so
+from resources.replay.isolated.kind import Swap
 from resources.replay.isolated.refusals import without_chunks
-from resources.replay.isolated.registry import Swap, open_aside_kind
 from resources.replay.isolated.removing import remove
 from resources.replay.isolated.standing import (
     Aside,
@@ -52,7 +52,7 @@ from resources.replay.isolated.standing import (
     replay_command,
 )
 from resources.replay.isolated.unchanged import check_unchanged
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 from resources.tables.registry import find_table
 from resources.tables.rows.deduplicate import without_keys_of
 from resources.tables.table import Table, Tag, Version
@@ -80,7 +80,7 @@ class Promoted:
     aside: Aside
 
 
-def preview_promote(platform: Platform, dataflow: Dataflow, table: str) -> tuple[str, ...]:
+def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[str, ...]:
     """Return what a promote would do, in sentences. Changes nothing, starts no Spark.
 
     Raises:
@@ -108,7 +108,7 @@ def preview_promote(platform: Platform, dataflow: Dataflow, table: str) -> tuple
 
 
 def promote(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     table: str,
     reason: str,
@@ -215,7 +215,7 @@ class _Rows:
 
 
 def _checked(
-    platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | None
+    platform: Opener, dataflow: Dataflow, aside: Aside, entry: Entry | None
 ) -> tuple[Swap, Version | None]:
     """Return what a promote swaps, and the version of the table aside that it reads.
 
@@ -228,7 +228,7 @@ def _checked(
     if not chunks_of(log, aside):
         raise without_chunks(aside)
     version = check_unchanged(platform, dataflow, aside)
-    swap = open_aside_kind(platform, dataflow).swap(aside, entry, _since(log, aside))
+    swap = platform.isolated_replay(dataflow).swap(aside, entry, _since(log, aside))
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
     _check_stands(log, aside)
     return swap, version

@@ -5,13 +5,13 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Step
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.isolated.claim import has_names, release
 from resources.replay.isolated.standing import MARKS, Aside, names_of, withdraw
 from resources.tables.registry import find_format, find_table, open_table
 
 
-def has_table(platform: Platform, aside: Aside) -> bool:
+def has_table(platform: Opener, aside: Aside) -> bool:
     """Return whether what lies at a replay's name is its own: not if it never had the name or never began to write, or if others have made the table."""
     log = platform.log
     begun = log.newest(aside.log) or log.open_intent(aside.log, None)
@@ -22,7 +22,7 @@ def has_table(platform: Platform, aside: Aside) -> bool:
     return not table.exists() or table.tip(begun.app_id).tag > 0 or not table.has_data()
 
 
-def remove(platform: Platform, dataflow: Dataflow, aside: Aside, observer: Observer) -> None:
+def remove(platform: Opener, dataflow: Dataflow, aside: Aside, observer: Observer) -> None:
     """Remove a replay's table, its log, and what tells of it. Whatever dies between, the same again removes the rest.
 
     A table that is not its own stays.

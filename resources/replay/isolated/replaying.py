@@ -14,7 +14,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.request import Request
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Outcome
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.asked import Asked
 from resources.replay.isolated.chunks import (
     AsideChunk,
@@ -27,9 +27,9 @@ from resources.replay.isolated.chunks import (
 )
 from resources.replay.isolated.claim import begin, check_unclaimed
 from resources.replay.isolated.definition import check_defined_so, definition_of_rows
+from resources.replay.isolated.kind import Begun
 from resources.replay.isolated.promoting import promoted_entry
 from resources.replay.isolated.refusals import changed_aside, stopped
-from resources.replay.isolated.registry import Begun, open_aside_kind
 from resources.replay.isolated.standing import (
     BESIDE,
     Aside,
@@ -49,14 +49,14 @@ _LONGEST = 100
 """Characters of a part of a table's name: files and folders of the table have longer ones."""
 
 
-def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
+def plan_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
     """Return what a replay would read, one slice a chunk. Opens no source, changes nothing.
 
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
     """
     known = check_aside(platform, dataflow, asked, now)
-    kind, log = open_aside_kind(platform, dataflow), platform.log
+    kind, log = platform.isolated_replay(dataflow), platform.log
     if known is None or not chunks_of(log, known):
         made = kind.planned(asked, now)
         count = len(made.slices)
@@ -72,7 +72,7 @@ def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: dateti
 
 
 def replay_aside(
-    platform: Platform,
+    platform: Opener,
     dataflow: Dataflow,
     asked: Asked,
     now: datetime,
@@ -97,7 +97,7 @@ def replay_aside(
         NeedsDecision: the replay there is being dropped, or is promoted.
     """
     known = check_aside(platform, dataflow, asked, now)
-    kind, log = open_aside_kind(platform, dataflow), platform.log
+    kind, log = platform.isolated_replay(dataflow), platform.log
     aside = known or _new(platform, dataflow, asked, kind.begun(asked, now))
     if not is_marked(log, aside, "complete"):
         aside = begin(log, aside)
@@ -126,12 +126,12 @@ def replay_aside(
     return done
 
 
-def _asked(platform: Platform, dataflow: Dataflow, aside: Aside, chunk: AsideChunk) -> Request:
+def _asked(platform: Opener, dataflow: Dataflow, aside: Aside, chunk: AsideChunk) -> Request:
     """Return what is asked for of a chunk, if the replay is still there and the table is what the chunks before have made of it."""
     if stored_aside(platform.log, aside) != aside or is_marked(platform.log, aside, "dropping"):
         raise stopped(aside)
     check_unchanged(platform, dataflow, aside)
-    return open_aside_kind(platform, dataflow).request(aside, chunk)
+    return platform.isolated_replay(dataflow).request(aside, chunk)
 
 
 def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
@@ -144,7 +144,7 @@ def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
         report["error"] = report["error"] and outcome.error and outcome.error.message
 
 
-def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Aside | None:
+def check_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Aside | None:
     """Return the replay that is there, if there is one. Opens no source, changes nothing.
 
     Raises:
@@ -155,7 +155,7 @@ def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datet
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
         )
-    open_aside_kind(platform, dataflow).check(asked, now)
+    platform.isolated_replay(dataflow).check(asked, now)
     _check_load(dataflow)
     _check_name(platform, dataflow, asked.table)
     log = platform.log
@@ -189,7 +189,7 @@ def _check_load(dataflow: Dataflow) -> None:
         )
 
 
-def _check_name(platform: Platform, dataflow: Dataflow, table: str) -> None:
+def _check_name(platform: Opener, dataflow: Dataflow, table: str) -> None:
     parts = table.split("/")
     if len(parts) != 2 or not all(
         part.isidentifier() and part.isascii() and not part.startswith("_") and len(part) <= _LONGEST
@@ -205,7 +205,7 @@ def _check_name(platform: Platform, dataflow: Dataflow, table: str) -> None:
     check_unclaimed(platform.log, dataflow, table)
 
 
-def _check_places(platform: Platform, dataflow: Dataflow, table: str) -> None:
+def _check_places(platform: Opener, dataflow: Dataflow, table: str) -> None:
     """Raise if anything lies where a replay that begins now puts its rows, and records that do not parse: all of it is removed with the replay."""
     for name in names_of(table):
         place = platform.lake.child(name)
@@ -224,7 +224,7 @@ def _check_same(aside: Aside, asked: Asked) -> None:
         )
 
 
-def _new(platform: Platform, dataflow: Dataflow, asked: Asked, begun: Begun) -> Aside:
+def _new(platform: Opener, dataflow: Dataflow, asked: Asked, begun: Begun) -> Aside:
     """Return a replay that begins now."""
     assert asked.table is not None
     newest = platform.log.newest(dataflow.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.loop.table_guard import check_table
-from resources.platform import Platform
+from resources.platform.opener import Opener
 from resources.replay.isolated.refusals import changed_aside
 from resources.replay.isolated.standing import Aside
 from resources.tables.table import Table, TableHead, TellsAppends, Version
 
 
-def check_unchanged(platform: Platform, dataflow: Dataflow, aside: Aside) -> Version | None:
+def check_unchanged(platform: Opener, dataflow: Dataflow, aside: Aside) -> Version | None:
     """Return the version of a replay's table; None if no chunk has had a row. Care of its files changes none.
 
     Raises:

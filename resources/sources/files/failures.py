@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, SchemaError, in_one_line
+from partitions.errors import BadFile, SchemaError
 from resources.connections.object_store_errors import spark_failure
 from resources.listing import FILE_VANISHED
 from resources.sources.files.checked import NAMED, BadRecord
-from resources.spark.process import engine_lost, java_end, lacks_iceberg, said
-from resources.spark_runtime import AVRO_PACKAGE
+from resources.spark.failures import cause
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
@@ -46,8 +45,6 @@ _RETYPED = {
     ),
 }
 """What Spark says of a column whose type is another one than the table's, by format."""
-
-_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
 _QUOTED_VALUES = (
@@ -376,21 +373,3 @@ def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: D
         why=why,
         code=UNKNOWN_FIELD,
     )
-
-
-def cause(error: Exception) -> str:
-    """The deepest reason in one line."""
-    if end := java_end():
-        return end
-    if lost := engine_lost(error):
-        return lost
-    if of_store := spark_failure(str(error)):
-        return f"{of_store[0]}: {of_store[1]}"
-    if without := lacks_iceberg(error):
-        return without
-    if "Failed to find data source: avro" in str(error):
-        return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
-    causes = _CAUSE.findall(str(error))
-    if causes and not causes[-1][1].startswith("Traceback "):
-        return in_one_line(": ".join(causes[-1]))
-    return said(error)

@@ -11,7 +11,7 @@ from platform_assets.factory.kinds.column.triggers import column_schedule, colum
 from platform_assets.factory.kinds.contract import KindDefinitions, Triggers
 from platform_assets.factory.upstream import has_upstream
 from resources.dagster.run_options import RunOptions
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 class ColumnDefinitions(KindDefinitions):

@@ -19,7 +19,8 @@ from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
 from resources.kinds.column.kind import ColumnKind
-from resources.platform import Platform
+from resources.kinds.column.opening import open_column
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 _INTERVAL = 60
@@ -33,7 +34,7 @@ def rows_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        kind = platform.column_kind(dataflow)
+        kind = open_column(platform, dataflow)
         if not _is_due(kind, entry, tick.now):
             return NoWork("no row is above the watermark")
         return Work(

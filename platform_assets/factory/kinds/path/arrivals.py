@@ -12,8 +12,9 @@ from partitions.path.skipped import skip_warnings
 from partitions.plan import counted
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from resources.kinds.path.opening import open_path
 from resources.listing import Budget, Listing
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must not use them up
 
@@ -25,7 +26,7 @@ def files_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
+        listing = open_path(platform, dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
             more = "continues at the next tick" if listing.resume else _none(listing)
             looked_at = f"{more} ({counted(listing.listed.calls, 'listing call')})"

@@ -24,7 +24,7 @@ from platform_assets.kinds.path.words import verified_in_words
 from resources.kinds.path.sweep import Sweep, unhandled
 from resources.loop.loop import clock
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.quarantine import read_quarantine
 
 LATE_FILES = "late_files"

@@ -21,7 +21,7 @@ from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata
 from resources.dagster.run_options import RunOptions
 from resources.kinds.path.arrivals import arrivals
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 
 class PathDefinitions(KindDefinitions, HasPicture):

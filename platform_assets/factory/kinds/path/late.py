@@ -41,7 +41,7 @@ from resources.kinds.path.late import look as look_further
 from resources.kinds.path.sweep import unhandled
 from resources.loop.loop import clock as machine_clock
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
 

@@ -18,7 +18,7 @@ from partitions.stream.ticks import ticks
 from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.tables.table import TellsSpans
 
 _MILLISECOND = 1000

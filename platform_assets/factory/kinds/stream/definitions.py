@@ -29,7 +29,7 @@ from platform_assets.factory.upstream import has_upstream, upstream_sensor
 from resources.dagster.run_options import RunOptions
 from resources.kinds.stream.kind import known_state
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 _INTERVAL = 60
 """Seconds: each tick lists the source's log."""

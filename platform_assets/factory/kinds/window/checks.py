@@ -7,8 +7,9 @@ from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity,
 from partitions.dataflow import Dataflow
 from platform_assets.factory.keys import table_key
 from platform_assets.factory.kinds.window.pictures import ledger_metadata
+from resources.kinds.window.unit_ledger import unit_ledger
 from resources.loop.loop import clock
-from resources.platform import Platform
+from resources.platform.platform import Platform
 
 LEDGER = "ledger"
 
@@ -22,7 +23,7 @@ def ledger_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinitio
         description="Windows that are over and not loaded, of all units, and windows that were loaded by two grids.",
     )
     def complete() -> AssetCheckResult:
-        ledger = platform.ledger(dataflow, clock())
+        ledger = unit_ledger(platform, dataflow, clock())
         return AssetCheckResult(
             passed=not ledger.missing, severity=AssetCheckSeverity.WARN, metadata=ledger_metadata(ledger)
         )

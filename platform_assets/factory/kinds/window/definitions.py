@@ -19,7 +19,8 @@ from platform_assets.factory.kinds.window.run_requests import (
 from platform_assets.factory.upstream import has_upstream
 from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
-from resources.platform import Platform
+from resources.kinds.window.unit_ledger import unit_ledger
+from resources.platform.platform import Platform
 
 
 class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
@@ -48,4 +49,4 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return the ledger as a picture and as tables."""
-        return ledger_metadata(platform.ledger(dataflow, now))
+        return ledger_metadata(unit_ledger(platform, dataflow, now))

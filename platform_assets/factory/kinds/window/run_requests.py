@@ -37,7 +37,8 @@ from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Wo
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
 from resources.dagster.reporting import DATAFLOW_TAG
-from resources.platform import Platform
+from resources.kinds.window.opening import units_of, windows_of
+from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 _MOST_RUNS = 10
@@ -89,13 +90,13 @@ def due_runs(
     """
     entry = platform.log.newest(dataflow.name)
     units = cache(
-        partial(platform.units, dataflow)
+        partial(units_of, platform, dataflow)
     )  # a source is asked once, for the plan and for the partitions
     plan = platform.plan(dataflow, now, units)
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else worth_a_run(dataflow.window, state, due, now)
-    windows = platform.windows_of(dataflow).windows(now) if dataflow.window.time_entry else None
+    windows = windows_of(platform, dataflow).windows(now) if dataflow.window.time_entry else None
     new = _new_keys(partitions, instance, windows, units) if works else []
     known = _known(partitions, instance, new)
 

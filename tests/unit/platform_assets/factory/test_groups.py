@@ -24,7 +24,7 @@ from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import DataflowSensor, NoWork, SensorShell, Tick, Work
 from resources.connections.places import Place
 from resources.dagster.reporting import DATAFLOW_TAG
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from tests.support.ticks import flow_of
 

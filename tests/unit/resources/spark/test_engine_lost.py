@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
-from resources.sources.files.failures import cause
+from resources.spark.failures import cause
 from resources.spark.process import engine_lost, lacks_iceberg, said
 from resources.spark_runtime import ICEBERG_PACKAGE
 

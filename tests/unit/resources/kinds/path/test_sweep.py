@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from resources.kinds.path import kind as path_kind
+from resources.kinds.path.opening import open_path
 from resources.listing import Budget
 from resources.watermarks.lists import QUARANTINED_FILES, StoredList
 from resources.watermarks.quarantine import read_quarantine
@@ -176,7 +177,7 @@ class TestSettle:
         assert [skip.what for skip in arrivals.plan().skips] == ["d=1/young.ndjson"]
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("release", later) == ["d=1/young.ndjson"]
-        peek = arrivals.platform.path_kind(arrivals.flow).peek
+        peek = open_path(arrivals.platform, arrivals.flow).peek
         assert peek(arrivals.newest, NOW, Budget(), None).listed.files == ()
         assert [file.path for file in peek(arrivals.newest, later, Budget(), None).listed.files] == [
             "d=1/young.ndjson"
@@ -185,7 +186,7 @@ class TestSettle:
     @pytest.mark.parametrize("tracking", ["watermark", "set"])
     def test_a_new_file_that_has_not_settled_asks_for_no_run(self, tmp_path: Path, tracking: str) -> None:
         arrivals = Arrivals(tmp_path, watermark={"type": "path", "settle": "PT10M", "tracking": tracking})
-        peek = arrivals.platform.path_kind(arrivals.flow).peek
+        peek = open_path(arrivals.platform, arrivals.flow).peek
         arrivals.put("a.ndjson", age=30)
         arrivals.put("b.ndjson")
         behind = ["b.ndjson"] if tracking == "set" else []

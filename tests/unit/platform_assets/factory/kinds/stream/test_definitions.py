@@ -23,7 +23,7 @@ from resources.connections.places import Place
 from resources.dagster.run_options import RunOptions
 from resources.notes.looks import note_look
 from resources.outcome import Outcome
-from resources.platform import Platform
+from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
 from tests.support.feed import NOW
 from tests.support.ticks import Ticker, asked, flow_of

@@ -1,0 +1,24 @@
+"""The tables that a stream over splits writes beside its own (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from partitions.dataflow import Dataflow
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.operators import EPOCH, OverWindow, one_of_splits
+
+LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
+"""Short names: late rows, rows that no event time tells, rows that wait, and rows that later ones look back to."""
+
+
+def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return the names of a dataflow's side tables and the columns that they are partitioned by; none if it is no stream over splits."""
+    watermark = dataflow.watermark
+    if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
+        return {}
+    # also without divert: rows that an abandoned number, or a life before a reset, left there make room
+    names = [LATE, QUARANTINE, BUFFER]
+    names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
+    # Of the buffer several epochs are read at once, in one read of files.
+    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}

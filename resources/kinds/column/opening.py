@@ -1,0 +1,57 @@
+"""The column kind of a dataflow, bound to its source."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from partitions.column.definition import ColumnWatermark
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.look import Look
+from resources.kinds.column.decisions import ColumnRules
+from resources.kinds.column.kind import ColumnKind
+from resources.kinds.parts import Units, unreadable_source
+from resources.notes.looks import last_awaited, last_look
+from resources.platform.stores import Stores
+from resources.sources.files.rows import FileRows
+from resources.sources.files.source import FileSource
+from resources.sources.source import ReadsAbove
+from resources.staging import Staging
+
+
+def open_column(
+    stores: Stores,
+    dataflow: Dataflow,
+    staging: Staging | None = None,
+    units: Units | None = None,  # noqa: ARG001 - windows alone have units
+) -> ColumnKind:
+    """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
+    if not isinstance(dataflow.watermark, ColumnWatermark):
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}"
+        )
+    source, log = stores.source(dataflow, staging), stores.log
+    if isinstance(source, FileSource):
+        rows = _file_rows(stores, dataflow, source)
+        return ColumnKind(dataflow, rows, rows)
+    if isinstance(source, ReadsAbove):
+        return ColumnKind(dataflow, source, source, partial(last_awaited, log, dataflow.name))
+    raise unreadable_source(dataflow)
+
+
+def column_rules(stores: Stores, dataflow: Dataflow) -> ColumnRules:
+    """Return what decisions go by."""
+    return ColumnRules(dataflow, stores.table(dataflow), lambda: stores.log.history(dataflow.name))
+
+
+def _file_rows(stores: Stores, dataflow: Dataflow, source: FileSource) -> FileRows:
+    log = stores.log
+
+    def pinned() -> str | None:
+        entry = log.newest(dataflow.name)
+        return log.get_schema(entry.pinned) if entry and entry.pinned else None
+
+    def seen() -> Look | None:
+        return last_look(log, dataflow.name, log.newest(dataflow.name))
+
+    return FileRows(dataflow, source, cache(lambda: stores.engine(dataflow).session()), pinned, seen)

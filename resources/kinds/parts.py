@@ -1,0 +1,43 @@
+"""The parts of a kind of watermark: what the registry has of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from resources.kinds.kind import Kind
+from resources.kinds.state_rules import StateRules
+from resources.platform.stores import Stores
+from resources.replay.asked import Asked
+from resources.replay.isolated.kind import AsideKind
+from resources.replay.replay import InPlaceReplay
+from resources.staging import Staging
+
+Units = Callable[[], tuple[str, ...]]
+"""Looks up the identities of all units of a window watermark."""
+
+
+class KindParts(NamedTuple):
+    """One kind of watermark.
+
+    Attributes:
+        open: binds a dataflow's kind to its source; the staging is None for who reads no rows, the units are None for all other kinds.
+        rules: what decisions about a state go by.
+        replay_in_place: makes a replay of a range into the dataflow's own table; None: the kind reads nothing again.
+        isolated_replay: makes what replays into tables of their own are; None: the kind reads nothing again.
+    """
+
+    open: Callable[[Stores, Dataflow, Staging | None, Units | None], Kind[Any]]
+    rules: Callable[[Stores, Dataflow], StateRules]
+    replay_in_place: Callable[[Stores, Dataflow, Asked, datetime], InPlaceReplay] | None = None
+    isolated_replay: Callable[[Stores, Dataflow], AsideKind] | None = None
+
+
+def unreadable_source(dataflow: Dataflow) -> ConfigurationError:
+    """Return the error of a source that the dataflow's kind does not read."""
+    return ConfigurationError(
+        f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.shown}"
+    )

@@ -1,0 +1,30 @@
+"""The kind of a dataflow that Spark's own engine streams, bound to its sources."""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from resources.connections.places import Place
+from resources.kinds.parts import Units
+from resources.kinds.spark_stream.decisions import SparkStreamRules
+from resources.kinds.spark_stream.folder import STREAMS
+from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.platform.stores import Stores
+from resources.staging import Staging
+
+
+def open_spark_stream(
+    stores: Stores,
+    dataflow: Dataflow,
+    staging: Staging | None = None,
+    units: Units | None = None,  # noqa: ARG001 - windows alone have units
+) -> SparkStreamKind:
+    """Return the kind, with the folder of its checkpoints in the lake."""
+    folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
+    roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
+    own_staging = staging or stores.staging(dataflow)
+    return SparkStreamKind(dataflow, roots, folders, stores.log, stores.folder, own_staging)
+
+
+def spark_stream_rules(_: Stores, dataflow: Dataflow) -> SparkStreamRules:
+    """Return what decisions go by."""
+    return SparkStreamRules(dataflow)

@@ -1,0 +1,36 @@
+"""The stream kind of a dataflow over splits, bound to its source."""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from resources.kinds.parts import Units, unreadable_source
+from resources.kinds.stream.decisions import StreamRules
+from resources.kinds.stream.inputs import Epochs, EpochsOfFiles, EpochsOfVersions
+from resources.kinds.stream.kind import StreamKind
+from resources.platform.stores import Stores
+from resources.sources.files.source import FileSource
+from resources.sources.table import TableRows
+from resources.staging import Staging
+
+
+def open_stream(
+    stores: Stores,
+    dataflow: Dataflow,
+    staging: Staging | None = None,
+    units: Units | None = None,  # noqa: ARG001 - windows alone have units
+) -> StreamKind:
+    """Return the kind over the versions of a table, or over files; raise ConfigurationError for another source."""
+    source = stores.source(dataflow, staging)
+    if not isinstance(source, FileSource | TableRows):
+        raise unreadable_source(dataflow)
+    epochs: Epochs = (
+        EpochsOfFiles(dataflow, source)
+        if isinstance(source, FileSource)
+        else EpochsOfVersions(dataflow, source)
+    )
+    return StreamKind(dataflow, epochs, stores.side_tables(dataflow))
+
+
+def stream_rules(_: Stores, dataflow: Dataflow) -> StreamRules:
+    """Return what decisions go by."""
+    return StreamRules(dataflow)

@@ -1,0 +1,90 @@
+"""The window kind of a dataflow, bound to its source and its units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.window.definition import WindowWatermark
+from partitions.window.secondary_input import SecondaryInput
+from partitions.window.units import listed
+from resources.connections.places import Place
+from resources.kinds.parts import Units
+from resources.kinds.window.decisions import WindowRules
+from resources.kinds.window.kind import WindowKind
+from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.kinds.window.unit_spelling import as_known
+from resources.kinds.window.units import rows_in_time
+from resources.kinds.window.waits import Waits, find_waits
+from resources.platform.stores import Stores
+from resources.sources.files.source import FileSource
+from resources.sources.registry import Source
+from resources.sources.source import CanNumber, ListsRows
+from resources.staging import Staging
+from resources.tables.registry import find_table
+
+
+def open_windows(
+    stores: Stores, dataflow: Dataflow, staging: Staging | None = None, units: Units | None = None
+) -> WindowKind:
+    """Return the kind; ``units`` looks up its units for who needs them for more than the kind."""
+    return WindowKind(
+        dataflow,
+        _window_source(dataflow, stores.source(dataflow, staging)),
+        units or partial(units_of, stores, dataflow),
+        partial(stores.log.history, dataflow.name),
+        partial(_waits, stores, dataflow),
+    )
+
+
+def window_rules(stores: Stores, dataflow: Dataflow) -> WindowRules:
+    """Return what decisions go by."""
+    return WindowRules(dataflow, lambda: stores.log.history(dataflow.name))
+
+
+def windows_of(stores: Stores, dataflow: Dataflow) -> WindowWatermark:
+    """Return a window watermark; if its windows wait for a stream, up to where that is complete."""
+    waits = _waits(stores, dataflow)
+    return dataflow.window.up_to(waits.reached) if waits else dataflow.window
+
+
+def units_of(stores: Stores, dataflow: Dataflow) -> tuple[str, ...]:
+    """Return the identities of all units, in the order that they were listed or read, as the state knows them. Starts no Spark.
+
+    Raises:
+        PlanError: if a secondary input cannot be read.
+    """
+    watermark = dataflow.window
+    units = listed(watermark.units, watermark.secondary_input, partial(_unit_rows, stores, dataflow))
+    return as_known(dataflow, units, stores.log, partial(stores.source, dataflow))
+
+
+def _waits(stores: Stores, dataflow: Dataflow) -> Waits | None:
+    return find_waits(dataflow, stores.lineage, stores.log, stores.table)
+
+
+def _window_source(dataflow: Dataflow, source: Source) -> WindowSource:
+    if isinstance(source, FileSource):
+        return FolderWindows(dataflow, source)
+    return (
+        NumberedWindows(dataflow, source, source)
+        if isinstance(source, CanNumber)
+        else AskedWindows(dataflow, source)
+    )
+
+
+def _unit_rows(stores: Stores, dataflow: Dataflow, secondary: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+    reading = dataflow.reading_units(secondary)
+    if reading is not None:
+        source, number = stores.source(reading), dataflow.window.secondary_input.index(secondary)
+        if not isinstance(source, ListsRows):
+            raise AssertionError(source)
+        what = f"dataflow {dataflow.name}, secondary_input {number + 1} ({reading.source.shown})"
+        return rows_in_time(what, partial(source.listed, secondary.columns), secondary.columns)
+    if secondary.path:
+        place = Place.parse(secondary.path, stores.folder)
+    else:
+        place = stores.lake.child(secondary.table or stores.lineage.table_of(secondary.asset or ""))
+    return find_table(place).distinct_rows(secondary.columns)

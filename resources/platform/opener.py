@@ -1,0 +1,225 @@
+"""Runs of dataflows, and what a run would do; whatever differs between kinds of watermark comes from a registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, ClassVar, TypeVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
+from partitions.evolution import all_nullable, evolved
+from partitions.plan import Plan
+from partitions.request import DUE, Request
+from partitions.stream.structured import StructuredStream
+from resources.kinds.kind import Kind
+from resources.kinds.parts import KindParts, Units
+from resources.kinds.state_rules import StateRules
+from resources.loop.context import RunContext
+from resources.loop.definition_guard import check_definition, check_intent, definition_of
+from resources.loop.entries import keyed_by
+from resources.loop.loop import Loop
+from resources.loop.table_guard import check_table
+from resources.loop.unfinished import Unfinished
+from resources.loop.waiting import Patience
+from resources.outcome import Observer
+from resources.platform.stores import Stores
+from resources.replay.asked import Asked
+from resources.replay.isolated.kind import AsideKind
+from resources.replay.replay import InPlaceReplay
+from resources.sources.source import TellsColumns
+from resources.staging import Staging
+from resources.tables.registry import find_table
+from resources.watermarks.compaction import RetentionPolicy
+from resources.watermarks.entry import Entry
+from resources.watermarks.holder import RunIsLive
+
+PartT = TypeVar("PartT")
+
+
+@dataclass(frozen=True)
+class Opener(Stores):
+    """Opens what a dataflow needs to run, by the parts of its kind."""
+
+    kinds: ClassVar[Mapping[type, KindParts]]
+
+    def parts_of(self, dataflow: Dataflow) -> KindParts:
+        """Return the parts of a dataflow's kind of watermark."""
+        return self.kinds[type(dataflow.watermark)]
+
+    def kind(
+        self, dataflow: Dataflow, staging: Staging | None = None, units: Units | None = None
+    ) -> Kind[Any]:
+        """Return the dataflow's kind of watermark, bound to its source.
+
+        Args:
+            dataflow: its definition.
+            staging: of the run that reads; None for who reads no rows.
+            units: looks up the units of a window watermark for who needs them for more than the kind; None: the kind does.
+        """
+        return self.parts_of(dataflow).open(self, dataflow, staging, units)
+
+    def rules(self, dataflow: Dataflow) -> StateRules:
+        """Return what decisions about a dataflow's state go by."""
+        return self.parts_of(dataflow).rules(self, dataflow)
+
+    def replay_in_place(self, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
+        """Return the replay of a range into the dataflow's own table.
+
+        Raises:
+            ConfigurationError: its kind reads nothing again, or not this range.
+        """
+        return _replayable(dataflow, self.parts_of(dataflow).replay_in_place)(self, dataflow, asked, now)
+
+    def isolated_replay(self, dataflow: Dataflow) -> AsideKind:
+        """Return what replays of the dataflow into tables of their own are.
+
+        Raises:
+            ConfigurationError: its kind reads nothing again.
+        """
+        return _replayable(dataflow, self.parts_of(dataflow).isolated_replay)(self, dataflow)
+
+    def plan(self, dataflow: Dataflow, now: datetime, units: Units | None = None) -> Plan[Any]:
+        """What the next run would do. Starts no Spark, changes nothing.
+
+        Args:
+            dataflow: its definition.
+            now: the clock, aware.
+            units: as :meth:`kind` has it.
+
+        Raises:
+            NeedsDecision: as a run would.
+            SourceError: code ``unreadable_column``: no run can read a column of the source, of which none is pinned yet.
+        """
+        entry = self.checked(dataflow)
+        self._check_columns(dataflow, entry)
+        kind = self.kind(dataflow, units=units)
+        plan = kind.plan(entry, now)
+        changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
+        warnings = dict.fromkeys([*plan.warnings, *kind.remarks, *filter(None, changes)])
+        return replace(plan, warnings=tuple(warnings))
+
+    def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
+        """What the next run looks for since it is the first to find rows by these keys; None if it is not, or only Spark tells."""
+        if entry is None or not entry.keyed_by or entry.replace_table or not dataflow.target.merges:
+            return None
+        if entry.keyed_by == keyed_by(definition_of(dataflow)) or not self.table(dataflow).exists():
+            return None
+        keys = ", ".join(dataflow.target.merge_keys)
+        return (
+            f"the next run that has rows is the first by merge_keys: {keys}, and stops if several rows of table {dataflow.table} have the same"
+            " (keys_not_unique)"
+        )
+
+    def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
+        """Raise what the first run would fail with, if the source tells its columns without Spark. Above a column each plan looks at them itself."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return  # Spark's engine reads files and tables alone, several of them as one
+        if dataflow.kind != "column" and (entry is None or not entry.pinned):
+            source = self.source(dataflow)
+            if isinstance(source, TellsColumns):
+                source.check_readable()
+
+    def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
+        """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return None  # what is pinned are the columns of its query
+        table = dataflow.source.lake_table
+        described = find_table(self.lake.child(table)).schema() if table is not None else None
+        if described is None or entry is None or not entry.pinned:
+            return None
+        known = json.loads(self.log.get_schema(entry.pinned))["columns"]
+        try:
+            found = evolved(known, all_nullable(json.loads(described[1])), dataflow.target.schema_mode)
+        except SchemaError as error:
+            return f"the next run that has rows will refuse the columns of {table}: {error.message}"
+        changes = "; ".join(map(str, found.changes))
+        return f"the next rows change the schema with {table}: {changes}" if changes else None
+
+    def checked(self, dataflow: Dataflow) -> Entry | None:
+        """Return the newest entry, if definition, open intent and table belong to it. Starts no Spark, changes nothing.
+
+        Raises:
+            NeedsDecision: as a run would.
+        """
+        while True:
+            entry = self.log.newest(dataflow.name)
+            intent = self.log.open_intent(dataflow.name, entry)
+            try:
+                check_definition(dataflow, entry, self.log)
+                if intent is not None and not intent.is_decision:
+                    check_intent(dataflow, intent)
+                check_table(dataflow, entry, self.table(dataflow), intent)
+            except NeedsDecision:
+                newest = self.log.newest(dataflow.name)
+                begun = self.log.open_intent(dataflow.name, newest)
+                if (newest, begun) == (entry, intent):
+                    raise
+            else:
+                return entry
+
+    def loop(
+        self,
+        dataflow: Dataflow,
+        now: datetime,
+        request: Request = DUE,
+        *,
+        run_id: str | None = None,
+        job_id: str | None = None,
+        observer: Observer = lambda step, line: None,
+        history: RetentionPolicy | None = None,
+        **patience: Any,
+    ) -> Loop[Any]:
+        """Return a run of the dataflow.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+            request: what is planned and loaded.
+            run_id: Dagster's, if it runs there.
+            job_id: Dagster's job.
+            observer: hears of every step.
+            history: how much of the log stays; None: as the project says.
+            patience: attributes of :class:`Patience`.
+        """
+        staging = self.staging(dataflow)
+        context = RunContext(
+            dataflow,
+            self.kind(dataflow, staging),
+            self.log,
+            self.table(dataflow),
+            self.engine(dataflow).session,
+            staging,
+            now,
+            request,
+            run_id,
+            job_id,
+            self.inputs(dataflow),
+            self.folder,
+            observer,
+            self.bad_records(dataflow),
+            self.side_tables(dataflow),
+        )
+        return Loop(context, Patience(**patience), history or self.history)
+
+    def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> Unfinished[Any]:
+        """Return what a run of the dataflow has left open, for decisions.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+            run_is_live: asks Dagster about a run on another machine.
+        """
+        patience = Patience(run_is_live=run_is_live)
+        return Unfinished(self.loop(dataflow, now).context, patience)
+
+
+def _replayable(dataflow: Dataflow, part: PartT | None) -> PartT:
+    if part is None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark of type column, path, window, found {dataflow.kind}: what a stream has merged is not"
+            f" read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
+        )
+    return part

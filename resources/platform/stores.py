@@ -1,0 +1,209 @@
+"""Where a project's things are, and what of a dataflow opens without its kind: log, lake, Spark, source and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, SourceError
+from partitions.lineage import Lineage
+from partitions.sources import TableSource
+from partitions.stream.side_tables import side_tables
+from partitions.stream.structured import StructuredStream
+from resources.connections.api import ApiConnection
+from resources.connections.jdbc import JdbcConnection
+from resources.connections.places import Place
+from resources.connections.postgres import Database
+from resources.functions import UserCode
+from resources.loop.inputs import InputTables
+from resources.sources.files.formats.registry import packages_of
+from resources.sources.files.source import FileSource
+from resources.sources.registry import Source, open_source
+from resources.spark.engine import SparkEngine
+from resources.staging import Staging
+from resources.tables.registry import PACKAGES, find_format, find_table, open_table
+from resources.tables.table import Table, share_of
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.compaction import RetentionPolicy
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.manager import WatermarkManager
+from resources.watermarks.provider import LogProvider
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The resources of one project. Nothing is opened before it is used.
+
+    Attributes:
+        state: where the watermark log lies.
+        lake: where tables lie, at ``<lake>/<layer>/<name>``.
+        spark: makes sessions.
+        source_of: the root of a dataflow's files, the table, the database, the API or the user's code that it reads; asked when it is needed, since a
+            secret may be unset.
+        history: how much of each log stays.
+        folder: of the project, from which relative paths count.
+        lineage: of the project's dataflows: which table an asset's name means.
+        loads: all dataflows that this process loads; Spark is started with the jars of all of them.
+        sensor_interval: between two looks of a sensor; None: each has its own.
+    """
+
+    state: Place | Database
+    lake: Place
+    spark: SparkEngine
+    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection | UserCode]
+    history: RetentionPolicy = field(default_factory=RetentionPolicy)
+    folder: Path = Path()
+    lineage: Lineage = field(default_factory=Lineage)
+    loads: tuple[Dataflow, ...] = ()
+    sensor_interval: timedelta | None = None
+
+    @cached_property
+    def log(self) -> WatermarkLog:
+        """The watermark log."""
+        return WatermarkLog(open_blobs(self.state))
+
+    def waits_for_upstream(self, dataflow: Dataflow) -> str:
+        """Return that other dataflows have yet to make a table that this one reads, for people; "" if none has."""
+        tables = self.lineage.upstream_tables(dataflow).items()
+        unmade = {
+            maker
+            for table, makers in tables
+            if makers
+            and not any(self.log.newest(maker) for maker in makers)
+            and find_format(self.lake.child(table)) is None
+            for maker in makers
+        }
+        return f"nothing is loaded yet by {', '.join(sorted(unmade))}, whose table it reads" if unmade else ""
+
+    def rehearsal(self) -> Self:
+        """The same resources over a log of which nothing is kept: for what would follow if an entry was appended."""
+        made = replace(self)
+        vars(made)["log"] = self.log.rehearsal()
+        return made
+
+    def manager(self) -> WatermarkManager:
+        """A watermark manager of its own: it remembers what it read last."""
+        return WatermarkManager(LogProvider(self.log))
+
+    def loading(self, dataflows: Iterable[Dataflow]) -> Self:
+        """Return the same resources, for a process that loads these dataflows."""
+        made = replace(self, loads=tuple(dataflows))
+        if "log" in vars(self):  # open already
+            vars(made)["log"] = self.log
+        return made
+
+    def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
+        """Return what the dataflow reads; ``staging`` takes rows that only this process can fetch; None: for who reads no rows."""
+        given = self.source_of(dataflow)
+        return open_source(dataflow, given, staging or self.staging(dataflow))
+
+    def staging(self, dataflow: Dataflow) -> Staging:
+        """Return where a run of the dataflow stages rows."""
+        return Staging.below(self.lake, dataflow.table, dataflow.name)
+
+    def files(self, dataflow: Dataflow, staging: Staging | None = None) -> FileSource:
+        """Return the files that the dataflow reads.
+
+        Raises:
+            ConfigurationError: it reads something else.
+        """
+        source = self.source(dataflow, staging)
+        if isinstance(source, FileSource):
+            return source
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a folder or a bucket, found {self.source_of(dataflow)}"
+        )
+
+    def root_of(self, dataflow: Dataflow) -> Place:
+        """Return the root of the dataflow's files.
+
+        Raises:
+            ConfigurationError: it reads something else.
+        """
+        return self.files(dataflow).root
+
+    def table(self, dataflow: Dataflow) -> Table:
+        """Return the table that the dataflow loads into; if others load into it, too, as this one sees it."""
+        target = dataflow.target
+        table = open_table(
+            target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
+        )
+        return share_of(table, dataflow.name) if target.shared else table
+
+    def bad_records(self, dataflow: Dataflow) -> Table | None:
+        """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
+        name = dataflow.bad_records_table
+        return None if name is None else open_table("delta", self.lake.child(name))
+
+    def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
+        """Return the tables that the dataflow's slices write beside their own, by their short names, of the same format."""
+        return {
+            short: open_table(dataflow.target.format, self.lake.child(name), partition_by)
+            for short, (name, partition_by) in side_tables(dataflow).items()
+        }
+
+    def inputs(self, dataflow: Dataflow) -> InputTables:
+        """Return the tables that the dataflow's step reads beside its own rows."""
+        return InputTables(
+            {name: find_table(self.lake.child(table)) for name, table in dataflow.inputs.items()}
+        )
+
+    def engine(self, dataflow: Dataflow) -> SparkEngine:
+        """Sessions that reach the dataflow's source and table."""
+        return self.engine_of([dataflow])
+
+    def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
+        """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
+        given = list(dataflows)
+        readers = chain.from_iterable(map(self._packages_of, given))
+        read = chain.from_iterable(map(self.read_by, given))
+        engine = self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
+        return engine.isolated() if any(map(_runs_functions, given)) else engine
+
+    def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
+        """Return where the rows of each of a dataflow's sources are, in their order."""
+        return [self.source_of(reading) for reading in dataflow.readings]
+
+    def reader_of(self, place: Place) -> SparkEngine:
+        """Sessions that read a table of the lake."""
+        return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
+
+    def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
+        """What Spark needs for the dataflow's files, for its table, and for the tables that it reads."""
+        read = [self.lake.child(table) for table in dataflow.inputs.values()]
+        for reading in dataflow.readings:
+            if isinstance(reading.source, TableSource):
+                place = self.source_of(reading)
+                read += [place] if isinstance(place, Place) else []
+        of_tables = chain.from_iterable(map(_packages_at, read))
+        readers = chain.from_iterable(map(packages_of, dataflow.readings))
+        return (*readers, *PACKAGES.get(dataflow.target.format, ()), *of_tables)
+
+    @cached_property
+    def _jars(self) -> tuple[str, ...]:
+        """The jars of the dataflows that this process loads. A source that is unknown, say by a variable that is not set, needs none: its run fails."""
+        jars: dict[str, None] = {}
+        for dataflow in self.loads:
+            with suppress(ConfigurationError):
+                engine = self.spark.with_places(self.read_by(dataflow), self._packages_of(dataflow))
+                jars |= dict.fromkeys(engine.packages)
+        return tuple(jars)
+
+
+def _runs_functions(dataflow: Dataflow) -> bool:
+    """Return whether a user's functions run in Spark, or may."""
+    return dataflow.transform is not None or isinstance(dataflow.watermark, StructuredStream)
+
+
+def _packages_at(place: Place) -> tuple[str, ...]:
+    """What Spark needs to read the table at a place. One that cannot be looked at says so when it is read."""
+    with suppress(SourceError):
+        return PACKAGES.get(find_format(place) or "", ())
+    return ()
