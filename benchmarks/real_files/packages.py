@@ -224,7 +224,8 @@ def _fetch(package: Package, folder: Path) -> None:
     match package.registry:
         case "wheel" | "sdist":
             kind = "--only-binary" if package.registry == "wheel" else "--no-binary"
-            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", kind, ":all:"]
+            # Of a source distribution alone: what asks it for its metadata may be wheels.
+            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", kind, package.name]
             _call(
                 [*download, *package.options, "--dest", str(folder), f"{package.name}=={package.version}"],
                 folder,
