@@ -91,7 +91,7 @@ def test_the_database_itself_is_asked_for_the_extents_and_sends_no_other_row(
 
     condition = (
         """WHERE ("at" >= TIMESTAMPTZ '1970-01-03 00:00:00.000000+00' AND "at" < TIMESTAMPTZ '1970-01-04 00:00:00.000000+00' """
-        """AND "sid" = 's1')"""
+        """AND "sid" = 's1' """
     )
     asked = [line for line in (postgres.folder / "log").read_text().splitlines() if condition in line]
     statement = asked[-1].partition(": ")[2].partition(": ")[2]

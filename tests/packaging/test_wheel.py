@@ -56,7 +56,7 @@ def test_the_wheel_has_every_file_of_the_packages_but_the_demo_s_project(shipped
     [
         (
             "from resources.spark.engine import SparkEngine\n",
-            "from strandline.resources.spark import SparkEngine\n",
+            "from strandline.resources.spark.engine import SparkEngine\n",
         ),
         (
             "if x:\n    from resources import a as b  # why\n",

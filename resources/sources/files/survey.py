@@ -243,7 +243,10 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         if is_json and head.lstrip().startswith(b"["):
             look = _Look("json")  # also if its first line is too long to be read
         text, options = _text(head)
-        look = _Look(json_form(text) if is_json else form, {**look.options, **options})
+        look = _Look(json_form(text) if is_json else form, look.options)
+        if look.form == "ndjson":
+            _check_utf8(options)
+        look = replace(look, options={**look.options, **options})
         if form == "csv":
             separator = separator_of(text.partition("\n")[0])
             if separator != ("\t" if ".tsv" in ending_of(path).lower() else ","):
@@ -253,7 +256,6 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         if form == "xml":
             return replace(look, options={**look.options, "rowTag": _row_tag(text)})
         if look.form == "ndjson":
-            _check_utf8(options)
             return replace(look, types=types_of_lines(text))
         # Only its end tells what a document is.
         return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
