@@ -43,7 +43,7 @@ settings.load_profile("exploring")
 
 _BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
-_ONE_OF = 4
+_ONE_OF = 5
 """Cases of a test on Spark, of which `make test` has one."""
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
@@ -145,7 +145,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases of a test on Spark three of four are `full`, so that `make test` has each rule, and a fourth of the places where it holds.
+    """Of the cases of a test on Spark four of five are `full`, so that `make test` has each rule, and a fifth of the places where it holds.
 
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """

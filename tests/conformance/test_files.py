@@ -37,6 +37,7 @@ _REFUSED_BESIDE_STREAMS = {"on_bad_file", "max_bad_records"}
 """Keys of a case that a stream on Spark's engine is refused."""
 
 
+@pytest.mark.each_case  # each is a rule of its own
 @pytest.mark.cases("files", "load")
 def test_load(case: Case, tmp_path: Path, engine: SparkEngine) -> None:
     feed = _feed(case, tmp_path, engine)

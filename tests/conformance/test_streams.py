@@ -159,6 +159,7 @@ def test_scaling(case: Case) -> None:
     _SCALING[case["input"]["kind"]](case["input"], case["expected"])
 
 
+@pytest.mark.full
 @pytest.mark.cases("streams", "spark_watermark")
 def test_spark_watermark(case: Case, spark_engine: SparkEngine, tmp_path: Path) -> None:
     given, expected = case["input"], case["expected"]

@@ -57,6 +57,7 @@ def test_each_row_is_in_one_table_epoch_by_epoch(make: Any, format_: str) -> Non
     assert sorted({row["_epoch"] for row in stream.table("__buffer")}) == [4, 5]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_run_that_dies_between_side_tables_is_finished_and_one_that_is_given_up_leaves_nothing(
     make: Any, format_: str

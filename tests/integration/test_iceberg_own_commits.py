@@ -499,6 +499,7 @@ def test_versions_end_and_begin_in_one_snapshot(lake: Lake) -> None:
     assert (lake.own[-1], _rows(lake, "id, fact, _valid_to")[1]) == (True, (1, "y", None))
 
 
+@pytest.mark.full
 def test_what_a_change_by_keys_cannot_say_is_a_merge_of_spark(lake: Lake) -> None:
     lake.append(1, (1, "a"), (1, "b"), (2, "c"), columns=TWO)
     lake.load(2, Upsert(("id",), ()), (1, "x"), columns=TWO)

@@ -294,6 +294,7 @@ def test_versions_end_and_begin_in_a_commit_of_our_own(spark: SparkSession, tmp_
     assert (counted.rows, counted.removed) == (4, 3)
 
 
+@pytest.mark.full
 def test_what_a_change_by_keys_cannot_say_is_a_merge_of_delta(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

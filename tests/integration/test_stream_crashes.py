@@ -91,7 +91,6 @@ def _shown(steps: tuple[tuple[str, int], ...]) -> str:
     return " then ".join(STEPS[step] for step in steps)
 
 
-@pytest.mark.each_case
 @pytest.mark.parametrize("steps", PAIRS, ids=_shown)
 def test_runs_killed_twice_leave_each_row_in_one_place(
     begun: FileStream, tmp_path: Path, steps: tuple[tuple[str, int], tuple[str, int]]
@@ -104,7 +103,7 @@ def test_runs_killed_twice_leave_each_row_in_one_place(
     ("store", "step"),
     [
         pytest.param("S3", (Step.SET_ASIDE, 2), marks=[pytest.mark.s3, pytest.mark.full]),
-        pytest.param("PostgreSQL", (Step.WRITTEN, 1), marks=pytest.mark.postgres),
+        pytest.param("PostgreSQL", (Step.WRITTEN, 1), marks=[pytest.mark.postgres, pytest.mark.full]),
     ],
     indirect=["store"],
 )

@@ -240,6 +240,7 @@ def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epo
     assert stream.ids() == [1]
 
 
+@pytest.mark.full
 def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_was_given_up(
     make_stream: Any,
 ) -> None:
@@ -701,6 +702,7 @@ def _appended(stream: Stream) -> Stream:
     return stream
 
 
+@pytest.mark.full
 def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_stream: Any) -> None:
     stream = _appended(make_stream(splits=["a", "b"]))
     with pytest.raises(Killed):

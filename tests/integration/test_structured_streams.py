@@ -235,6 +235,7 @@ def die_behind_spark(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
 
 
+@pytest.mark.full
 def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loaded_once(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

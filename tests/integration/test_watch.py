@@ -131,6 +131,7 @@ def test_failing(short: Feed) -> None:
         until(lambda: short.ids == [1, 2])
 
 
+@pytest.mark.full
 def test_changed(short: Feed) -> None:
     """Changed project files are taken; one with errors leaves the others at work."""
     with watching(short):
@@ -390,6 +391,7 @@ def test_killed(short: Feed) -> None:
         until(lambda: short.ids == [1, 2, 3])
 
 
+@pytest.mark.full
 def test_stopped(short: Feed) -> None:
     """A run waits for no resident process that is stopped: it goes on alone, and is not made once more later."""
     with watching(short, "--every", "60") as process:
@@ -405,6 +407,7 @@ def test_stopped(short: Feed) -> None:
     assert runs(short) == []
 
 
+@pytest.mark.full
 def test_several_at_once(short: Feed) -> None:
     """Of several that start in the same moment one stays."""
     started = [short.start("watch", "--every", "0.3") for _ in range(3)]
