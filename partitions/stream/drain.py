@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from partitions.stream.event_time import EventTime
-from partitions.stream.ordering import Order, Row
 from partitions.stream.state import Segment
 
 
@@ -65,26 +64,3 @@ def carried(
         if segment.name in live or not leaves(segment.lowest, value)
     )
     return (*kept, *written)
-
-
-@dataclass(frozen=True)
-class SortBuffer:
-    """Rows that wait for the global watermark.
-
-    Attributes:
-        order: in which they leave.
-        rows: in no order.
-    """
-
-    order: Order
-    rows: tuple[Row, ...] = ()
-
-    def took(self, rows: Iterable[Row]) -> SortBuffer:
-        """Return it with more rows, as of a split or another owner that it takes over."""
-        return SortBuffer(self.order, (*self.rows, *rows))
-
-    def drained(self, value: EventTime | None) -> tuple[SortBuffer, tuple[Row, ...]]:
-        """Return what is left, and the rows that leave at a global watermark, in order."""
-        out = [row for row in self.rows if leaves(self.order.time(row), value)]
-        rest = [row for row in self.rows if not leaves(self.order.time(row), value)]
-        return SortBuffer(self.order, tuple(rest)), self.order.sorted(out)

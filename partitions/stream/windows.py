@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
 
 from partitions.stream.event_time import EventTime, Span, after
 from partitions.stream.operators import HoppingWindows, TumblingWindows
-from partitions.stream.ordering import Order, Row
-
-Window: TypeAlias = tuple[EventTime, EventTime]
-"""Start and end, half-open."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +22,8 @@ class Hop:
     size: Span
     slide: Span
 
-    def windows(self, at: EventTime) -> Iterator[Window]:
-        """Yield the windows that hold an event time, earliest first."""
+    def windows(self, at: EventTime) -> Iterator[tuple[EventTime, EventTime]]:
+        """Yield start and end of the windows that hold an event time, half-open, earliest first."""
         zero, last = _zero(at), (at - _zero(at)) // self.slide
         for number in range(self._first(at), last + 1):
             yield after(zero, number * self.slide), after(zero, number * self.slide + self.size)
@@ -56,36 +51,3 @@ class Hop:
 def _zero(at: EventTime) -> EventTime:
     """Where window 0 begins."""
     return datetime(1970, 1, 1, tzinfo=at.tzinfo) if isinstance(at, datetime) else 0
-
-
-@dataclass(frozen=True)
-class WindowBuffer:
-    """Rows of windows that are open.
-
-    Attributes:
-        hop: the windows.
-        order: of rows in a window.
-        open: their rows.
-    """
-
-    hop: Hop
-    order: Order
-    open: Mapping[Window, tuple[Row, ...]] = field(default_factory=dict)
-
-    def took(self, rows: Iterable[Row]) -> WindowBuffer:
-        """Return it with more rows, each in all windows that hold it."""
-        grown = {window: list(held) for window, held in self.open.items()}
-        for row in rows:
-            for window in self.hop.windows(self.order.time(row)):
-                grown.setdefault(window, []).append(row)
-        return WindowBuffer(self.hop, self.order, {window: tuple(held) for window, held in grown.items()})
-
-    def closed(
-        self, value: EventTime | None
-    ) -> tuple[WindowBuffer, tuple[tuple[Window, tuple[Row, ...]], ...]]:
-        """Return what stays open, and the windows that close at a global watermark at or above their end, by end, with their rows in order."""
-        done = [] if value is None else sorted((end, start) for start, end in self.open if end <= value)
-        out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in done)
-        gone = {window for window, _ in out}
-        rest = {window: held for window, held in self.open.items() if window not in gone}
-        return WindowBuffer(self.hop, self.order, rest), out

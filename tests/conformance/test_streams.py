@@ -15,9 +15,7 @@ from pydantic import ValidationError
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.stream.batch_progress import BatchProgress
-from partitions.stream.drain import SortBuffer
 from partitions.stream.epoch import closed, opened
-from partitions.stream.filter import sift
 from partitions.stream.merger import Merger
 from partitions.stream.operators import (
     Aggregate,
@@ -27,13 +25,11 @@ from partitions.stream.operators import (
     Operator,
     Union,
 )
-from partitions.stream.ordering import Order, Row
-from partitions.stream.over import Call, Over
+from partitions.stream.over import Call
 from partitions.stream.scaling import assigned
-from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
-from partitions.stream.windows import Hop, WindowBuffer
+from partitions.stream.windows import Hop
 from resources.connections.places import Place
 from resources.kinds.spark_stream.folder import StreamFolder
 from resources.kinds.spark_stream.kind import SparkStreamKind
@@ -42,6 +38,12 @@ from resources.staging import Staging
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.conformance.common import Case
+from tests.support.stream_oracle.filter import sift
+from tests.support.stream_oracle.ordering import Order, Row
+from tests.support.stream_oracle.over import Over
+from tests.support.stream_oracle.sessions import SessionBuffer
+from tests.support.stream_oracle.sort import SortBuffer
+from tests.support.stream_oracle.windows import WindowBuffer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

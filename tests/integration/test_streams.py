@@ -22,7 +22,6 @@ from dagster import (
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
-from partitions.stream.ordering import Order
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME
 from platform_assets.build import build_definitions
@@ -38,6 +37,7 @@ from tests.support.foreign_acts import Others
 from tests.support.iceberg import foreign_table
 from tests.support.plain_stream import PlainStream
 from tests.support.steps import Killed, killed_at
+from tests.support.stream_oracle.ordering import Order
 from tests.support.streams import FILES, FileStream, Stream, definition, minutes, moment, plainly
 
 pytestmark = pytest.mark.usefixtures("engine")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from partitions.stream.drain import SortBuffer
 from partitions.stream.epoch import closed, opened
 from partitions.stream.event_time import EventTime
-from partitions.stream.filter import quarantine_reason, sift
-from partitions.stream.ordering import Order, Row
 from partitions.stream.splits import Splits
 from partitions.stream.state import StreamState
+from tests.support.stream_oracle.filter import quarantine_reason, sift
+from tests.support.stream_oracle.ordering import Order, Row
+from tests.support.stream_oracle.sort import SortBuffer
 
 Chunk = Sequence[Row]
 

@@ -7,12 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.filter import quarantine_reason
-from partitions.stream.ordering import Order, Row
-from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
-from partitions.stream.windows import Hop, WindowBuffer
+from partitions.stream.windows import Hop
 from tests.support.plain_stream import Chunk, PlainStream
+from tests.support.stream_oracle.filter import quarantine_reason
+from tests.support.stream_oracle.ordering import Order, Row
+from tests.support.stream_oracle.sessions import SessionBuffer
+from tests.support.stream_oracle.windows import WindowBuffer
 
 _ORDER = Order("ts", ("id",))
 _NAMES = "abcd"

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.drain import SortBuffer, carried, drained
-from partitions.stream.ordering import Order, Row
-from partitions.stream.over import Call, Over
-from partitions.stream.sessions import SessionBuffer
+from partitions.stream.drain import carried, drained
+from partitions.stream.over import Call
 from partitions.stream.state import Segment
-from partitions.stream.windows import Hop, WindowBuffer
+from partitions.stream.windows import Hop
+from tests.support.stream_oracle.ordering import Order, Row
+from tests.support.stream_oracle.over import Over
+from tests.support.stream_oracle.sessions import SessionBuffer
+from tests.support.stream_oracle.sort import SortBuffer
+from tests.support.stream_oracle.windows import WindowBuffer
 
 _ORDER = Order("ts", ("id",))
 _STEPS = st.lists(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partitions.stream.event_time import EventTime, Span
-from partitions.stream.ordering import Order, Row
+from tests.support.stream_oracle.ordering import Order, Row
 
 Group = tuple[Any, ...]
 

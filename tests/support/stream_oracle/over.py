@@ -1,0 +1,100 @@
+"""Rows with their values over the rows around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from partitions.stream.event_time import EventTime
+from partitions.stream.over import NUMBERING, Call, Reach
+from tests.support.stream_oracle.ordering import Order, Row
+
+
+def value_of(call: Call, rows: Sequence[Row], at: int, ranks: Ranks) -> Any:
+    """Return the value of the row at a place among its neighbours."""
+    if call.fn in NUMBERING:
+        return getattr(ranks, call.fn)
+    first, last = call.reach
+    framed = [row[call.column] for row in rows[max(0, at + first) : max(0, at + last + 1)]]
+    if call.fn in ("lag", "lead"):
+        return framed[0] if framed else None
+    values = [value for value in framed if value is not None]
+    if not values:
+        return None
+    return max(values) if call.fn == "max" else sum(values[1:], start=values[0])
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The numbers of one row in its partition; of none before the first."""
+
+    row_number: int = 0
+    rank: int = 0
+    dense_rank: int = 0
+    time: EventTime | None = None
+
+    def next(self, time: EventTime) -> Ranks:
+        """Return the numbers of the row that follows."""
+        number, tie = self.row_number + 1, self.row_number > 0 and time == self.time
+        return Ranks(number, self.rank if tie else number, self.dense_rank + (not tie), time)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The rows of a partition that later ones need, and those that wait for later ones.
+
+    Attributes:
+        rows: in order.
+        out: so many of them, the first ones, have left.
+        ranks: of the last one that left.
+    """
+
+    rows: tuple[Row, ...] = ()
+    out: int = 0
+    ranks: Ranks = Ranks()
+
+
+@dataclass(frozen=True)
+class Over:
+    """Rows of one order within each partition.
+
+    Attributes:
+        partition_by: columns; none: all rows are one partition.
+        calls: by the name of the column that is added.
+        order: of rows.
+        partitions: by their columns' values.
+    """
+
+    partition_by: tuple[str, ...]
+    calls: Mapping[str, Call]
+    order: Order
+    partitions: Mapping[tuple[Any, ...], Partition] = field(default_factory=dict)
+
+    def advanced(self, rows: Iterable[Row]) -> tuple[Over, tuple[Row, ...]]:
+        """Return it after rows that the sort gave out, and the rows that leave with their values, in order.
+
+        Args:
+            rows: in order, none before one that came earlier.
+        """
+        came: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            came.setdefault(tuple(row[name] for name in self.partition_by), []).append(row)
+        partitions, out = dict(self.partitions), []
+        for group, more in came.items():
+            partitions[group], left = self._left(partitions.get(group, Partition()), more)
+            out += left
+        return Over(self.partition_by, self.calls, self.order, partitions), self.order.sorted(out)
+
+    def _left(self, partition: Partition, more: list[Row]) -> tuple[Partition, list[Row]]:
+        reach = Reach.of(self.calls.values())
+        rows, ranks = (*partition.rows, *more), partition.ranks
+        out: list[Row] = []
+        until = max(partition.out, len(rows) - reach.ahead)
+        for at in range(partition.out, until):
+            ranks = ranks.next(self.order.time(rows[at]))
+            out.append(
+                {**rows[at], **{name: value_of(call, rows, at, ranks) for name, call in self.calls.items()}}
+            )
+        drop = max(0, until - reach.behind)
+        return Partition(rows[drop:], until - drop, ranks), out

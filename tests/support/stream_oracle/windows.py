@@ -1,0 +1,47 @@
+"""Rows of windows that are open, each in all windows that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from partitions.stream.event_time import EventTime
+from partitions.stream.windows import Hop
+from tests.support.stream_oracle.ordering import Order, Row
+
+Window: TypeAlias = tuple[EventTime, EventTime]
+"""Start and end, half-open."""
+
+
+@dataclass(frozen=True)
+class WindowBuffer:
+    """Rows of windows that are open.
+
+    Attributes:
+        hop: the windows.
+        order: of rows in a window.
+        open: their rows.
+    """
+
+    hop: Hop
+    order: Order
+    open: Mapping[Window, tuple[Row, ...]] = field(default_factory=dict)
+
+    def took(self, rows: Iterable[Row]) -> WindowBuffer:
+        """Return it with more rows, each in all windows that hold it."""
+        grown = {window: list(held) for window, held in self.open.items()}
+        for row in rows:
+            for window in self.hop.windows(self.order.time(row)):
+                grown.setdefault(window, []).append(row)
+        return WindowBuffer(self.hop, self.order, {window: tuple(held) for window, held in grown.items()})
+
+    def closed(
+        self, value: EventTime | None
+    ) -> tuple[WindowBuffer, tuple[tuple[Window, tuple[Row, ...]], ...]]:
+        """Return what stays open, and the windows that close at a global watermark at or above their end, by end, with their rows in order."""
+        done = [] if value is None else sorted((end, start) for start, end in self.open if end <= value)
+        out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in done)
+        gone = {window for window, _ in out}
+        rest = {window: held for window, held in self.open.items() if window not in gone}
+        return WindowBuffer(self.hop, self.order, rest), out
