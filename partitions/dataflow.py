@@ -196,6 +196,11 @@ class Dataflow(Model):
         return self.watermark.type
 
     @property
+    def streams_with_spark(self) -> bool:
+        """Whether Spark's own engine reads its rows, by a checkpoint that belongs to one definition."""
+        return isinstance(self.watermark, StructuredStream)
+
+    @property
     def may_take_columns(self) -> bool:
         """Whether another ``schema_mode`` goes with its watermark: rows of a stream wait in tables of one schema."""
         return self.kind != "stream"

@@ -46,19 +46,9 @@ class Pending:
         return f"{there} ({self.missing} not there yet, see ROADMAP.md)"
 
 
-def one_of(*values: str) -> Test:
-    """Return a test for one of these texts."""
-    return lambda value: value in values
-
-
 def scheme(*schemes: str) -> Test:
     """Return a test for a URL with one of these schemes."""
     return lambda value: isinstance(value, str) and value.partition("://")[0] in schemes and "://" in value
-
-
-def anything(_: Any) -> bool:
-    """Return True: the key itself is not there yet."""
-    return True
 
 
 _STORES = ("gs", "az", "abfs", "abfss")

@@ -6,7 +6,6 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
-from partitions.stream.structured import StructuredStream
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.kinds.state_rules import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
@@ -66,7 +65,7 @@ def adopt(reason: str) -> DraftBuilder:
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
-    can_set = not isinstance(dataflow.watermark, StructuredStream)
+    can_set = not dataflow.streams_with_spark
     column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
     return NeedsDecision(
         f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"

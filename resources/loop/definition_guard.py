@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.invalidation import Change, changes
-from partitions.stream.structured import StructuredStream
 from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -91,7 +90,7 @@ def _stop(
 
 def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[Change]) -> bool:
     """Whether the definition can go on with a state whose definition differed in this; a checkpoint of Spark's belongs to one definition."""
-    if isinstance(dataflow.watermark, StructuredStream):
+    if dataflow.streams_with_spark:
         return False
     return not any(change.changes_form for change in changed)
 

@@ -13,7 +13,6 @@ from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
 from partitions.evolution import all_nullable, evolved
 from partitions.plan import Plan
 from partitions.request import DUE, Request
-from partitions.stream.structured import StructuredStream
 from resources.kinds.kind import Kind
 from resources.kinds.parts import KindParts, Units
 from resources.kinds.state_rules import StateRules
@@ -115,7 +114,7 @@ class Opener(Stores):
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
         """Raise what the first run would fail with, if the source tells its columns without Spark. Above a column each plan looks at them itself."""
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return  # Spark's engine reads files and tables alone, several of them as one
         if dataflow.kind != "column" and (entry is None or not entry.pinned):
             source = self.source(dataflow)
@@ -124,7 +123,7 @@ class Opener(Stores):
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return None  # what is pinned are the columns of its query
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).schema() if table is not None else None

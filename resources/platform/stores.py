@@ -16,7 +16,6 @@ from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
 from partitions.sources import TableSource
 from partitions.stream.side_tables import side_tables
-from partitions.stream.structured import StructuredStream
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
@@ -199,7 +198,7 @@ class Stores:
 
 def _runs_functions(dataflow: Dataflow) -> bool:
     """Return whether a user's functions run in Spark, or may."""
-    return dataflow.transform is not None or isinstance(dataflow.watermark, StructuredStream)
+    return dataflow.transform is not None or dataflow.streams_with_spark
 
 
 def _packages_at(place: Place) -> tuple[str, ...]:

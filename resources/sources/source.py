@@ -19,7 +19,7 @@ from partitions.load import Lacking
 from partitions.predicate import Predicate
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from resources.tables.table import Appended, Appends, Mark, Version
+from resources.tables.table import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -261,24 +261,6 @@ class HasVersions(Protocol):
             version: that was read.
             error: of the write of its rows.
         """
-        ...
-
-
-@runtime_checkable
-class HasChunks(Protocol):
-    """A source that only grows, in chunks that do not change: versions of a table."""
-
-    def chunks(self, since: Mark | None, until: int | None = None) -> Appends:
-        """Return the chunks above a version, oldest first; None: all. Starts no Spark.
-
-        Raises:
-            SourceError: there is no source, or a version changes rows.
-            NeedsDecision: code ``versions_gone``: some are not told any more; code ``source_replaced``: they do not follow what was read.
-        """
-        ...
-
-    def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str) -> DataFrame:
-        """Return the rows of chunks, with the pinned columns in their order, and ``VERSION``."""
         ...
 
 

@@ -14,7 +14,6 @@ from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_tables import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
-from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
@@ -58,7 +57,7 @@ class StreamProfile(KindProfile):
     ) -> Mapping[str, Any]:
         """Return splits, totals and the buffer."""
         state = StreamState.of(entry.state())
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return {**short(state.watermark()), "splits": None, "totals": None, "buffer": None}
         definition = dataflow.stream
         asleep = sum(1 for split in state.splits.values() if split.idle >= definition.idle_after)
@@ -84,7 +83,7 @@ class StreamProfile(KindProfile):
     def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
         """Return a line for each split, first those that the global watermark waits for, then the slowest."""
         state = StreamState.of(entry.state())
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return ()
         definition = dataflow.stream
         idle_after = definition.idle_after

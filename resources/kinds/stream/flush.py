@@ -14,7 +14,6 @@ from partitions.stream.ending import flushed
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import Aggregate, OverWindow, one_of_splits
 from partitions.stream.state import StreamState
-from partitions.stream.structured import StructuredStream
 from partitions.stream.ticks import HIGHEST, LOWEST
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.kinds.states import state_of
@@ -42,7 +41,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected engine: splits, found engine: structured_streaming: nothing but a later row raises Spark's watermark."
                 " Have the source bring a row later than what waits by more than the timeout; or load the stream with engine: splits"

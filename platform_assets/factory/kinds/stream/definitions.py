@@ -11,7 +11,6 @@ from dagster import DagsterInstance, RunRequest
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closing, pending
-from partitions.stream.structured import StructuredStream
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.kinds.contract import (
@@ -50,13 +49,13 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:  # noqa: ARG002 - the contract's
         """Return the watermarks of the splits over the last epochs as a picture; nothing for Spark's engine."""
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return {}
         return splits_metadata(platform.log, dataflow)
 
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
         """Return the checks of epochs and of splits; Spark's engine has neither."""
-        if isinstance(dataflow.watermark, StructuredStream):
+        if dataflow.streams_with_spark:
             return ()
         return run_checks(dataflow)
 
