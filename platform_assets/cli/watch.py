@@ -38,7 +38,7 @@ from platform_assets.factory.sensors import NO_PROGRESS
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
-from resources.spark.engine import EngineLost
+from resources.spark.errors import EngineLost
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

@@ -21,7 +21,7 @@ from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import S3Connection
 from resources.functions import FunctionConnection
-from resources.spark.engine import TIME_ZONE
+from resources.spark.settings import TIME_ZONE
 
 _SHORTEST_HIDDEN = 4
 

@@ -15,7 +15,7 @@ from resources.kinds.kind import Kind, SliceT
 from resources.loop.inputs import InputTables
 from resources.loop.rescued import RescuedRows
 from resources.outcome import Observer
-from resources.spark.engine import leave_behind
+from resources.spark.background import leave_behind
 from resources.staging import Staging
 from resources.tables.table import CanPrepare, Table
 from resources.watermarks.log import WatermarkLog

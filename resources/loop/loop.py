@@ -32,7 +32,7 @@ from resources.loop.waiting import Patience, abandoned_intent
 from resources.notes.last_run import note_attempt, said_before
 from resources.notes.looks import note_awaited, note_look
 from resources.outcome import Committed, NotCommitted, Outcome, Step
-from resources.spark.engine import kept_awake
+from resources.spark.background import kept_awake
 from resources.spark.failures import cause
 from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log

@@ -9,7 +9,7 @@ from partitions.evolution import RESCUED_DATA
 from partitions.plan import counted
 from resources.observation import observed
 from resources.sources.files.paths import SOURCE_FILE
-from resources.spark.engine import observed_rows
+from resources.spark.frames import observed_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,9 @@ from resources.loop.context import RunContext
 from resources.loop.entries import is_last_query
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.engine import BYTES_PER_ROW, keeps_code, tune, with_known_columns
+from resources.spark.connect import keeps_code
+from resources.spark.frames import with_known_columns
+from resources.spark.settings import BYTES_PER_ROW, tune
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:

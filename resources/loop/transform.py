@@ -13,7 +13,8 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
 from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
-from resources.spark.engine import TIME_ZONE, with_typed_columns
+from resources.spark.frames import with_typed_columns
+from resources.spark.settings import TIME_ZONE
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import has_no_order
 

@@ -35,7 +35,7 @@ from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.engine import EngineLost, SparkUnavailable
+from resources.spark.errors import EngineLost, SparkUnavailable
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost, lacks_iceberg, server_of
 from resources.tables.folder_values import NOT_KEPT

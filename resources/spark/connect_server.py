@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resources.spark.engine import SparkEngine, SparkUnavailable
+from resources.spark.engine import SparkEngine
+from resources.spark.errors import SparkUnavailable
 from resources.spark.process import telling
 from resources.spark.processes import end, how_it_ended, start
 from resources.spark_runtime import spark_home

@@ -15,7 +15,7 @@ from partitions.errors import TargetError
 from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.connections.places import Place
-from resources.spark.engine import read_once
+from resources.spark.frames import read_once
 from resources.sql import quoted
 from resources.tables.data_files import DataFile, Written
 from resources.tables.rows.merge_statement import condition, positions, same_keys

@@ -24,7 +24,7 @@ from partitions.errors import StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.spark.engine import settings_for_a_while
+from resources.spark.settings import settings_for_a_while
 from resources.tables.folder_values import NULL_FOLDER, kept_by_folders
 
 if TYPE_CHECKING:

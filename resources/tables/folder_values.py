@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
 from resources.connections.places import Place
-from resources.spark.engine import with_columns_as
+from resources.spark.frames import with_columns_as
 from resources.sql import literal, quoted
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import pytest
 
 from resources.outcome import Step
 from resources.spark.connect_server import free_port
-from resources.spark.engine import EngineLost, SparkEngine, SparkUnavailable
+from resources.spark.engine import SparkEngine
+from resources.spark.errors import EngineLost, SparkUnavailable
 from tests.support.feed import CHECKOUT, Feed
 
 WAY = """

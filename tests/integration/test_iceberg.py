@@ -19,7 +19,8 @@ from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.loop.interruptions import outlasting_conflicts
-from resources.spark.engine import SparkEngine, read_once
+from resources.spark.engine import SparkEngine
+from resources.spark.frames import read_once
 from resources.tables.iceberg import writing
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata

@@ -10,7 +10,8 @@ import pytest
 from partitions.errors import TargetError
 from resources.decisions.maintenance import maintain
 from resources.spark.connect_server import connect_server
-from resources.spark.engine import SparkEngine, SparkUnavailable
+from resources.spark.engine import SparkEngine
+from resources.spark.errors import SparkUnavailable
 from resources.spark_runtime import ICEBERG_PACKAGE
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash

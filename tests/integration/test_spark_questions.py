@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
-from resources.spark.engine import SparkEngine, settings_for_a_while, tune
+from resources.spark.engine import SparkEngine
+from resources.spark.settings import settings_for_a_while, tune
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.support.columns import PostgresRows, at, on_postgres

@@ -13,8 +13,9 @@ from pyspark.sql.connect.client import SparkConnectClient
 from partitions.errors import ConfigurationError, TargetError
 from partitions.load import Append
 from resources.connections.places import Place, S3Connection
-from resources.spark import engine as spark_module
-from resources.spark.engine import SparkEngine, kept_awake
+from resources.spark import background, bucket_stores
+from resources.spark.background import kept_awake
+from resources.spark.engine import SparkEngine
 from resources.tables.registry import open_table
 from resources.tables.table import Tag
 
@@ -69,8 +70,8 @@ def test_a_bucket_of_a_name_that_this_spark_knows_in_another_store_is_refused(
     bucket = f"b-{uuid4().hex[:8]}"
     engine.with_places([_in("http://one:9000", bucket)]).session()
     engine.with_places([_in("http://one:9000/", bucket, "another key")]).session()
-    for knows in (spark_module._opened, {}):  # by this process, and by the server alone
-        monkeypatch.setattr(spark_module, "_opened", knows)
+    for knows in (bucket_stores._opened, {}):  # by this process, and by the server alone
+        monkeypatch.setattr(bucket_stores, "_opened", knows)
         with pytest.raises(
             ConfigurationError,
             match=f"bucket {bucket} of http://two:9000: this Spark has opened a bucket of this name in",
@@ -96,6 +97,6 @@ def test_a_session_is_asked_for_something_while_a_run_fetches_rows_itself(
         return ask(client, *given)
 
     monkeypatch.setattr(SparkConnectClient, "config", heard)
-    monkeypatch.setattr(spark_module, "AWAKE_SECONDS", 0.01)
+    monkeypatch.setattr(background, "AWAKE_SECONDS", 0.01)
     with kept_awake(lambda: session):
         assert asked.wait(20)

@@ -18,7 +18,10 @@ from pyspark.sql.connect.client import SparkConnectClient
 from partitions.load import Append
 from resources.connections.places import Place
 from resources.loop.transform import Batch, transformed
-from resources.spark.engine import SMALL, SparkEngine, keeps_code, leave_behind, tune
+from resources.spark.background import leave_behind
+from resources.spark.connect import keeps_code
+from resources.spark.engine import SparkEngine
+from resources.spark.settings import SMALL, tune
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed

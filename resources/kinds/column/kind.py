@@ -50,7 +50,7 @@ from resources.sources.source import (
     TellsLacking,
     TellsWriters,
 )
-from resources.spark.engine import observed_rows
+from resources.spark.frames import observed_rows
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent

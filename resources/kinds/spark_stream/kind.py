@@ -40,7 +40,7 @@ from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import column_changes
-from resources.spark.engine import EngineLost
+from resources.spark.errors import EngineLost
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.staging import Staging

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from partitions.stream.batch_progress import BatchProgress
 from resources.connections.places import Place
-from resources.spark.engine import settings_for_a_while
+from resources.spark.settings import settings_for_a_while
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,7 +35,7 @@ from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
 from resources.kinds.stream.inputs import Epochs, Waiting
 from resources.sources.schema import pinned_struct
-from resources.spark.engine import tune, tune_for
+from resources.spark.settings import tune, tune_for
 from resources.sql import quoted
 from resources.tables.table import VERSION, Table, Version
 from resources.watermarks.entry import Entry, Intent

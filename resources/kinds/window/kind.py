@@ -32,7 +32,7 @@ from resources.kinds.window.failures import bad_units, failing
 from resources.kinds.window.sources import HasEmptyWindows, LooksThrough, TagsRows, WindowSource
 from resources.kinds.window.stats import observe
 from resources.kinds.window.waits import Waits
-from resources.spark.engine import EngineLost
+from resources.spark.errors import EngineLost
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.watermarks.entry import Entry, Intent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from partitions.target import RUN_COLUMNS
 from partitions.window.work_unit import WorkUnit
 from resources.observation import observed
-from resources.spark.engine import observed_rows
+from resources.spark.frames import observed_rows
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, PARTS, ReadsAbove
-from resources.spark.engine import with_known_columns
+from resources.spark.frames import with_known_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

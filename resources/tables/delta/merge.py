@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from partitions.errors import RowsRefused
 from partitions.load import ByKeys, Scd2
 from resources.connections.places import Place
-from resources.spark.engine import read_once, settings_for_a_while
+from resources.spark.frames import read_once
+from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.tables.rows.merge_statement import merging_writer
 from resources.tables.rows.scd2 import changed_versions

@@ -18,7 +18,7 @@ from partitions.decimal_bounds import digits_of
 from partitions.errors import TargetError, in_one_line
 from partitions.load import Append
 from resources.connections.places import Place
-from resources.spark.engine import set_all
+from resources.spark.settings import set_all
 from resources.tables.data_files import footer_of, known_bounds, statistics_of
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (

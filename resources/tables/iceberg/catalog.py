@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from partitions.errors import TargetError, in_one_line
 from resources.connections.places import Place
-from resources.spark.engine import set_all
+from resources.spark.settings import set_all
 from resources.sql import quoted
 from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
 from resources.tables.iceberg.refs import RefChange, put_refs

@@ -10,7 +10,7 @@ from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN, ICEBERG_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.spark.engine import with_typed_columns
+from resources.spark.frames import with_typed_columns
 from resources.sql import quoted
 
 if TYPE_CHECKING:

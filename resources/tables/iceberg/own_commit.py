@@ -18,7 +18,7 @@ from partitions.errors import SourceError, StrandlineError, TargetError, in_one_
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
-from resources.spark.engine import with_known_columns, with_typed_columns
+from resources.spark.frames import with_known_columns, with_typed_columns
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.data_files import (
     Written,

@@ -21,7 +21,8 @@ from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.spark.engine import read_once, settings_for_a_while
+from resources.spark.frames import read_once
+from resources.spark.settings import settings_for_a_while
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (

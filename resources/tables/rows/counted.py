@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resources.observation import observed
-from resources.spark.engine import observed_rows, read_once
+from resources.spark.frames import observed_rows, read_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.load import ByPath, Order
-from resources.spark.engine import with_columns_as
+from resources.spark.frames import with_columns_as
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_time
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
-from resources.spark.engine import settings_for_a_while
+from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.staging import Staging
 

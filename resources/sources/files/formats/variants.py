@@ -15,7 +15,7 @@ from resources.sources.files.fields import RECORD, names_found
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.engine import settings_for_a_while
+from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 
 if TYPE_CHECKING:

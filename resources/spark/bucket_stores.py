@@ -1,0 +1,78 @@
+"""The object store that a bucket's name means to a Spark: it knows one for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError
+from resources.connections.places import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_opened: dict[tuple[str, str], str] = {}
+"""By Spark and by bucket: the store that this process has told it of, or has heard of."""
+
+
+def stores_of(places: Iterable[Place]) -> dict[str, str]:
+    """Return the address of the store of each bucket.
+
+    Raises:
+        ConfigurationError: two places give a bucket's name to different stores, or reach it in different ways.
+    """
+    stores: dict[str, str] = {}
+    ways: dict[str, Mapping[str, str]] = {}
+    for place in places:
+        if place.bucket is None:
+            continue
+        if ways.setdefault(place.bucket, place.spark_conf) != place.spark_conf:
+            raise ConfigurationError(
+                f"bucket {place.bucket}: expected one connection for all that a dataflow reads and writes in it, found two that differ: Spark knows"
+                " a bucket by its name alone. Use one connection; or, for two stores, buckets of different names"
+            )
+        stores[place.bucket] = ((place.connection and place.connection.endpoint) or "AWS").rstrip("/")
+    return stores
+
+
+def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str, str]) -> None:
+    """Raise if the Spark that is used knows a bucket as one of another store.
+
+    Hadoop opens a bucket once for all that a JVM does, by the name alone, and whatever a session says of its store later is not heard: rows would
+    be read from there, and written to there. On a Connect server the names of global views, which are its only memory that all sessions share, tell.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    for bucket, store in stores.items():
+        key = (remote or "", bucket)
+        if key not in _opened:
+            _opened[key] = _heard_of(session, bucket, store) if remote else store
+        if _opened[key] != store:
+            raise ConfigurationError(
+                f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Load the two by"
+                " Sparks of their own: a Connect server for each, or `strandline run` for one dataflow at a time; or rename a bucket"
+            )
+
+
+def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
+    """Return which store a bucket's name means to a Connect server: the given one from now on, if nobody has told it another."""
+    prefix = f"strandline_{_short_hash(bucket)}_"
+    mine = f"{prefix}{_short_hash(store)}"
+    # A server may lack global views, or not let them be listed: what it writes is looked for in any case.
+    with suppress(Exception):
+        names = {
+            row["viewName"] for row in session.sql(f"SHOW VIEWS IN global_temp LIKE '{prefix}*'").collect()
+        }
+        if names - {mine}:
+            return "another store"
+        if not names:
+            session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {mine} AS SELECT 1 AS is_known").collect()
+    return store
+
+
+def _short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,82 @@
+"""Sessions on a Spark Connect server: one of its own for each run, which may share compiled code."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
+
+from resources.spark import connect_private as private
+from resources.spark.process import server_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as SparkConnectSession
+
+    from resources.spark.retries import Outage
+
+_kept: list[SparkSession] = []
+"""Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
+that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
+_sharing: WeakSet[SparkConnectSession] = WeakSet()
+"""Sessions that use the Java code that their server has compiled for the queries of others."""
+_SHARED_CODE = {
+    "spark.sql.artifact.isolation.enabled": "false",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
+}
+"""With both a session has no classes of its own, so that it takes compiled code from others."""
+_CONNECTING = ("grpc.min_reconnect_backoff_ms", 5_000)
+"""How long an attempt to connect may take, by gRPC's name for it. Its own 20 s leave a server that takes connections and says nothing 40 s."""
+
+
+def keeps_code(session: SparkSession) -> bool:
+    """Return whether what is compiled for a query is there for the same query of a later run, so that compiling pays."""
+    return cast("SparkConnectSession", session) in _sharing
+
+
+def session_on(server: str) -> SparkConnectSession:
+    """Return a session on a Connect server, which is not asked for anything yet.
+
+    As pyspark's own builder makes it, which takes no options of the channel.
+    """
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    return SparkSession.builder.channelBuilder(DefaultChannelBuilder(server, [_CONNECTING])).create()
+
+
+def keep(session: SparkConnectSession) -> None:
+    """Take a session on a Connect server as the one that this process works with."""
+    from resources.spark.retries import Patience
+
+    _kept.append(cast("SparkSession", session))
+    private.make_active(session)
+    session.client.set_retry_policies([Patience(outage_of_server(session))])
+    private.forget_models_at_exit(session)
+
+
+def outage_of_server(session: SparkConnectSession) -> Outage:
+    """Return the outage that calls to the session's server have in common."""
+    from resources.spark.retries import outage_of
+
+    return outage_of(server_of(session) or "")
+
+
+def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
+    """Return a session like a new one that uses the Java code that its server has compiled for the queries of others; the given one is over.
+
+    Else a server compiles each query again in each session, since a user's classes might differ there. What makes the difference is read at the
+    beginning of a session, and only a clone begins with settings (docs/adr/0033). A server without clones, or without these settings, leaves the session as it is.
+    """
+    try:
+        private.set_many(session, _SHARED_CODE)
+        clone = session.cloneSession()
+    except Exception:  # noqa: BLE001 - what only saves time must not end a run; of a server that is gone the next call tells
+        return session
+    clone.release_session_on_close = True  # pyspark's clone lacks it (pyspark 4.1)
+    keep(clone)
+    _sharing.add(clone)
+    threading.Thread(target=private.release, args=(session,), name="strandline-release", daemon=True).start()
+    return clone

@@ -1,0 +1,90 @@
+"""Settings of a session: read, set for good or for a while, and those that suit small queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
+
+from resources.spark import connect_private as private
+from resources.spark.process import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as SparkConnectSession
+
+
+TIME_ZONE = "spark.sql.session.timeZone"
+"""Is UTC in all sessions: times are read, written and compared in it, and those of partitions named."""
+SMALL = 8 * 2**20
+"""Bytes of source files below which compiling a query takes longer than running it."""
+BYTES_PER_ROW = 100
+"""A guess, to choose between two ways to run a small query."""
+# Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
+# commit. On a warm server that took 0.6 of the 1.3 s of a small write.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_usual: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+"""What a session had of these settings before they were changed; None: nothing."""
+
+
+def tune(session: SparkSession, size: int | None) -> bool:
+    """Make a session run its next write without compiling it first if the files are small, and as the user has it otherwise.
+
+    Args:
+        session: of one run.
+        size: bytes of the files that are about to be read; None if unknown.
+
+    Returns:
+        whether it may be compiled.
+    """
+    small = size is not None and size < SMALL
+    if small and session not in _usual:
+        _usual[session] = get_all(session, _INTERPRETED)
+    if session in _usual:
+        _put_back(session, _INTERPRETED if small else _usual[session])
+    return not small
+
+
+def tune_for(session: SparkSession, rows: int) -> None:
+    """Do as :func:`tune` where it is known how many rows the next queries go over."""
+    tune(session, rows * BYTES_PER_ROW)
+
+
+def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a session has of these, by one question to a Connect server."""
+    if is_remote(session) and settings:
+        private.set_many(cast("SparkConnectSession", session), settings)
+        return
+    for key, value in settings.items():
+        session.conf.set(key, value)
+
+
+def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]:
+    """Return what a session has of these settings, by one question to a Connect server; None is what it does not have."""
+    names = list(keys)
+    if is_remote(session) and names:
+        return private.get_many(cast("SparkConnectSession", session), names)
+    return {name: session.conf.get(name, None) for name in names}
+
+
+def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+    """Give a session settings as :func:`get_all` returned them: None removes one. By at most two questions to a Connect server."""
+    set_all(session, {key: value for key, value in settings.items() if value is not None})
+    gone = [key for key, value in settings.items() if value is None]
+    if is_remote(session) and gone:
+        private.unset_many(cast("SparkConnectSession", session), gone)
+        return
+    for key in gone:
+        session.conf.unset(key)
+
+
+@contextmanager
+def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set what a session has of these for a while; what it had before it has again, whatever happens."""
+    before = get_all(session, settings)
+    try:
+        set_all(session, settings)
+        yield
+    finally:
+        _put_back(session, before)
