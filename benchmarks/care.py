@@ -21,8 +21,8 @@ from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,8 +30,8 @@ from resources.functions import UserCode
 from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
+from resources.tables.contract.maintenance import TellsWrongStatistics, WrongStatistics
 from resources.tables.registry import PACKAGES, open_table
-from resources.tables.table import TellsWrongStatistics, WrongStatistics
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 

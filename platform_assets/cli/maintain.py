@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.decisions.maintenance import Done, due_tasks, maintain
-from resources.tables.table import Cared
+from resources.tables.contract.maintenance import Cared
 
 
 @click.command("maintain")

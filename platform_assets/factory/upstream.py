@@ -18,8 +18,8 @@ from partitions.errors import SourceError
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.dagster.reporting import DATAFLOW_TAG
 from resources.platform.platform import Platform
+from resources.tables.contract.commits import Version
 from resources.tables.registry import find_table
-from resources.tables.table import Version
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 

@@ -13,7 +13,8 @@ from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
-from resources.tables.table import Adopted, TableCommit, adopted_state
+from resources.tables.contract.adopting import Adopted, adopted_state
+from resources.tables.contract.commits import TableCommit
 from resources.watermarks.entry import Entry
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")

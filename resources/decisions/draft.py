@@ -17,8 +17,9 @@ from resources.loop.entries import in_table, lost_files
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
 from resources.platform.opener import Opener
+from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.commits import TableCommit
 from resources.tables.registry import refuse_other_formats
-from resources.tables.table import TableCommit, adopted_state
 from resources.watermarks.entry import Entry, Why, following, new_id
 
 

@@ -23,7 +23,8 @@ from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
 from resources.loop.waiting import Patience, abandoned_intent
 from resources.platform.opener import Opener
-from resources.tables.table import CanOptimize, CanVacuum, Cared, Table
+from resources.tables.contract.maintenance import CanOptimize, CanVacuum, Cared
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, following, new_id, utc_now
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_definition, check_form, definition_of, other_place
 from resources.loop.entries import keyed_by, moved
 from resources.platform.opener import Opener
-from resources.tables.table import adopted_state
+from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
 
 

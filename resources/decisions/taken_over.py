@@ -18,7 +18,7 @@ from resources.decisions.reasons import IMPORTED
 from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_form
 from resources.platform.opener import Opener
-from resources.tables.table import adopted_state
+from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry, Why
 
 

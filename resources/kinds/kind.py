@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from partitions.stream.batch_progress import BatchProgress
     from resources.sources.files.checked import BadRecord
-    from resources.tables.table import Table
+    from resources.tables.contract.table import Table
 
 WriteStats = Mapping[Any, Sequence[Any]]
 """What a write counted of the parts of a slice, by the part's key."""

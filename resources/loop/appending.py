@@ -8,7 +8,8 @@ from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
 from resources.loop.side_tables import fence_asides
 from resources.outcome import Step
-from resources.tables.table import FollowsUp, TaggedCommit
+from resources.tables.contract.commits import TaggedCommit
+from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 
 

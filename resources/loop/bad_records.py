@@ -12,7 +12,8 @@ from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.side_tables import check_written
 from resources.outcome import Step
-from resources.tables.table import Table, Tag, Version
+from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from resources.loop.rescued import RescuedRows
 from resources.outcome import Observer
 from resources.spark.background import leave_behind
 from resources.staging import Staging
-from resources.tables.table import CanPrepare, Table
+from resources.tables.contract.table import CanPrepare, Table
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow, short_hash
 from partitions.states import nothing_loaded
-from resources.tables.table import TableCommit, TaggedCommit
+from resources.tables.contract.commits import TableCommit, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, following, new_id
 
 

@@ -12,7 +12,7 @@ from resources.loop.rows import slice_rows
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.outcome import Step
 from resources.spark.failures import cause
-from resources.tables.table import TableHead, Tag, TaggedCommit
+from resources.tables.contract.commits import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
 
 

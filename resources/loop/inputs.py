@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, SourceError
-from resources.tables.table import Table, Version
+from resources.tables.contract.commits import Version
+from resources.tables.contract.table import Table
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:

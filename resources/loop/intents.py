@@ -16,7 +16,7 @@ from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
 from resources.loop.watermark_guard import check_rises
 from resources.outcome import Step
-from resources.tables.table import TableHead
+from resources.tables.contract.commits import TableHead
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
 from resources.watermarks.stored_objects import QUARANTINE

@@ -28,7 +28,7 @@ from resources.loop.key_guard import check_keys
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.outcome import Committed, NotCommitted, Step
-from resources.tables.table import TaggedCommit
+from resources.tables.contract.commits import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.stored_objects import OBSERVED
 

@@ -8,7 +8,8 @@ from resources.kinds.kind import Aside, SliceT, WritesAside
 from resources.loop.context import RunContext
 from resources.outcome import Step
 from resources.spark.failures import cause
-from resources.tables.table import Table, Tag, Version
+from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Intent, new_id
 
 

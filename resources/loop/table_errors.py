@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from resources.tables.table import TableHead
+from resources.tables.contract.commits import TableHead
 from resources.watermarks.entry import Entry
 
 

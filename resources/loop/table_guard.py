@@ -9,8 +9,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.loop.entries import claimed, lost_files, recorded
 from resources.loop.table_errors import TableErrors
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
+from resources.tables.contract.table import Table
 from resources.tables.registry import refuse_other_formats
-from resources.tables.table import Table, TableCommit, TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
 

@@ -13,7 +13,7 @@ from resources.loop.giving_up import close, drop, preview_close
 from resources.loop.intents import held
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, is_held
-from resources.tables.table import FollowsUp
+from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 
 

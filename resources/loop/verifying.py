@@ -7,7 +7,7 @@ from resources.kinds.kind import SliceT
 from resources.loop.context import RunContext
 from resources.loop.intents import beaten
 from resources.loop.table_guard import check_table, known_commit
-from resources.tables.table import TableHead, TaggedCommit
+from resources.tables.contract.commits import TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
 

@@ -38,10 +38,11 @@ from resources.sources.files.pinned import PinnedSchema
 from resources.spark.errors import EngineLost, SparkUnavailable
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost, lacks_iceberg, server_of
+from resources.tables.contract.commits import Tag
+from resources.tables.contract.table import Table, TellsNextColumns, TellsRefusals
 from resources.tables.folder_values import NOT_KEPT
 from resources.tables.rows.deduplicate import latest_rows, without_keys_of
 from resources.tables.rows.scd2 import first_versions
-from resources.tables.table import Table, Tag, TellsNextColumns, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:

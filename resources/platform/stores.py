@@ -27,8 +27,9 @@ from resources.sources.files.source import FileSource
 from resources.sources.registry import Source, open_source
 from resources.spark.engine import SparkEngine
 from resources.staging import Staging
+from resources.tables.contract.sharing import share_of
+from resources.tables.contract.table import Table
 from resources.tables.registry import PACKAGES, find_format, find_table, open_table
-from resources.tables.table import Table, share_of
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.log import WatermarkLog

@@ -19,7 +19,7 @@ from partitions.load import Lacking
 from partitions.predicate import Predicate
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from resources.tables.table import Version
+from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,9 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
-from resources.tables.table import VERSION, Appended, Appends, Mark, Table, TellsAppends, Version
+from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TellsAppends
+from resources.tables.contract.commits import Version
+from resources.tables.contract.table import Table
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:

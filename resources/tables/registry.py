@@ -6,10 +6,10 @@ from partitions.errors import ConfigurationError, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from resources.connections.places import Place
 from resources.spark_runtime import ICEBERG_PACKAGE
+from resources.tables.contract.table import Table
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.parquet.table import ParquetTable
-from resources.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
     "delta": DeltaLakeTable,

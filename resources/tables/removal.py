@@ -8,7 +8,7 @@ from partitions.errors import SourceError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.tables.table import Table
+from resources.tables.contract.table import Table
 
 
 def files_below(place: Place) -> set[str]:

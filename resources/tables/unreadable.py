@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from resources.connections.object_store_errors import spark_failure
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost
-from resources.tables.table import Table, Version
+from resources.tables.contract.commits import Version
+from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from typing import Any
 
 from partitions.errors import NeedsDecision
 from resources.connections.places import Place
-from resources.tables.table import Tag, Version
+from resources.tables.contract.commits import Tag, Version
 from resources.watermarks.blobs import open_blobs
 
 _LONGEST_STATE = 8 * 1024

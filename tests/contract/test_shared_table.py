@@ -13,8 +13,11 @@ from partitions.load import Append, ByValue, Load, Replace, ReplaceAll, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
+from resources.tables.contract.sharing import share_of
+from resources.tables.contract.table import Table
 from resources.tables.registry import open_table
-from resources.tables.table import Table, TableCommit, Tag, TaggedCommit, adopted_state, share_of
 from tests.contract.capabilities import pytest_generate_tests
 
 if TYPE_CHECKING:

@@ -19,21 +19,13 @@ from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, 
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit, Version
+from resources.tables.contract.maintenance import CanOptimize, CanVacuum
+from resources.tables.contract.spans import TellsSpans
+from resources.tables.contract.table import FollowsUp, Table, TellsRefusals
 from resources.tables.registry import open_table
 from resources.tables.rows import counted as counting
-from resources.tables.table import (
-    CanOptimize,
-    CanVacuum,
-    FollowsUp,
-    Table,
-    TableCommit,
-    Tag,
-    TaggedCommit,
-    TellsRefusals,
-    TellsSpans,
-    Version,
-    adopted_state,
-)
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support.iceberg import foreign_table
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.load import Append, Load, ReplaceAll
 from resources.connections.places import Place
-from resources.tables.table import TableCommit, Tag
+from resources.tables.contract.commits import TableCommit, Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session
 
 APP, OTHER = "app", "other"

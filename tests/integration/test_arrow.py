@@ -13,9 +13,9 @@ from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session, active
 
 if TYPE_CHECKING:

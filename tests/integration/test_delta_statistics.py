@@ -19,8 +19,8 @@ from partitions.predicate import EVERYTHING, Among, Between, Predicate
 from resources.connections.places import Place
 from resources.decisions.maintenance import maintain
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 

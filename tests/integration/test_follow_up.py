@@ -12,7 +12,7 @@ import pytest
 
 from partitions.dataflow import Dataflow
 from resources.kinds import all_decisions as decisions
-from resources.tables.table import TableCommit, Version
+from resources.tables.contract.commits import TableCommit, Version
 from tests.support.arrow import ArrowTable
 from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 

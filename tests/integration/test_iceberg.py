@@ -21,12 +21,12 @@ from resources.connections.places import Place
 from resources.loop.interruptions import outlasting_conflicts
 from resources.spark.engine import SparkEngine
 from resources.spark.frames import read_once
+from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.iceberg import writing
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.rows.merge_statement import merging_writer
-from resources.tables.table import TableCommit, Tag
 from tests.support.gates import until
 from tests.support.iceberg import foreign_table
 

@@ -12,10 +12,10 @@ from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.iceberg import jdbc_catalog
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.registry import find_table, open_table
-from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import catalog_of, known_to_database, known_to_server
 from tests.support.crash_runner import WRITING, crash

@@ -18,12 +18,12 @@ from partitions.predicate import Among, Between, Predicate
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.tables import changed_rows, data_files
+from resources.tables.contract.commits import Tag, TaggedCommit
 from resources.tables.iceberg import own_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.own_commit import OwnCommit
 from resources.tables.iceberg.table import IcebergTable
-from resources.tables.table import Tag, TaggedCommit
 from tests.support.iceberg import foreign_table, iceberg_rows
 
 if TYPE_CHECKING:

@@ -15,10 +15,12 @@ from partitions.predicate import NOTHING, Among
 from partitions.supported import FORMATS
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
+from resources.tables.contract.sharing import share_of
+from resources.tables.contract.table import Table
 from resources.tables.registry import open_table
 from resources.tables.rows.deduplicate import latest_rows
 from resources.tables.rows.scd2 import first_versions
-from resources.tables.table import Table, Tag, share_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,12 +23,12 @@ from partitions.predicate import Among, Between
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.tables import data_files
+from resources.tables.contract.commits import Tag
 from resources.tables.delta import own_commit
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit
 from resources.tables.delta.own_limits import extents_of
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Writer
 
 if TYPE_CHECKING:

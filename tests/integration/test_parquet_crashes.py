@@ -25,6 +25,7 @@ from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
 from resources.connections.places import Place
+from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet import commit
 from resources.tables.parquet.commit import Change, Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
@@ -32,7 +33,6 @@ from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
-from resources.tables.table import TableCommit, Tag
 from tests.support.arrow import ArrowReplacement, Rows
 from tests.support.jvmless import Killed
 

@@ -22,9 +22,9 @@ from resources.connections.places import Place
 from resources.decisions.maintenance import maintain
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.registry import find_table
-from resources.tables.table import TableCommit, Tag
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_own_commits import EVERY_TYPE
 from tests.support.crash_runner import WRITING, crash

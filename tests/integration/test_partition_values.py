@@ -13,8 +13,8 @@ from partitions.load import Append, Replace, ReplaceAll
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.registry import find_table, open_table
-from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 

@@ -19,7 +19,7 @@ from resources.replay.isolated.promoting import promote
 from resources.replay.isolated.standing import Aside
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.spark.engine import SparkEngine
-from resources.tables.table import Version
+from resources.tables.contract.commits import Version
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import BY_TIME, REPLACED, Columns, at, on_lake

@@ -24,13 +24,13 @@ from resources.connections.places import Place
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import CLASS, JAR, SETTING
+from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
-from resources.tables.table import TableCommit, Tag
 from tests.integration.test_iceberg_catalogs import exercise
 from tests.support.catalogs import catalog_of
 from tests.support.engine import QUICK

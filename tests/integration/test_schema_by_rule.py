@@ -13,8 +13,9 @@ from partitions.errors import RowsRefused
 from partitions.load import Append, Upsert
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
+from resources.tables.contract.table import FollowsUp
 from resources.tables.registry import open_table
-from resources.tables.table import FollowsUp, Tag
 
 VALUES: dict[str, Any] = {
     "int": 1,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from resources.tables.table import Version
+from resources.tables.contract.commits import Version
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 

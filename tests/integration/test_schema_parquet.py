@@ -18,9 +18,9 @@ from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.commit_list import CommitList
 from resources.tables.parquet.table import ParquetTable
-from resources.tables.table import TableCommit, Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed, dies_after
 

@@ -16,8 +16,8 @@ from resources.connections.places import Place, S3Connection
 from resources.spark import background, bucket_stores
 from resources.spark.background import kept_awake
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.registry import open_table
-from resources.tables.table import Tag
 
 APP = "app"
 

@@ -19,9 +19,9 @@ from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.support.engine import QUICK
 from tests.support.http import serving
 from tests.support.proxy import CountingProxy, Record

@@ -22,8 +22,8 @@ from resources.spark.background import leave_behind
 from resources.spark.connect import keeps_code
 from resources.spark.engine import SparkEngine
 from resources.spark.settings import SMALL, tune
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_dagster import run
 from tests.support.environment import clean_environment

@@ -35,12 +35,12 @@ from partitions.errors import RowsRefused, StrandlineError
 from partitions.load import Replace
 from partitions.predicate import Among, matches
 from resources.connections.places import Place
+from resources.tables.contract.commits import Tag
 from resources.tables.data_files import DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit, Removals
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.rows.replacement import OUTSIDE
-from resources.tables.table import Tag
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_source_file", pa.string())])
 

@@ -19,9 +19,9 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, HeardCommit, Write
 from tests.support.jvmless import MortalPlatform, Parts, Process, dataflow
 

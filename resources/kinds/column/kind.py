@@ -59,7 +59,7 @@ from resources.watermarks.lists import ListKind, StoredList
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from resources.tables.table import Table
+    from resources.tables.contract.table import Table
 
 T = TypeVar("T")
 

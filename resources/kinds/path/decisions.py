@@ -21,7 +21,7 @@ from resources.kinds.state_rules import HeldFiles
 from resources.kinds.states import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
-from resources.tables.table import Table
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import IngestedFile
 from resources.watermarks.ingested import Ingested

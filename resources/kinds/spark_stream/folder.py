@@ -19,7 +19,7 @@ from resources.connections.places import Place
 from resources.kinds.spark_stream.run import batch_folder
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.tables.table import TableCommit
+from resources.tables.contract.commits import TableCommit
 
 STREAMS = "_streams"
 """Folder of the lake. No layer has a name that begins with an underscore."""

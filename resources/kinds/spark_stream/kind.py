@@ -44,8 +44,8 @@ from resources.spark.errors import EngineLost
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost
 from resources.staging import Staging
+from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
-from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.log import WatermarkLog

@@ -18,7 +18,9 @@ from partitions.stream.state import Carry, Segment, StreamState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.stream import rows as R
-from resources.tables.table import Table, TellsSpans, Version
+from resources.tables.contract.commits import Version
+from resources.tables.contract.spans import TellsSpans
+from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

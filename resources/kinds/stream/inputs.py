@@ -34,7 +34,7 @@ from resources.kinds.states import cold_start_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows
-from resources.tables.table import VERSION, Appended, Mark
+from resources.tables.contract.appends import VERSION, Appended, Mark
 from resources.tables.unreadable import lacks_file
 from resources.watermarks.entry import Entry
 

@@ -37,7 +37,9 @@ from resources.kinds.stream.inputs import Epochs, Waiting
 from resources.sources.schema import pinned_struct
 from resources.spark.settings import tune, tune_for
 from resources.sql import quoted
-from resources.tables.table import VERSION, Table, Version
+from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commits import Version
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 

@@ -15,7 +15,7 @@ from partitions.stream.definition import StreamWatermark
 from partitions.stream.event_time import EventTime
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME, LOWEST, ticks
 from resources.sql import quoted
-from resources.tables.table import VERSION
+from resources.tables.contract.appends import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

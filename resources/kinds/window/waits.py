@@ -13,7 +13,7 @@ from partitions.stream.definition import StreamWatermark
 from partitions.stream.state import StreamState
 from partitions.window.definition import WindowWatermark
 from resources.loop.entries import claimed
-from resources.tables.table import Table
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 

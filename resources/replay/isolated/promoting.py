@@ -53,9 +53,10 @@ from resources.replay.isolated.standing import (
 )
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.spark.failures import cause
+from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
 from resources.tables.rows.deduplicate import without_keys_of
-from resources.tables.table import Table, Tag, Version
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, new_id, utc_now
 from resources.watermarks.log import WatermarkLog

@@ -8,7 +8,9 @@ from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.replay.isolated.refusals import changed_aside
 from resources.replay.isolated.standing import Aside
-from resources.tables.table import Table, TableHead, TellsAppends, Version
+from resources.tables.contract.appends import TellsAppends
+from resources.tables.contract.commits import TableHead, Version
+from resources.tables.contract.table import Table
 
 
 def check_unchanged(platform: Opener, dataflow: Dataflow, aside: Aside) -> Version | None:

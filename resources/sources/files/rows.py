@@ -25,7 +25,7 @@ from resources.dialects.spark import SPARK
 from resources.sources.files.source import FileSource
 from resources.sources.highest import as_value, highest_value
 from resources.sources.schema import kinds, pinned_struct
-from resources.tables.table import Version
+from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
-from resources.tables.table import MOST_ROWS
+from resources.tables.contract.commits import MOST_ROWS
 
 _SECONDS = 20.0
 """For the query: a sensor's tick asks it, too."""

@@ -10,11 +10,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
+from resources.tables.contract.appends import VERSION, Appended, AppendedFile, Appends, Mark
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import direct_rows
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import source_table
-from resources.tables.table import VERSION, Appended, AppendedFile, Appends, Mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ _FILE = "_strandline_file"
 
 
 def appends(log: DeltaLog, since: Mark | None, until: int | None = None) -> Appends:
-    """Return what versions append; see :meth:`resources.tables.table.TellsAppends.appends`."""
+    """Return what versions append; see :meth:`resources.tables.contract.appends.TellsAppends.appends`."""
     table = source_table(log)
     known = since.version if since is not None else None
     # the version that was read last is looked at once more, if the log still has it
@@ -54,7 +54,7 @@ def _check_mark(log: DeltaLog, since: Mark) -> None:
 
 
 def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
-    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.table.TellsAppends.rows_of_appends`."""
+    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.contract.appends.TellsAppends.rows_of_appends`."""
     from pyspark.sql import functions as F
 
     parts = [part for part in appended if part.files]

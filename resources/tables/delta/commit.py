@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from resources.tables.table import TableCommit, TaggedCommit
+from resources.tables.contract.commits import TableCommit, TaggedCommit
 
 _OF_COLUMNS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
 """Operations that change columns or properties alone."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.history import RowHistory
 from resources.tables.delta.log import DeltaLog
-from resources.tables.table import TableCommit, TableHead, TaggedCommit
 
 _TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
 """The property by which Delta forgets tags, so that a write of an old number would not be skipped."""
@@ -18,7 +18,7 @@ _TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
 def compared(
     log: DeltaLog, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
 ) -> TableHead:
-    """Compare: one listing, and one read for each commit from the recorded one on; see :meth:`resources.tables.table.Table.head`.
+    """Compare: one listing, and one read for each commit from the recorded one on; see :meth:`resources.tables.contract.table.Table.head`.
 
     Args:
         log: of the table.
@@ -53,7 +53,7 @@ def compared(
 
 
 def tip_of(log: DeltaLog, app_id: str | None) -> TableHead:
-    """Return the newest commit, and what the whole table says of tags; see :meth:`resources.tables.table.Table.tip`."""
+    """Return the newest commit, and what the whole table says of tags; see :meth:`resources.tables.contract.table.Table.tip`."""
     table = log.table()
     if table is None:
         return TableHead(None)

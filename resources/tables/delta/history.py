@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from partitions.errors import TargetError
+from resources.tables.contract.adopting import Adopted
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
-from resources.tables.table import Adopted
 from resources.tables.user_metadata import stored_state
 
 
@@ -60,7 +60,7 @@ class RowHistory:
 
 
 def adopted(log: DeltaLog, app_id: str | None, dataflow: str | None = None) -> Adopted | None:
-    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`.
+    """Return what Strandline's commits tell; see :class:`resources.tables.contract.adopting.CanAdopt`.
 
     Args:
         log: of the table.

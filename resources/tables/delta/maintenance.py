@@ -13,6 +13,7 @@ from partitions.errors import TargetError
 from partitions.load import Append
 from resources.spark.process import said
 from resources.sql import quoted
+from resources.tables.contract.maintenance import Cared
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import is_plain, may_remove, takes_place
 from resources.tables.delta.statistics import (
@@ -22,7 +23,6 @@ from resources.tables.delta.statistics import (
     must_be_joined_by_spark,
     write_exact,
 )
-from resources.tables.table import Cared
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

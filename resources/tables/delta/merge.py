@@ -13,9 +13,9 @@ from resources.connections.places import Place
 from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
+from resources.tables.contract.commits import Tag
 from resources.tables.rows.merge_statement import merging_writer
 from resources.tables.rows.scd2 import changed_versions
-from resources.tables.table import Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

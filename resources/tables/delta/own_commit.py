@@ -25,6 +25,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE, changes_of
+from resources.tables.contract.commits import OthersFirst, Tag
 from resources.tables.data_files import (
     MOST_COPIED,
     DataFile,
@@ -51,7 +52,6 @@ from resources.tables.delta.own_limits import (
 from resources.tables.row_columns import with_times
 from resources.tables.rows.replacement import Replacement
 from resources.tables.rows.scd2 import IS_CURRENT
-from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -237,7 +237,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class OwnCommit:
-    """The commit of one number; see :meth:`resources.tables.table.Table.write`.
+    """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`.
 
     Attributes:
         log: of the table.

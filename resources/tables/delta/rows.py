@@ -18,12 +18,12 @@ from resources.connections.places import Place
 from resources.dialects.datafusion import DATAFUSION, DataFusion
 from resources.dialects.predicates import sql
 from resources.tables.asked_columns import check_columns
+from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.statistics import is_long_decimal, misread_columns
 from resources.tables.known_values import known_value
-from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_
 
 
 def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
-    """Read distinct rows; see :meth:`resources.tables.table.Table.distinct_rows`."""
+    """Read distinct rows; see :meth:`resources.tables.contract.table.Table.distinct_rows`."""
     table = source_table(log)
     fields = json.loads(table.schema().to_json())["fields"]
     check_columns(log.place, {field["name"]: field["type"] for field in fields}, columns)
@@ -94,7 +94,7 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
 def highest_values(
     log: DeltaLog, columns: Sequence[str], version: int | None = None, rows: Predicate | None = None
 ) -> dict[str, Any]:
-    """Return the highest value of columns in some rows of a version; see :meth:`resources.tables.table.Table.highest_values`.
+    """Return the highest value of columns in some rows of a version; see :meth:`resources.tables.contract.table.Table.highest_values`.
 
     Raises:
         SourceError: if it cannot be read.
@@ -121,7 +121,7 @@ def highest_values(
 
 
 def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int]]:
-    """Return what statistics tell; see :meth:`resources.tables.table.Table.file_maxima`."""
+    """Return what statistics tell; see :meth:`resources.tables.contract.table.Table.file_maxima`."""
     import pyarrow as pa
 
     actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
@@ -137,7 +137,7 @@ def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int
 
 
 def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[FileSpan] | None:
-    """Return what statistics tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
+    """Return what statistics tell; see :meth:`resources.tables.contract.spans.TellsSpans.file_spans`."""
     import pyarrow as pa
 
     table = source_table(log, version)

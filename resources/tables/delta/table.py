@@ -24,6 +24,19 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.spark.process import said
 from resources.sql import literal, quoted
+from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.appends import Appended, Appends, Mark
+from resources.tables.contract.commits import (
+    MOST_ROWS,
+    OthersFirst,
+    TableCommit,
+    TableHead,
+    Tag,
+    TaggedCommit,
+    Version,
+)
+from resources.tables.contract.maintenance import Cared, WrongStatistics
+from resources.tables.contract.spans import FileSpan
 from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.file_reads import read_files
@@ -51,22 +64,6 @@ from resources.tables.row_columns import taken_columns, with_columns_of, with_ti
 from resources.tables.rows.counted import kept_and_counted
 from resources.tables.rows.replacement import OUTSIDE
 from resources.tables.rows.scd2 import first_versions
-from resources.tables.table import (
-    MOST_ROWS,
-    Adopted,
-    Appended,
-    Appends,
-    Cared,
-    FileSpan,
-    Mark,
-    OthersFirst,
-    TableCommit,
-    TableHead,
-    Tag,
-    TaggedCommit,
-    Version,
-    WrongStatistics,
-)
 from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import NeedsDecision, SourceError
 from partitions.target import COMMIT_COLUMN
+from resources.tables.contract.appends import VERSION, Appended, Appends, Mark
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.iceberg.rows import hides_commit_column
-from resources.tables.table import VERSION, Appended, Appends, Mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ _CHANGE, _ORDINAL, _SNAPSHOT = "_change_type", "_change_ordinal", "_commit_snaps
 
 
 def appends(metadata: Metadata, since: Mark | None, until: int | None = None) -> Appends:
-    """Return what snapshots append; see :meth:`resources.tables.table.TellsAppends.appends`. A version's number is the snapshot's."""
+    """Return what snapshots append; see :meth:`resources.tables.contract.appends.TellsAppends.appends`. A version's number is the snapshot's."""
     if metadata.format_version < 2:
         raise SourceError(
             f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
@@ -44,7 +44,7 @@ def appends(metadata: Metadata, since: Mark | None, until: int | None = None) ->
 def rows_of_appends(
     catalog: Catalog, metadata: Metadata, spark: SparkSession, appended: Sequence[Appended]
 ) -> DataFrame:
-    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.table.TellsAppends.rows_of_appends`.
+    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.contract.appends.TellsAppends.rows_of_appends`.
 
     Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
     """

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from partitions.load import Append, Load, ReplaceAll
+from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
 from resources.tables.iceberg.metadata import Snapshot
-from resources.tables.table import TableCommit, Tag, TaggedCommit
 
 OWNS_COLUMN = "strandline.commit-column"
 """The table property that says that the column is Strandline's, as the snapshots do; for readers it is a column like any other else."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Version
 from resources.tables.iceberg.commit import Commit, commits_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of
 from resources.tables.iceberg.rows import highest_number, holds_commit_of
-from resources.tables.table import TableCommit, TableHead, TaggedCommit, Version
 
 
 def compared(
     metadata: Metadata | None, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
 ) -> TableHead:
-    """Compare: the metadata alone tells, unless snapshots were expired; see :meth:`resources.tables.table.Table.head`.
+    """Compare: the metadata alone tells, unless snapshots were expired; see :meth:`resources.tables.contract.table.Table.head`.
 
     Args:
         metadata: of the table.
@@ -55,7 +55,7 @@ def compared(
 
 
 def tip_of(metadata: Metadata | None, app_id: str | None) -> TableHead:
-    """Return the newest commit, and the highest number under a tag; see :meth:`resources.tables.table.Table.tip`."""
+    """Return the newest commit, and the highest number under a tag; see :meth:`resources.tables.contract.table.Table.tip`."""
     if metadata is None:
         return TableHead(None)
     tag = _tag(metadata, commits_of(metadata.lineage()), app_id)

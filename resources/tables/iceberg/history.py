@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.connections.places import Place
+from resources.tables.contract.adopting import Adopted
 from resources.tables.iceberg.commit import Commit, commits_of
 from resources.tables.iceberg.head import undoes
 from resources.tables.iceberg.metadata import Metadata, Snapshot, sequence_of
 from resources.tables.iceberg.rows import highest_number
-from resources.tables.table import Adopted
 from resources.tables.user_metadata import stored_state
 
 
 def adopted(
     place: Place, metadata: Metadata | None, app_id: str | None, dataflow: str | None = None
 ) -> Adopted | None:
-    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`.
+    """Return what Strandline's commits tell; see :class:`resources.tables.contract.adopting.CanAdopt`.
 
     Args:
         place: of the table.

@@ -20,6 +20,7 @@ from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.spark.frames import with_known_columns, with_typed_columns
 from resources.tables.changed_rows import FILE, changes_of
+from resources.tables.contract.commits import OthersFirst
 from resources.tables.data_files import (
     Written,
     found_files,
@@ -34,7 +35,6 @@ from resources.tables.iceberg.metadata import Metadata, now_after, spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles, are_read_here, files_named, replaced_files
 from resources.tables.rows.replacement import Replacement
-from resources.tables.table import OthersFirst
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, Statistics
@@ -82,7 +82,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class OwnCommit:
-    """One commit; see :meth:`resources.tables.table.Table.write`.
+    """One commit; see :meth:`resources.tables.contract.table.Table.write`.
 
     Attributes:
         place: of the table.

@@ -12,11 +12,11 @@ from partitions.errors import SourceError, in_one_line
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN
 from resources.tables.asked_columns import check_columns
+from resources.tables.contract.spans import FileSpan
 from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, commits_of
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.known_values import known_value
-from resources.tables.table import FileSpan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +112,7 @@ def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) ->
 def highest_values(
     metadata: Metadata, snapshot: Snapshot | None, columns: Sequence[str], rows: Predicate | None
 ) -> dict[str, Any]:
-    """Return the highest value of columns in some rows of a snapshot; see :meth:`resources.tables.table.Table.highest_values`.
+    """Return the highest value of columns in some rows of a snapshot; see :meth:`resources.tables.contract.table.Table.highest_values`.
 
     Raises:
         SourceError: if it cannot be read.
@@ -122,7 +122,7 @@ def highest_values(
 
 
 def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
-    """Read distinct rows of the newest snapshot; see :meth:`resources.tables.table.Table.distinct_rows`."""
+    """Read distinct rows of the newest snapshot; see :meth:`resources.tables.contract.table.Table.distinct_rows`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -149,7 +149,7 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
 
 
 def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> list[tuple[Any, int]]:
-    """Return what the manifests tell; see :meth:`resources.tables.table.Table.file_maxima`."""
+    """Return what the manifests tell; see :meth:`resources.tables.contract.table.Table.file_maxima`."""
     if snapshot is None:
         return []
     try:
@@ -164,7 +164,7 @@ def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> l
 def file_spans(
     metadata: Metadata, snapshot: Snapshot | None, group: str, column: str
 ) -> list[FileSpan] | None:
-    """Return what the manifests tell; see :meth:`resources.tables.table.TellsSpans.file_spans`."""
+    """Return what the manifests tell; see :meth:`resources.tables.contract.spans.TellsSpans.file_spans`."""
     if snapshot is None:
         return []
     if snapshot.count("total-delete-files"):

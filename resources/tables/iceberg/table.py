@@ -15,6 +15,11 @@ from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.spark.process import said
+from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.appends import Appended, Appends, Mark
+from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.spans import FileSpan
 from resources.tables.folder_values import kept_by_iceberg
 from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
@@ -39,20 +44,6 @@ from resources.tables.iceberg.rows import (
 )
 from resources.tables.iceberg.writing import Commits
 from resources.tables.removal import remove_files
-from resources.tables.table import (
-    MOST_ROWS,
-    Adopted,
-    Appended,
-    Appends,
-    Cared,
-    FileSpan,
-    Mark,
-    TableCommit,
-    TableHead,
-    Tag,
-    TaggedCommit,
-    Version,
-)
 from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from resources.dialects.spark import SPARK
 from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while
 from resources.sql import literal, quoted
+from resources.tables.contract.commits import OthersFirst, Tag
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (
     OUTSIDE,
@@ -50,7 +51,6 @@ from resources.tables.row_columns import with_times
 from resources.tables.rows.counted import kept_and_counted
 from resources.tables.rows.merge_statement import merging_writer, missing_rows_writer
 from resources.tables.rows.scd2 import changed_versions, first_versions
-from resources.tables.table import OthersFirst, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
@@ -127,7 +127,7 @@ class Commits:
         return commit_value(self.tag.app_id, self.tag.number)
 
     def write(self, rows: DataFrame, load: Load, *, first: bool) -> None:
-        """Load rows, unless the number is taken; see :meth:`resources.tables.table.Table.write`."""
+        """Load rows, unless the number is taken; see :meth:`resources.tables.contract.table.Table.write`."""
         check_reserved(rows)
         if not first and self._takes_columns(load):
             self._take_columns(rows, load)
@@ -178,7 +178,7 @@ class Commits:
         return False
 
     def give_up(self, session: SparkSession, first_rows: Callable[[], DataFrame] | None) -> None:
-        """Fence the number, unless it is taken; see :meth:`resources.tables.table.Table.give_up`."""
+        """Fence the number, unless it is taken; see :meth:`resources.tables.contract.table.Table.give_up`."""
         if first_rows is not None and self.catalog.newest() is None:
             self._create(first_rows(), None)
             return

@@ -14,6 +14,7 @@ from partitions.evolution import SchemaMode
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
+from resources.tables.contract.commits import Tag, Version
 from resources.tables.data_files import DataFile, lacks_committer, read_files, write_files, written_files
 from resources.tables.parquet.columns import (
     check_layout,
@@ -37,7 +38,6 @@ from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
 from resources.tables.row_columns import with_columns_of
 from resources.tables.rows.replacement import Replacement
-from resources.tables.table import Tag, Version
 from resources.watermarks.entry import utc_now
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Commit:
-    """The commit of one number; see :meth:`resources.tables.table.Table.write`.
+    """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`.
 
     Attributes:
         log: of the table.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from resources.tables.table import TableCommit, TaggedCommit, Version
+from resources.tables.contract.commits import TableCommit, TaggedCommit, Version
 
 LISTS_BETWEEN = 20
 """Of so many lists one names all files."""
@@ -67,7 +67,7 @@ class CommitList(_Stored):
         app_id: of the tag.
         number: of the tag.
         gives_up: whether it is a fence.
-        after: as :class:`resources.tables.table.Tag` has it.
+        after: as :class:`resources.tables.contract.commits.Tag` has it.
         rewound: as there.
         state: sentinel JSON text of the watermark after it.
         time: when it was put, by its writer's clock; for people and for retention.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.commits import TableCommit, TableHead
 from resources.tables.parquet.commit_list import After, CommitList, Snapshot
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.look import Look
-from resources.tables.table import Adopted, TableCommit, TableHead
 
 
 def compared(
     log: CommitLog, snapshot: Snapshot, look: Look, recorded: TableCommit | None, app_id: str | None
 ) -> TableHead:
-    """Compare: one listing, and one read for each list after the recorded one; see :meth:`resources.tables.table.Table.head`."""
+    """Compare: one listing, and one read for each list after the recorded one; see :meth:`resources.tables.contract.table.Table.head`."""
     newest = snapshot.newest
     since = None if recorded is None else recorded.version
     kept = since is None or _is_kept(log, newest, since, recorded.id if recorded else None)
@@ -40,7 +41,7 @@ def tip_of(snapshot: Snapshot, app_id: str | None) -> TableHead:
 
 
 def adopted(log: CommitLog, look: Look, app_id: str | None) -> Adopted | None:
-    """Return the state of the newest commit whose rows, and those of all before it, are there; see :class:`resources.tables.table.CanAdopt`."""
+    """Return the state of the newest commit whose rows, and those of all before it, are there; see :class:`resources.tables.contract.adopting.CanAdopt`."""
     missing, beyond = set(look.missing), False
     for version in reversed(log.versions()):
         commit = log.read(version)

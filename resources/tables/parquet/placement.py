@@ -23,8 +23,8 @@ from partitions.errors import StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
+from resources.tables.contract.commits import Tag
 from resources.tables.parquet.commit_list import CommitList, Snapshot
-from resources.tables.table import Tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -48,7 +48,7 @@ class VersionRows:
         return any(batch.num_rows for batch in self._batches((), rows))
 
     def highest(self, columns: Sequence[str], rows: Predicate | None) -> dict[str, Any]:
-        """Return the highest value of columns; see :meth:`resources.tables.table.Table.highest_values`."""
+        """Return the highest value of columns; see :meth:`resources.tables.contract.table.Table.highest_values`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -69,7 +69,7 @@ class VersionRows:
         return found
 
     def distinct(self, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of columns; see :meth:`resources.tables.table.Table.distinct_rows`."""
+        """Return the distinct rows of columns; see :meth:`resources.tables.contract.table.Table.distinct_rows`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -86,7 +86,7 @@ class VersionRows:
         return iter(merged.take(order).to_pylist())
 
     def maxima(self, column: str) -> list[tuple[Any, int]]:
-        """Return what the list says of each file; see :meth:`resources.tables.table.Table.file_maxima`."""
+        """Return what the list says of each file; see :meth:`resources.tables.contract.table.Table.file_maxima`."""
         kind = types_of(self.snapshot.columns_json).get(column)
         found = [(highest(file, column, kind), file.rows) for file in self.snapshot.files.values()]
         return [(value, rows) for value, rows in found if value is not None]

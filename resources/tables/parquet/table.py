@@ -15,6 +15,9 @@ from partitions.load import Load
 from partitions.predicate import EVERYTHING, Predicate
 from resources.connections.places import Place
 from resources.sql import quoted
+from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.contract.maintenance import Cared
 from resources.tables.data_files import files_reader
 from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
@@ -29,16 +32,6 @@ from resources.tables.parquet.rows import VersionRows
 from resources.tables.parquet.vacuum import vacuum
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE
-from resources.tables.table import (
-    MOST_ROWS,
-    Adopted,
-    Cared,
-    TableCommit,
-    TableHead,
-    Tag,
-    TaggedCommit,
-    Version,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

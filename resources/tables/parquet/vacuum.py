@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from resources.tables.contract.maintenance import Cared
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
-from resources.tables.table import Cared
 
 RETENTION = timedelta(days=7)
 

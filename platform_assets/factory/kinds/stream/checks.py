@@ -19,7 +19,7 @@ from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
-from resources.tables.table import TellsSpans
+from resources.tables.contract.spans import TellsSpans
 
 _MILLISECOND = 1000
 """Ticks of times, which statistics may cut to."""

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from partitions.load import Append, Load, ReplaceAll, Upsert
+from resources.tables.contract.commits import Tag
 from resources.tables.iceberg.commit import Commit, commits_of, summary_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of, spark_schema
 from resources.tables.iceberg.refs import RefChange
-from resources.tables.table import Tag
 
 
 def _snapshot(number: int, parent: int | None, rows: int, added: int = 0, **summary: Any) -> dict[str, Any]:

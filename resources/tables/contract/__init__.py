@@ -1,0 +1,1 @@
+"""What every format of tables does: the contract that loads, decisions and readers know."""

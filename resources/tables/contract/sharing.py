@@ -1,0 +1,34 @@
+"""A table that several dataflows load into, as one of them sees it."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from partitions.errors import ConfigurationError
+from resources.tables.contract.table import Table
+
+
+@runtime_checkable
+class CanBeShared(Protocol):
+    """A format whose tables several dataflows may load (docs/loads.md, Tables that dataflows share)."""
+
+    def share_of(self, dataflow: str) -> Table:
+        """Return the table as one of the dataflows that share it sees it.
+
+        It deletes, updates and counts the rows whose ``_dataflow`` is that dataflow alone, adopts the states of its commits alone, and takes a
+        table that another one has made for its own.
+        """
+        ...
+
+
+def share_of(table: Table, dataflow: str) -> Table:
+    """Return a dataflow's share of a table; see :meth:`CanBeShared.share_of`.
+
+    Raises:
+        ConfigurationError: its format cannot be shared.
+    """
+    if isinstance(table, CanBeShared):
+        return table.share_of(dataflow)
+    raise ConfigurationError(
+        f"dataflow {dataflow}: expected a table of a format that dataflows can share, found another. Remove target.shared, and give it a table of its own"
+    )
