@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from partitions.evolution import Schema, Type
+from partitions.schema_types import Schema, Type
 
 _NAME = re.compile(r"`((?:[^`]|``)*)`|([^`:]+)")
 _WORD = re.compile(r"[A-Z_]+(?:\(\d+,\d+\))?")

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from partitions.evolution import RESCUED_DATA, SchemaMode
+from partitions.evolution import SchemaMode
 from partitions.model import Model
 from partitions.refusal import Refusal
+from partitions.schema_merging import RESCUED_DATA
 from partitions.sources.table import TableName
 
 RUN_COLUMNS = ("_ingested_at", "_run_id")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
-from partitions.evolution import evolved, new_fields, with_wider_integers
+from partitions.evolution import evolved
+from partitions.schema_merging import new_fields, with_wider_integers
 from partitions.sources.formats import FORMATS
 from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from partitions.evolution import Schema, Type
+from partitions.schema_types import Schema, Type
 
 _MOST = 10_000
 """Names that are kept: a map from ids, say, has ever more."""

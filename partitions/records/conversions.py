@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from partitions.evolution import widens
 from partitions.records.forms import DECIMAL, INTEGER_BITS, WHOLE_BITS, Type
+from partitions.schema_types import widens
 
 Conversion = Literal["same", "always", "checked"]
 """``same``: nothing is to be done; ``always``: the column holds each value; ``checked``: it depends on the value."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from partitions.evolution import RESCUED_DATA
 from partitions.plan import counted
+from partitions.schema_merging import RESCUED_DATA
 from resources.observation import observed
 from resources.sources.files.paths import SOURCE_FILE
 from resources.spark.frames import observed_rows

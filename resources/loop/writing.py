@@ -16,9 +16,10 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.evolution import all_nullable, differences, shown
+from partitions.evolution import differences
 from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
+from partitions.schema_types import all_nullable, shown
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, not_held
 from resources.dialects.predicates import sql

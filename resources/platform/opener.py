@@ -10,9 +10,10 @@ from typing import Any, ClassVar, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
-from partitions.evolution import all_nullable, evolved
+from partitions.evolution import evolved
 from partitions.plan import Plan
 from partitions.request import DUE, Request
+from partitions.schema_types import all_nullable
 from resources.kinds.kind import Kind
 from resources.kinds.parts import KindParts, Units
 from resources.kinds.state_rules import StateRules

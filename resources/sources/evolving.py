@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SchemaEvolved
-from partitions.evolution import Change, Evolution, Schema, SchemaMode, evolved
+from partitions.evolution import Change, Evolution, SchemaMode, evolved
+from partitions.schema_types import Schema
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, SchemaError
-from partitions.evolution import Evolution, Schema, SchemaMode, evolved, with_rescued
+from partitions.evolution import Evolution, SchemaMode, evolved
 from partitions.load import Load, Scd2
+from partitions.schema_merging import with_rescued
+from partitions.schema_types import Schema
 from partitions.target import HISTORY_COLUMNS
 from resources.sql import quoted
 

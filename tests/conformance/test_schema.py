@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from partitions.evolution import Schema, Type, evolved
+from partitions.evolution import evolved
+from partitions.schema_types import Schema, Type
 from tests.conformance.common import Case, answer
 
 _NAMES = {"int32": "integer", "int64": "long", "float32": "float", "float64": "double", "string": "string"}

@@ -17,8 +17,9 @@ from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, U
 from partitions.predicate import Among, Between, Predicate
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
-from resources.tables import changed_rows, data_files
+from resources.tables import changed_rows
 from resources.tables.contract.commits import Tag, TaggedCommit
+from resources.tables.data_files import written as data_files
 from resources.tables.iceberg import own_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata

@@ -22,8 +22,8 @@ from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, U
 from partitions.predicate import Among, Between
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
-from resources.tables import data_files
 from resources.tables.contract.commits import Tag
+from resources.tables.data_files import written as data_files
 from resources.tables.delta import own_commit
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit

@@ -36,7 +36,7 @@ from partitions.load import Replace
 from partitions.predicate import Among, matches
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
-from resources.tables.data_files import DataFile
+from resources.tables.data_files.written import DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_commit import Change, OwnCommit, Removals
 from resources.tables.delta.table import DeltaLakeTable

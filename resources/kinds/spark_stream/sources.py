@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partitions.evolution import all_nullable
+from partitions.schema_types import all_nullable
 from resources.connections.places import Place
 from resources.sources.files.paths import escaped
 

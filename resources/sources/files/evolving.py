@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
-from partitions.evolution import Change, Schema, check_names, differences, with_first_types
+from partitions.evolution import Change, differences
 from partitions.path.source import SourceFile
+from partitions.schema_types import Schema, check_names
+from partitions.untyped_columns import with_first_types
 from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.checker import FileChecker

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
-from partitions.evolution import widens
 from partitions.path.source import SourceFile
 from partitions.records.conversions import conversion, shown_type
+from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives
 from resources.sources.files.failures import inexact_value
 from resources.sources.files.formats.alike import read_alike

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from partitions.evolution import Schema, all_nullable, has_untyped, typed_fields
+from partitions.schema_types import Schema, all_nullable
+from partitions.untyped_columns import has_untyped, typed_fields
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

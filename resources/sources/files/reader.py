@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
-from partitions.evolution import RESCUED_DATA
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
+from partitions.schema_merging import RESCUED_DATA
 from resources.sources.files.converting import converted, own_type
 from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from partitions.evolution import RESCUED_DATA, widens
 from partitions.records.conversions import DOUBTFUL
 from partitions.records.forms import Reading
+from partitions.schema_merging import RESCUED_DATA
+from partitions.schema_types import widens
 from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.text_lines import TEXT

@@ -17,7 +17,7 @@ from partitions.errors import TargetError
 from partitions.extents import Match, match_of
 from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
-from resources.tables.data_files import files_reader, is_found
+from resources.tables.data_files.reading import files_reader, is_found
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import are_plain_columns, extents_of, takes_place
 

@@ -26,11 +26,10 @@ from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.contract.commits import OthersFirst, Tag
-from resources.tables.data_files import (
+from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.data_files.written import (
     MOST_COPIED,
     DataFile,
-    files_reader,
-    is_found,
     lacks_committer,
     remove_files,
     write_files,

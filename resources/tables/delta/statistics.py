@@ -19,7 +19,8 @@ from partitions.errors import TargetError, in_one_line
 from partitions.load import Append
 from resources.connections.places import Place
 from resources.spark.settings import set_all
-from resources.tables.data_files import footer_of, known_bounds, statistics_of
+from resources.tables.data_files.footers import footer_of
+from resources.tables.data_files.statistics import known_bounds, statistics_of
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
     is_exact_bound,

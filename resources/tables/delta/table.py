@@ -15,9 +15,10 @@ from partitions.errors import (
     WriteConflict,
     in_one_line,
 )
-from partitions.evolution import Evolution, SchemaMode, all_nullable
+from partitions.evolution import Evolution, SchemaMode
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of, columns_of
+from partitions.schema_types import all_nullable
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.connections.places import Place
 from resources.dialects.predicates import sql

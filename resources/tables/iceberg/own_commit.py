@@ -21,7 +21,7 @@ from resources.connections.places import Place
 from resources.spark.frames import with_known_columns, with_typed_columns
 from resources.tables.changed_rows import FILE, changes_of
 from resources.tables.contract.commits import OthersFirst
-from resources.tables.data_files import (
+from resources.tables.data_files.written import (
     Written,
     found_files,
     lacks_committer,

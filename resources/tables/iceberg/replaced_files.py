@@ -10,7 +10,9 @@ from partitions.extents import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
-from resources.tables.data_files import MOST_COPIED, files_reader, footer_of, is_found
+from resources.tables.data_files.footers import footer_of
+from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.data_files.written import MOST_COPIED
 from resources.tables.iceberg.catalog import key_below
 from resources.tables.iceberg.metadata import spark_schema
 from resources.tables.iceberg.plain_table import PlainTable

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
-from partitions.evolution import SchemaMode, all_nullable
+from partitions.evolution import SchemaMode
+from partitions.schema_types import all_nullable
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.row_columns import taken_columns

@@ -15,7 +15,8 @@ from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
-from resources.tables.data_files import DataFile, lacks_committer, read_files, write_files, written_files
+from resources.tables.data_files.reading import read_files
+from resources.tables.data_files.written import DataFile, lacks_committer, write_files, written_files
 from resources.tables.parquet.columns import (
     check_layout,
     fitted,

@@ -18,7 +18,7 @@ from resources.sql import quoted
 from resources.tables.contract.adopting import Adopted
 from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.maintenance import Cared
-from resources.tables.data_files import files_reader
+from resources.tables.data_files.reading import files_reader
 from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.commit_list import Snapshot

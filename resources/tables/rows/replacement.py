@@ -10,7 +10,8 @@ from partitions.load import Replace
 from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.tables.data_files import DataFile, Written, read_files
+from resources.tables.data_files.reading import read_files
+from resources.tables.data_files.written import DataFile, Written
 from resources.tables.rows.counted import Count, counting
 
 if TYPE_CHECKING:

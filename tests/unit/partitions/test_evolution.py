@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import SchemaError
-from partitions.evolution import Schema, Type, evolved, new_fields, widens, with_wider_integers
+from partitions.evolution import evolved
+from partitions.schema_merging import new_fields, with_wider_integers
+from partitions.schema_types import Schema, Type, widens
 
 _WIDER = {
     "byte": {"short", "integer", "long"},

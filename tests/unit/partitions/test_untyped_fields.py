@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
-from partitions.evolution import (
-    evolved,
-    has_untyped,
-    typed_fields,
-    with_first_types,
-    without_values,
-)
+from partitions.evolution import evolved
 from partitions.records.json_lines import JsonRule
+from partitions.untyped_columns import has_untyped, typed_fields, with_first_types, without_values
 
 Type = Any
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.evolution import Schema
 from partitions.path.source import SourceFile
 from partitions.records.csv_lines import BREAK, NO_MARK, SKIPPED, CsvForm, CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.records.judge import Fault
+from partitions.schema_types import Schema
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.evolution import Schema
-from partitions.evolution import with_wider_integers as with_wider
 from partitions.path.source import SourceFile
 from partitions.records.forms import INTEGER_BITS, Reading
+from partitions.schema_merging import with_wider_integers as with_wider
+from partitions.schema_types import Schema
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.inferring import type_of_sample
 from resources.sources.files.inferring import types_of_texts as first_types

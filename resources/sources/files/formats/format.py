@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.evolution import Schema, typed_fields, untyped_as_text
 from partitions.path.source import SourceFile
+from partitions.schema_types import Schema
 from partitions.sources.formats import Option
+from partitions.untyped_columns import typed_fields, untyped_as_text
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.sources.files.checked import CheckedFiles

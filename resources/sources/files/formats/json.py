@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.errors import BadFile
-from partitions.evolution import new_fields
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names
 from partitions.records.json_lines import LENIENT, JsonRule
+from partitions.schema_merging import new_fields
 from partitions.sources.formats import Option
 from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order

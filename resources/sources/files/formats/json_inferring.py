@@ -11,11 +11,12 @@ from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow
 from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
-from partitions.evolution import Schema, without_values
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.json_decoding import MOST_LEVELS, depth_of, names_by_case
 from partitions.records.json_lines import JsonRule
+from partitions.schema_types import Schema
+from partitions.untyped_columns import without_values
 from resources.connections.places import Place
 from resources.sources.files.failures import (
     bad_document,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from partitions.evolution import merged_type
+from partitions.schema_merging import merged_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.evolution import typed_fields
 from partitions.path.source import SourceFile
 from partitions.records.conversions import paths_without_value
 from partitions.sources.formats import Option
+from partitions.untyped_columns import typed_fields
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown

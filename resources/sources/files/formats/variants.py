@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
-from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
+from partitions.schema_merging import new_fields, with_wider_integers
+from partitions.schema_types import Schema
 from resources.sources.files.fields import RECORD, names_found
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import CORRUPT, FormatReader
