@@ -19,7 +19,7 @@ import click
 
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.results import alone_on_stdout
+from platform_assets.cli.json_output import alone_on_stdout
 
 COMMANDS = {
     "init": "Make a project folder, or dataflows for files that are there.",

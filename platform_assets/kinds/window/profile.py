@@ -11,9 +11,9 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Forced
 from partitions.sentinels import Watermark
-from partitions.window.run_requests import worth_a_run
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
+from partitions.window.wake_rule import worth_a_run
 from platform_assets.kinds.profile import (
     CanForce,
     CanSimulate,

@@ -27,9 +27,9 @@ from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.instants import milliseconds
 from partitions.plan import Plan, counted, lasting
 from partitions.window.parallelism import fairly
-from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
+from partitions.window.wake_rule import worth_a_run
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule

@@ -15,10 +15,10 @@ from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
 from partitions.window.plan import plan
-from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
+from partitions.window.wake_rule import worth_a_run
 
 DAY = 86_400_000
 

@@ -6,8 +6,8 @@ from typing import Any
 from partitions.request import DUE, Forced, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
-from partitions.window.run_requests import worth_a_run
 from partitions.window.state import WindowState
+from partitions.window.wake_rule import worth_a_run
 from partitions.window.work_unit import FailedUnit, WorkUnit
 
 UNITS = ('{"id":1}', '{"id":2}', '{"id":3}')
