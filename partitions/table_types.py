@@ -5,10 +5,12 @@ Belongs here: which types these are. Does not belong here: which columns a table
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 VARIANT = "variant"
+_COLLATIONS = "__COLLATIONS"
 
 _NEVER = ("interval", "time(")
 _NOT_HELD: Mapping[str, tuple[str, ...]] = {
@@ -32,7 +34,8 @@ def not_held(table_format: str, columns: Mapping[str, Any]) -> tuple[str, str] |
         columns: Spark's JSON of them.
     """
     for field in columns["fields"]:
-        data_type = _not_held(table_format, field["type"])
+        data_type = _with_collation(field) if table_format == "delta" else None
+        data_type = data_type or _not_held(table_format, field["type"])
         if data_type is not None:
             return field["name"], data_type
     return None
@@ -42,6 +45,15 @@ def _not_held(table_format: str, data_type: Any) -> str | None:
     if isinstance(data_type, str):
         return None if holds(table_format, data_type) else data_type
     if data_type["type"] == "struct":
+        if all(
+            field["type"] == "void" for field in data_type["fields"]
+        ):  # which holds if there are no fields
+            return "struct without a field that has a type"
+        names = Counter(field["name"].casefold() for field in data_type["fields"])
+        if twice := next(
+            (field["name"] for field in data_type["fields"] if names[field["name"].casefold()] > 1), None
+        ):
+            return f"struct with two fields {twice}, whose names differ in upper and lower case at most"
         refused = not_held(table_format, data_type)
         return refused and refused[1]
     parts = [data_type[name] for name in ("elementType", "keyType", "valueType") if name in data_type]
@@ -49,3 +61,9 @@ def _not_held(table_format: str, data_type: Any) -> str | None:
         return "void"
     refusals = (_not_held(table_format, part) for part in parts)
     return next((each for each in refusals if each is not None), None)
+
+
+def _with_collation(field: Mapping[str, Any]) -> str | None:
+    """The type of a column that has texts with a collation at any depth, which Spark keeps beside the type; None of any other."""
+    collations = field.get("metadata", {}).get(_COLLATIONS, {})
+    return next((f"string collate {name.rpartition('.')[2]}" for name in collations.values()), None)

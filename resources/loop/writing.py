@@ -37,7 +37,7 @@ from resources.loop.verifying import find_commit
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.errors import EngineLost, SparkUnavailable
-from resources.spark.failures import cause
+from resources.spark.failures import cause, is_of_values
 from resources.spark.process import engine_lost, lacks_iceberg, server_of
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.table import Table, TellsNextColumns, TellsRefusals
@@ -187,6 +187,7 @@ def _write_once(
             blamed = _find_bad_part(run, intent, slice_, error)
         except SchemaEvolved as evolved:
             return _given_up(run, entry, intent, evolved)
+        blamed = blamed or _failed_step(run, intent, error)
         if blamed is None and not _is_refused(error):
             raise _failure(run, intent, error) from error
         blamed = blamed or _refusal(run, intent, load, rows, error)
@@ -285,6 +286,18 @@ def _find_bad_part(
         ) from error
     bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
     return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {}, error)
+
+
+def _failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
+    """What an error says of the user's query or function, which fails over some row every time; None if it does not come from them."""
+    steps = [name for name in ("transform", "sql") if getattr(run.dataflow, name)]
+    if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
+        return None
+    return StrandlineError(
+        f"dataflow {run.name}: {' or '.join(steps)} fails over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f" loaded, and its number was given up: correct {' or '.join(steps)}, or the rows at the source, and run again",
+        code="query",
+    )
 
 
 def _is_refused(error: Exception) -> bool:

@@ -12,6 +12,25 @@ from resources.spark_runtime import AVRO_PACKAGE
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
+_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_OF_VALUES = ("21", "22", "P0", "23505")
+"""How the states of SQL begin that say of a query that it cannot compute a value: too many rows, a value out of range or of no such type, an error that it
+raises itself, a key of a map that is there twice."""
+
+
+def is_of_values(error: Exception) -> bool:
+    """Return whether a query failed over a value that it computes, or in a function in Python, as it would every time."""
+    from pyspark.errors import PythonException
+
+    at: BaseException | None = error
+    while at is not None:
+        states = _STATE.findall(str(at))
+        if isinstance(at, PythonException) or any(state.startswith(_OF_VALUES) for state in states):
+            return True
+        at = at.__cause__
+    return False
+
+
 def cause(error: Exception) -> str:
     """The deepest reason in one line."""
     if end := java_end():

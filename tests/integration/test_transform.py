@@ -104,3 +104,43 @@ def test_columns_that_no_table_can_have_are_refused_before_anything_is_begun(
     assert error is not None
     assert (error.code, said in error.message) == ("query", True), error.message
     assert (feed.entries, feed.open_intent) == ([], None)
+
+
+FAILING_STEP = """
+from pyspark.sql import functions as F
+
+
+def step(df, batch):
+    @F.udf("long")
+    def checked(value):
+        raise ValueError("no rate")
+
+    return df.select(checked("id").alias("id"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT 10 DIV (id - 1) AS id FROM input", "sql fails over the rows of slice 1: [DIVIDE_BY_ZERO]"),
+        ("SELECT if(id = 1, raise_error('no rate'), id) AS id FROM input", "[USER_RAISED_EXCEPTION] no rate"),
+        (None, "transform fails over the rows of slice 1: ValueError: no rate"),
+    ],
+)
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_step_that_fails_over_a_row_gives_the_number_up_and_a_corrected_one_goes_on(
+    make_feed: MakeFeed, sql: str | None, said: str, table_format: str
+) -> None:
+    name = f"failing_step_{uuid4().hex[:8]}"
+    step = {"sql": sql} if sql else {"transform": f"{name}:step"}
+    feed = make_feed(target={"format": table_format}, **step)
+    (feed.folder / f"{name}.py").write_text(FAILING_STEP)
+    feed.put("1.ndjson", 1)
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, said in error.message) == ("query", True), error.message
+    assert "its number was given up: correct" in error.message
+    assert feed.open_intent is None
+    feed.define(sql=None, transform=None)
+    feed.load()
+    assert feed.ids == [1]

@@ -35,6 +35,34 @@ def test_items_without_a_type_are_held_by_no_format_and_columns_without_one_by_d
     assert [name for name in FORMATS if not_held(name, columns("void")) is None] == ["delta"]
 
 
+def struct(*fields: tuple[str, str]) -> dict[str, Any]:
+    parts = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields]
+    return {"type": "struct", "fields": parts}
+
+
+@pytest.mark.parametrize(
+    ("data_type", "told"),
+    [
+        (struct(), "struct without a field that has a type"),
+        (struct(("a", "void")), "struct without a field that has a type"),
+        (struct(("a", "long"), ("A", "long")), "struct with two fields a, whose names differ in upper and lower case at most"),
+    ],
+)  # fmt: skip
+def test_a_struct_without_fields_or_with_one_name_twice_is_held_by_no_format(
+    data_type: dict[str, Any], told: str
+) -> None:
+    nested = {"type": "array", "elementType": data_type, "containsNull": True}
+    for table_format in FORMATS:
+        assert not_held(table_format, columns(data_type)) == ("v", told)
+        assert not_held(table_format, columns(nested)) == ("v", told)
+
+
+def test_texts_with_a_collation_are_not_held_by_delta() -> None:
+    column = {"name": "v", "type": "string", "metadata": {"__COLLATIONS": {"v": "icu.UNICODE_CI"}}}
+    refused = {name: not_held(name, {"type": "struct", "fields": [column]}) for name in FORMATS}
+    assert refused == {"delta": ("v", "string collate UNICODE_CI"), "iceberg": None, "parquet": None}
+
+
 def test_every_format_has_a_rule() -> None:
     formats = get_args(Target.model_fields["format"].annotation)
     assert {name: holds(name, "variant") for name in formats} == {
