@@ -159,6 +159,37 @@ class TestFolders:
         day = date(2026, 1, 2)
         assert feed.rows("id", "v") == [(1, day), (3, None), (5, date(2026, 1, 4)), (6, None)]
 
+    @pytest.mark.parametrize("form", ["ndjson", "json", "parquet", "avro"])
+    @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
+    def test_a_field_without_a_value_has_that_of_its_folder_on_a_first_load(
+        self, make_feed: MakeFeed, form: str, mode: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": None}, target={"schema_mode": mode})
+        records = [{"id": 1, "v": None}]
+        if form == "avro":
+            feed.put_bytes("v=5/a.avro", avro(*records, id="long", v="null"))
+        else:
+            _put_records(feed, "v=5/a", form, *records)
+        feed.load()
+        assert feed.rows("id", "v") == [(1, "5")]
+
+    def test_a_folder_names_a_column_that_records_had_no_value_of_until_then(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"schema": None}, target={"schema_mode": "merge"})
+        feed.put("a.ndjson", {"id": 1, "v": None})
+        feed.load()
+        feed.put("v=5/b.ndjson", {"id": 2})
+        feed.load()
+        assert feed.rows("id", "v") == [(1, None), (2, "5")]
+
+    def test_a_field_with_parts_beside_its_folder_is_named(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_parquet("v=5/a.parquet", {"id": 1, "v": {"a": 5}})
+        error = feed.run().error
+        assert error is not None
+        assert error.message.startswith("file v=5/a.parquet, field v: expected 5, as the folder v=5 says")
+
     def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
         feed.put("v=1/v=2/a.ndjson", 1)

@@ -36,7 +36,12 @@ def folder_fields(path: str, pinned: PinnedSchema) -> dict[str, str]:
 def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
     """Return whether a field has another value than the folder, whose text has the column's type; a field without a value has none."""
     from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
+    if isinstance(
+        data_type, ArrayType | MapType | StructType | VariantType
+    ):  # of which no folder tells a value
+        return value.isNotNull()
     return value.isNotNull() & ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
 
 
@@ -139,9 +144,10 @@ def contradicting_files(
     own = {file.path: form.schemas([file], both[file.path]).get(file.path, both[file.path]) for file in below}
     of_files = form.own_schemas(spark, below, pinned.struct) if below else {}
     own = {path: _as_written(schema, of_files.get(path, schema)) for path, schema in own.items()}
+    below = [file for file in below if own[file.path].fields]  # a column without a type has no value
     groups: dict[tuple[str, ...], list[SourceFile]] = {}
     for file in below:
-        key = (own[file.path].json(), *(fields[file.path][name] for name in both[file.path].names))
+        key = (own[file.path].json(), *(fields[file.path][name] for name in own[file.path].names))
         groups.setdefault(key, []).append(file)
     bad_files: dict[str, BadFile] = {}
     for alike in groups.values():

@@ -50,17 +50,18 @@ class Element:
 
 
 class BrokenXmlError(Exception):
-    """A file stops being XML.
+    """A file stops being XML that can be read.
 
     Attributes:
         line: from 1.
         why: in words.
+        is_xml: whether it is XML all the same, of which Spark leaves out a part.
     """
 
-    def __init__(self, line: int, why: str) -> None:
+    def __init__(self, line: int, why: str, *, is_xml: bool = False) -> None:
         """Keep where and why."""
         super().__init__(why)
-        self.line, self.why = line, why
+        self.line, self.why, self.is_xml = line, why, is_xml
 
 
 @dataclass
@@ -203,16 +204,37 @@ def _broken(error: expat.ExpatError) -> BrokenXmlError:
 
 
 class _Look:
-    """Notes the names of records while a file is parsed."""
+    """Notes the names of records while a file is parsed.
+
+    Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document.
+    """
 
     def __init__(self, form: XmlForm) -> None:
         self._form = form
         self._open: list[Names] = []
+        self._defaults: dict[str, set[str]] = {}
         self.records = Names()
         self.parser = _parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
+        self.parser.specified_attributes = True
+        self.parser.AttlistDeclHandler = self._declare
+        self.parser.DefaultHandler = self._other  # with which Expat leaves entities as they stand
+
+    def _declare(
+        self, element: str, attribute: str, _type: str, default: str | None, _required: bool
+    ) -> None:
+        if default is not None:
+            self._defaults.setdefault(element, set()).add(attribute)
+
+    def _other(self, text: str) -> None:
+        if text.startswith("&"):
+            raise self._broken(f"{text}, which stands for what the document type says; write that out")
+
+    def _broken(self, what: str) -> BrokenXmlError:
+        why = f"expected values that stand in the document itself, found {what}"
+        return BrokenXmlError(self.parser.CurrentLineNumber, why, is_xml=True)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._open:
@@ -225,6 +247,11 @@ class _Look:
             return
         if attributes:
             names.attributes.update(dict.fromkeys(attributes))
+        for attribute in self._defaults.get(name, ()):
+            if attribute not in attributes:
+                raise self._broken(
+                    f"{name} without {attribute}, for which the document type has a value; write it out"
+                )
         self._open.append(names)
 
     def _end(self, _: str) -> None:

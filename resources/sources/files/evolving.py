@@ -132,7 +132,7 @@ class SchemaFollower:
 def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[Change]) -> PinnedSchema:
     """The schema with the columns that folders name, which are text; ``changes`` gets them."""
     columns = json.loads(pinned.columns)
-    known = {field["name"].casefold() for field in columns["fields"]}
+    known = {name.casefold() for name in pinned.struct.names}
     new = [
         name
         for lower, name in spellings(file.path for file in files).items()
@@ -142,5 +142,8 @@ def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: li
         return pinned
     changes += [Change(name, None, "string") for name in new]
     fields = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in new]
-    columns["fields"] += fields
+    named = {name.casefold() for name in new}  # one of records may have had no value, and so no type, yet
+    columns["fields"] = [
+        field for field in columns["fields"] if field["name"].casefold() not in named
+    ] + fields
     return replace(pinned, columns=json.dumps(columns), folders=(*pinned.folders, *new))

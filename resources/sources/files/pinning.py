@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,7 @@ class SchemaPinner:
         folders = spellings(file.path for file in files)
         if data is None or (declared is None and not data.fields):
             return None
+        data = _with_folders_as_text(data, folders)
         known = {field.name.lower() for field in data.fields}
         added = [StructField(name, StringType()) for lower, name in folders.items() if lower not in known]
         names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in folders)
@@ -153,6 +154,20 @@ class SchemaPinner:
                 for field in inferred.fields
             ]
         )
+
+
+def _with_folders_as_text(data: StructType, folders: Collection[str]) -> StructType:
+    """The columns of records; those without a value that folders name, in lower case, are texts: folders have values for them."""
+    from pyspark.sql.types import NullType, StringType, StructField, StructType
+
+    return StructType(
+        [
+            StructField(field.name, StringType())
+            if isinstance(field.dataType, NullType) and field.name.lower() in folders
+            else field
+            for field in data.fields
+        ]
+    )
 
 
 def _key_of_no_text(data_type: DataType) -> str | None:

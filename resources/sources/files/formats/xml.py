@@ -337,7 +337,8 @@ class XmlFiles(FormatReader):
 
 
 def _as_record(broken: BrokenXmlError) -> BadRecord:
-    return BadRecord("", f"expected XML, found text that is none ({broken.why})", broken.line)
+    why = broken.why if broken.is_xml else f"expected XML, found text that is none ({broken.why})"
+    return BadRecord("", why, broken.line)
 
 
 def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...], str]) -> Any:

@@ -166,6 +166,27 @@ def test_the_end_of_a_document_is_proved(
     assert (error and (error.line, error.why)) == broken
 
 
+@pytest.mark.parametrize(
+    ("declared", "content", "broken"),
+    [
+        ('<!ENTITY e "x">', "<row>&amp; &#65; <![CDATA[&e;]]><!-- &e; --></row>", None),
+        ('<!ENTITY e "x">', "<row>&e;</row>", "found &e;, which stands for what the document type says"),
+        ('<!ENTITY e "<row/>">', "&e;<row/>", "found &e;, which stands for what the document type says"),
+        ('<!ATTLIST row k CDATA "x">', '<row k="y"/>', None),
+        ('<!ATTLIST row k CDATA #IMPLIED>', "<row/>", None),
+        ('<!ATTLIST r k CDATA "x">', "<row/>", None),
+        ('<!ATTLIST row k CDATA "x">', "<row/>", "found row without k, for which the document type has a value"),
+    ],
+)  # fmt: skip
+def test_what_only_the_document_type_tells_breaks_the_document(
+    tmp_path: Path, declared: str, content: str, broken: str | None
+) -> None:
+    (tmp_path / "a.xml").write_text(f"<!DOCTYPE r [{declared}]><r>{content}</r>")
+    error = look_through(Place(str(tmp_path)), "a.xml", ROW).broken
+    assert (error is None) == (broken is None)
+    assert broken is None or (error is not None and broken in error.why)
+
+
 def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path: Path) -> None:
     content = "<r><row>é</row></r><!-- end -->".encode("latin-1")
     (tmp_path / "a.xml").write_bytes(content)
