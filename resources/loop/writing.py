@@ -20,6 +20,7 @@ from partitions.evolution import differences
 from partitions.load import Append, Lacking, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from partitions.schema_types import all_nullable, shown
+from partitions.sources.files import FilesSource
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, not_held
 from resources.dialects.predicates import sql
@@ -289,8 +290,10 @@ def _find_bad_part(
 
 
 def _failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
-    """What an error says of the user's query or function, which fails over some row every time; None if it does not come from them."""
+    """What an error says of the user's query, function or options, with which a read fails over some row every time; None if it does not come from them."""
     steps = [name for name in ("transform", "sql") if getattr(run.dataflow, name)]
+    if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
+        steps.append("source.options")
     if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
         return None
     return StrandlineError(

@@ -173,6 +173,13 @@ class TestFolders:
         feed.load()
         assert feed.rows("id", "v") == [(1, "5")]
 
+    def test_parts_without_a_type_are_no_value_beside_a_folder(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        kind = pa.struct([("a", pa.null())])
+        _put(feed, "v=5/a.parquet", pa.table({"id": [1], "v": pa.array([{"a": None}], kind)}))
+        feed.load()
+        assert feed.rows("id", "v") == [(1, "5")]
+
     def test_a_folder_names_a_column_that_records_had_no_value_of_until_then(
         self, make_feed: MakeFeed
     ) -> None:

@@ -144,3 +144,14 @@ def test_a_step_that_fails_over_a_row_gives_the_number_up_and_a_corrected_one_go
     feed.define(sql=None, transform=None)
     feed.load()
     assert feed.ids == [1]
+
+
+def test_an_option_with_which_spark_reads_no_row_gives_the_number_up(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "options": {"timeZone": "Mars/Phobos"}})
+    feed.put_text("1.csv", "id\n1\n")
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, "source.options fails over the rows of slice 1" in error.message) == ("query", True)
+    feed.define(source={"options": {"timeZone": "UTC"}})
+    feed.load()
+    assert feed.ids == [1]

@@ -11,6 +11,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
 from partitions.sources.formats import FORMATS
 from partitions.table_types import VARIANT, holds
+from partitions.untyped_columns import typed_fields
 from resources.sources.evolving import changed, check_free, evolution_of, follows
 from resources.sources.files.failures import bad_document, other_schema
 from resources.sources.files.formats.format import FormatReader
@@ -158,12 +159,13 @@ class SchemaPinner:
 
 def _with_folders_as_text(data: StructType, folders: Collection[str]) -> StructType:
     """The columns of records; those without a value that folders name, in lower case, are texts: folders have values for them."""
-    from pyspark.sql.types import NullType, StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructField, StructType
 
+    typed = {field["name"] for field in typed_fields(data.jsonValue())["fields"]}
     return StructType(
         [
             StructField(field.name, StringType())
-            if isinstance(field.dataType, NullType) and field.name.lower() in folders
+            if field.name not in typed and field.name.lower() in folders
             else field
             for field in data.fields
         ]
