@@ -6,14 +6,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from xml.parsers import expat
 
 from partitions.sources.formats import FORMATS
 
 _PACKED = (".gz", ".bz2", ".zst")
 _SEPARATORS = (",", ";", "\t", "|")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
-_ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_INSIDE_ROOT = 2
+"""How many elements are open at the beginning of one inside the root."""
+
 _LARGEST = 2**63 - 1
 _PHONE = 7
 """Digits behind a plus: as many are a phone number rather than an amount."""
@@ -64,10 +68,30 @@ def separator_of(header: str) -> str:
     return max(_SEPARATORS, key=lambda each: (bare.count(each), each == ","))
 
 
-def row_tag(head: str) -> str | None:
-    """Return the first element inside the root of an XML text, which records mostly are; None if there is none."""
-    elements = _ELEMENT.findall(re.sub(r"<!--.*?-->", "", head, flags=re.DOTALL))
-    return elements[1] if len(elements) > 1 else None
+def elements_inside_root(head: str) -> Mapping[str, int]:
+    """Return how often each element stands directly inside the root of an XML text, in the order of the first of each; the text may end early."""
+    counts, depth = Counter[str](), 0
+
+    def begin(name: str, _attributes: Mapping[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth == _INSIDE_ROOT:
+            counts[name] += 1
+
+    def end(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    with suppress(expat.ExpatError):
+        parser.Parse(head, False)
+    return counts
+
+
+def row_tag(elements: Mapping[str, int]) -> str | None:
+    """Return which of the elements inside a root is the record: the one that repeats most, and the first of those; None if there is none."""
+    return max(elements, key=elements.__getitem__, default=None)
 
 
 def apart(paths: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:

@@ -35,6 +35,7 @@ def draft(seen: Surveyed, path: str, today: date) -> str:
     lines += [f"  path: {_text(path)}", f"  format: {seen.form}"]
     if seen.endings:
         lines.append(f"  extensions: [{', '.join(map(_text, seen.endings))}]")
+    lines += [f"  # {line}" for line in textwrap.wrap(_record(seen), _WIDTH, break_on_hyphens=False)]
     if seen.options:
         options = ", ".join(f"{name}: {_text(str(value))}" for name, value in seen.options.items())
         lines.append(f"  options: {{{options}}}")
@@ -113,7 +114,18 @@ def found_in_words(seen: Surveyed, flow: str) -> str:
         "; names do not sort by time, so each file is remembered (tracking: set)" if seen.unsorted else ""
     )
     skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(seen)) else ""
-    return f"{flow}: {_amount(seen, f'{seen.form} file')}{columns}{tracked}{skipped}"
+    record = f"; {said[0].lower()}{said[1:]}" if (said := _record(seen)) else ""
+    return f"{flow}: {_amount(seen, f'{seen.form} file')}{columns}{record}{tracked}{skipped}"
+
+
+def _record(seen: Surveyed) -> str:
+    """Say which element of XML is taken for a record, and how often each stands inside the root; "" of another format."""
+    if not seen.elements:
+        return ""
+    tag = str(seen.options["rowTag"])
+    others = [f"{name} {count:,}" for name, count in seen.elements.items() if name != tag]
+    more = f"; of the others no row is made: {_some(others)}" if others else ""
+    return f"A record is an element {tag} (rowTag), with {seen.elements[tag]:,} inside the root where the first file begins{more}"
 
 
 def _amount(seen: Surveyed, noun: str) -> str:

@@ -25,6 +25,7 @@ from partitions.records.first_types import (
 from partitions.sources.formats import FORMATS, Option
 from partitions.sources.sniffing import (
     apart,
+    elements_inside_root,
     ending_of,
     format_of_ending,
     has_decimal_comma,
@@ -94,6 +95,7 @@ class Surveyed:
         endings: as they are spelt, where the format's own do not find all of them; else none.
         skipped: files of other endings, by ending.
         options: of the format.
+        elements: of XML, how often each stands inside the root where the first file that reads begins.
         columns: names and types of the rows of the first file that reads, as far as its beginning tells them; none if the files tell them themselves.
         valueless: columns that have no value there, and so no type yet.
         codes: the columns of text that only looks like numbers, as `007` does.
@@ -113,6 +115,7 @@ class Surveyed:
     endings: Sequence[str] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
+    elements: Mapping[str, int] = field(default_factory=dict)
     columns: Sequence[tuple[str, str]] = ()
     codes: Sequence[str] = ()
     commas: Sequence[str] = ()
@@ -144,6 +147,7 @@ class _Look:
     form: str
     options: Mapping[str, Option] = field(default_factory=dict)
     types: FirstTypes = field(default_factory=lambda: FirstTypes(()))
+    elements: Mapping[str, int] = field(default_factory=dict)
     fault: Unclear | None = None
 
 
@@ -205,6 +209,7 @@ def _dataset(
         endings=() if set(own) <= set(FORMATS[look.form].all_endings) else sorted(own),
         skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
         options=look.options,
+        elements=look.elements,
         columns=look.types.columns,
         codes=_columns(look.types, lambda texts: any(map(is_code, texts))),
         commas=_columns(look.types, has_decimal_comma),
@@ -254,7 +259,8 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
             _check_lines(text, whole=len(head) < _HEAD)
             return replace(look, types=types_of_csv(text, separator))
         if form == "xml":
-            return replace(look, options={**look.options, "rowTag": _row_tag(text)})
+            elements = elements_inside_root(text)
+            return replace(look, options={**look.options, "rowTag": _row_tag(elements)}, elements=elements)
         if look.form == "ndjson":
             return replace(look, types=types_of_lines(text))
         # Only its end tells what a document is.
@@ -278,8 +284,8 @@ def _check_utf8(options: Mapping[str, Option]) -> None:
         raise Unclear("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
 
 
-def _row_tag(text: str) -> str:
-    tag = row_tag(text)
+def _row_tag(elements: Mapping[str, int]) -> str:
+    tag = row_tag(elements)
     if tag is None:
         raise Unclear("it has no element inside of its root")
     return tag

@@ -8,6 +8,7 @@ import pytest
 
 from partitions.sources.sniffing import (
     apart,
+    elements_inside_root,
     ending_of,
     format_of_ending,
     is_code,
@@ -84,9 +85,20 @@ def test_a_separator_is_what_stands_most_often_outside_of_quotes(header: str, se
     assert separator_of(header) == separator
 
 
-def test_records_of_xml_are_the_first_element_inside_the_root() -> None:
-    assert row_tag("<?xml version='1.0'?><!-- <a> --><orders><order id='1'><x/></order></orders>") == "order"
-    assert row_tag("<orders/>") is None
+@pytest.mark.parametrize(
+    ("text", "elements", "tag"),
+    [
+        ("<?xml version='1.0'?><!-- <a> --><r><o id='1'><x/><x/></o></r>", {"o": 1}, "o"),
+        ("<r><meta><v/><v/><v/></meta><i>&lt;m></i><i/><![CDATA[<m>]]></r>", {"meta": 1, "i": 2}, "i"),
+        ("<r><a/><b/><b/><a/></r>", {"a": 2, "b": 2}, "a"),
+        ("<r><m/><größe/><größe><x", {"m": 1, "größe": 2}, "größe"),
+        ("<r/>", {}, None),
+    ],
+)
+def test_records_of_xml_are_the_element_that_repeats_most_inside_the_root(
+    text: str, elements: dict[str, int], tag: str | None
+) -> None:
+    assert (elements_inside_root(text), row_tag(elements)) == (elements, tag)
 
 
 @pytest.mark.parametrize(

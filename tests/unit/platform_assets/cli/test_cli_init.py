@@ -219,6 +219,17 @@ def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> Non
     assert source(loaded.dataflows["web_orders"]).path == "../drop/Web Orders"
 
 
+def test_the_element_of_xml_that_repeats_most_is_a_record_and_the_others_are_named(tmp_path: Path) -> None:
+    items = "".join(f"<item><n>{n}</n></item>" for n in range(3))
+    put(tmp_path / "drop", "2026-01-01.xml", f"<root><meta><v>1</v></meta>{items}</root>")
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    said = "record is an element item (rowTag), with 3 inside the root where the first file begins; of the others no row is made: meta 1"
+    assert (code, f"; a {said}\n" in output) == (0, True), output
+    written = (tmp_path / "shop/dataflows/drop.yaml").read_text()
+    assert f" A {said}\n" in written.replace("\n  # ", " ")
+    assert source(only(tmp_path / "shop")).options == {"rowTag": "item"}
+
+
 def test_folders_with_one_name_once_they_are_spelt_as_names_are_dataflows_of_their_own(
     tmp_path: Path,
 ) -> None:
