@@ -120,6 +120,7 @@ class FileFormat:
         """What an encoding is expected to be, if files are not read with it; ``names`` are those of all options, in lower case."""
         try:
             encoding_name = codecs.lookup(encoding).name
+            "".encode(encoding)  # of codecs that know no texts, such as rot13, this is an error, too
         except LookupError:
             return "the name of an encoding, such as windows-1252, ISO-8859-1 or UTF-16"
         if not self.is_of_lines or encoding_name == "utf-8":

@@ -447,6 +447,19 @@ class TestSchema:
         assert (error.code, feed.rows("id")) == ("bad_encoding", [])
         assert "file a.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
 
+    def test_an_encoding_that_java_does_not_know_is_refused_and_makes_no_file_bad(
+        self, make_feed: MakeFeed
+    ) -> None:
+        options = {"encoding": "latin-1"}
+        feed = make_feed(
+            source={"format": "csv", "schema": "a string", "options": options}, on_bad_file="quarantine"
+        )
+        feed.put_text("a.csv", "a\nx\n")
+        error = feed.run().error
+        assert error is not None
+        assert (error.code, feed.newest) == ("configuration", None)
+        assert "expected an encoding that Java knows, such as ISO-8859-1" in error.message
+
     @pytest.mark.parametrize(
         ("form", "text"), [("csv", "id,name\n1,ß\n"), ("json", '{"id": 1, "name": "ß"}')]
     )

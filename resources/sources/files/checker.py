@@ -13,6 +13,7 @@ from partitions.path.source import SourceFile
 from partitions.plan import counted
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.encodings import check_encoding
 from resources.sources.files.failures import bad_document, bad_file, why_unreadable
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
@@ -51,6 +52,7 @@ class FileChecker:
         """Check files; one that does not even read, such as a torn archive, is bad, and the others are checked without it."""
         if not files:
             return CheckedFiles()
+        check_encoding(spark, self._dataflow.files.options, self._dataflow.name)
         try:
             return self._checked(spark, files, pinned)
         except StrandlineError:

@@ -19,6 +19,7 @@ from resources.connections.places import Place
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
+from resources.sources.files.encodings import check_encoding
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import (
     BAD_RECORD,
@@ -103,7 +104,9 @@ class FileSource:
 
         Raises:
             BadFile: a file of the sample cannot be read.
+            ConfigurationError: Spark does not know the encoding that options name.
         """
+        check_encoding(spark, self._definition.options, self._dataflow.name)
         pinned = self._pin(spark, files)
         is_inferred = self._definition.schema_ is None
         if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":

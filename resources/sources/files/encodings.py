@@ -1,0 +1,37 @@
+"""The encoding that options of a source name, as the Spark that reads the files knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UNKNOWN = ("INVALID_PARAMETER_VALUE.CHARSET", "UnsupportedCharset", "IllegalCharsetName")
+
+
+def check_encoding(spark: SparkSession, options: Mapping[str, Any], dataflow: str) -> None:
+    """Raise ConfigurationError if Spark does not know the encoding of files: each of them would be taken for a bad one.
+
+    Args:
+        spark: a session.
+        options: of the source.
+        dataflow: its name.
+    """
+    from pyspark.sql import functions as F
+
+    name = next((key for key in options if key.lower() in ("encoding", "charset")), None)
+    if name is None:
+        return
+    try:
+        spark.range(1).select(F.decode(F.lit("").cast("binary"), str(options[name]))).collect()
+    except Exception as error:
+        if not any(code in str(error) for code in _UNKNOWN):
+            raise
+        raise ConfigurationError(
+            f"dataflow {dataflow}: source.options.{name}: expected an encoding that Java knows, such as ISO-8859-1, windows-1252 or UTF-16LE,"
+            f" found {options[name]!r}"
+        ) from None
