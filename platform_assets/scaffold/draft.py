@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+import yaml
+
 from partitions.ddl import column_name
 from partitions.plan import counted
 from resources.sources.files.survey import Surveyed
@@ -119,7 +121,12 @@ def found_in_words(seen: Surveyed, flow: str) -> str:
 
 
 def _record(seen: Surveyed) -> str:
-    """Say which element of XML is taken for a record, and how often each stands inside the root; "" of another format."""
+    """Say which element of XML, or sheet of a workbook, is taken for the records, and what stands beside it; "" of another format."""
+    if len(seen.sheets) > 1:
+        others = [name for name in seen.sheets if name != (seen.sheet or seen.sheets[0])]
+        below = f"Records are rows of the sheet {seen.sheet or seen.sheets[0]} (sheet)"
+        empty = "" if seen.sheet else ", though no sheet has a header and a row below it"
+        return f"{below} of the first file{empty}; its other sheets are passed over: {_some(others)}"
     if not seen.elements:
         return ""
     tag = str(seen.options["rowTag"])
@@ -172,7 +179,8 @@ def _wrapped(columns: Sequence[str]) -> list[str]:
 def _text(value: str) -> str:
     """A text as YAML: in quotes if it could be taken for something else."""
     plain = value.replace("/", "").replace(".", "").replace("-", "").replace("_", "")
-    return value if plain.isalnum() and not value[0].isdigit() else json.dumps(value, ensure_ascii=False)
+    is_plain = plain.isalnum() and not value[0].isdigit() and yaml.safe_load(value) == value
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _size(count: int) -> str:

@@ -102,7 +102,7 @@ class TestAvro:
         assert feed.load().quarantined == 4
         assert feed.ids == [1, 6]
         reasons = _reasons(feed)
-        assert reasons["b.avro"] == "expected the fields of the pinned schema, found who.age beside them"
+        assert reasons["b.avro"] == "expected the fields of the declared schema, found who.age beside them"
         assert reasons["c.avro"] == "cannot be read: it is damaged, or ends too early"
         assert reasons["d.avro"] == "column id: expected bigint, found Avro's type string"
         assert reasons["e.avro"] == "expected Avro, found another file"
@@ -161,8 +161,8 @@ class TestXml:
         assert feed.ids == [4]
         assert _reasons(feed) == {
             "a.xml": "line 3: expected XML, found text that is none (it ends too early)",
-            "b.xml": "expected the fields of the pinned schema, found id._unit beside them",
-            "c.xml": "expected the fields of the pinned schema, found tags._k beside them",
+            "b.xml": "expected the fields of the declared schema, found id._unit beside them",
+            "c.xml": "expected the fields of the declared schema, found tags._k beside them",
         }
 
     def test_what_no_column_takes_as_it_is_makes_the_record_bad(self, make_feed: MakeFeed) -> None:
@@ -440,6 +440,35 @@ class TestExcel:
             "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []
+
+    def test_a_sheet_without_a_record_beside_others_is_warned_of_unless_it_is_named(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=EXCEL)
+        feed.put_bytes("a.xlsx", xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]))
+        warning = (
+            "file a.xlsx has no record in sheet Cover, and the workbook has other sheets: Data. If one of them holds the records, name it in source:"
+            ' options: {sheet: "Data"}'
+        )
+        outcome = feed.run()
+        assert (outcome.status, warning in outcome.warnings) == ("nothing", True), outcome.warnings
+        feed.define(source=EXCEL | {"options": {"sheet": "Data"}})
+        assert (any("no record" in each for each in feed.load().warnings), feed.ids) == (False, [1])
+
+    @pytest.mark.parametrize("unknown", ["check", "ignore"])
+    def test_a_file_with_none_of_the_declared_columns_is_bad_also_where_unknown_ones_are_left_out(
+        self, make_feed: MakeFeed, unknown: str
+    ) -> None:
+        source = EXCEL | {"schema": "id long, text string"}
+        feed = make_feed(source=source, unknown_fields=unknown, on_bad_file="quarantine")
+        feed.put_bytes("a.xlsx", xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]))
+        feed.put_bytes("b.xlsx", xlsx([["ID"], [2]]))
+        feed.load()
+        assert feed.ids == [2]
+        assert _reasons(feed) == {
+            "a.xlsx": "sheet Cover, row 1 (options.header_row): expected columns of the declared schema (id, text), found none of them, but Report of 2026,"
+            ' and the workbook has other sheets: Data. If one of them holds the records, name it in source: options: {sheet: "Data"}'
+        }
 
     def test_a_first_column_without_a_name_is_named_by_its_place(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL)

@@ -160,7 +160,7 @@ def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is
     error = flow.fail()
     assert "file b.ndjson, line 2: field id: expected bigint, found text" in error.message
     flow.feed.put_text("b.ndjson", '{"id": 2, "at": "2026-01-02T12:00:00Z", "more": 1}\n')
-    assert "file b.ndjson, line 1: expected the fields of the pinned schema, found more" in flow.fail().message  # fmt: skip
+    assert "file b.ndjson, line 1: expected the fields of the declared schema, found more" in flow.fail().message  # fmt: skip
     assert (flow.ids, flow.feed.open_intent) == ([1], None)
     flow.feed.put_text("b.ndjson", '{"id": 2, "at": "2026-01-02T12:00:00Z"}\n')
     flow.run()

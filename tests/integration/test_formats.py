@@ -346,6 +346,17 @@ class TestSchema:
             or "b.parquet, expected the fields of the pinned schema, found s.y" in str(outcome.error)
         )
 
+    def test_a_file_of_parquet_with_none_of_the_columns_is_bad_also_where_unknown_ones_are_left_out(
+        self, make_feed: MakeFeed
+    ) -> None:
+        source = {"format": "parquet", "schema": "id long, s string"}
+        feed = make_feed(source=source, unknown_fields="ignore")
+        feed.put_parquet("a.parquet", {"ID": 1, "more": 2})
+        feed.put_parquet("b.parquet", {"more": 2})
+        outcome = feed.run()
+        why = "file b.parquet, expected columns of the declared schema (id, s), found none of them, but more. Nothing of the file was loaded"
+        assert (feed.ids, why in str(outcome.error)) == ([1], True)
+
     @pytest.mark.full
     def test_a_slice_whose_run_died_is_looked_at_for_unknown_fields_too(self, make_feed: MakeFeed) -> None:
         feed = make_feed(unknown_fields="ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from partitions.plan import counted
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.encodings import check_encoding
-from resources.sources.files.failures import bad_document, bad_file, why_unreadable
+from resources.sources.files.failures import bad_document, bad_file, why_unreadable, without_known_columns
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import SOURCE_FILE
@@ -74,8 +75,26 @@ class FileChecker:
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles:
         checked = self._format.check(spark, files, pinned)
+        others = self._without_known_columns(spark, files, pinned)
+        checked = replace(checked, bad_files={**others, **checked.bad_files}) if others else checked
         bad_files = self._without_required_values(spark, files, pinned, checked)
         return replace(checked, bad_files={**bad_files, **checked.bad_files}) if bad_files else checked
+
+    def _without_known_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> dict[str, BadFile]:
+        """Return why files cannot be loaded that tell their columns and have none of the schema's, where unknown ones are left out, by path."""
+        if not self._format.TELLS_TYPES or self._dataflow.unknown_fields != "ignore":
+            return {}
+        expected = [field["name"] for field in json.loads(pinned.columns)["fields"]]
+        known = {name.casefold() for name in expected}
+        return {
+            path: without_known_columns(
+                path, expected, sorted(names), is_declared=pinned.declared is not None
+            )
+            for path, names in self._format.names_of(spark, files, expected).items()
+            if names and known and not names & known
+        }
 
     def _without_required_values(
         self,

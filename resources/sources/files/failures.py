@@ -354,22 +354,60 @@ def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> 
     )
 
 
-def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: Dataflow) -> BadFile:
-    """The error for a file with fields that the pinned schema lacks."""
+def unknown_field(
+    path: str, names: Sequence[str], line: int | None, dataflow: Dataflow, *, is_declared: bool
+) -> BadFile:
+    """The error for a file with fields that the schema lacks; ``is_declared``: whether the definition says it, else it is what was inferred and pinned."""
     name = dataflow.name
     merge = (
         "take new fields with `schema_mode: merge` below `target`, or " if dataflow.may_take_columns else ""
     )
-    listed = ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    )
     where = f"line {line}: " if line else ""
-    why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
+    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {_listed(names)} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
         f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
-        f" `unknown_fields: ignore`; or load the table again with a schema that has them: `strandline state reset {name} --replace --reason TEXT`",
+        f" `unknown_fields: ignore` at its top level; or load the table again with a schema that has them: `strandline state reset {name} --replace --reason TEXT`",
         path=path,
         why=why,
         code=UNKNOWN_FIELD,
     )
+
+
+def without_known_columns(
+    path: str,
+    expected: Sequence[str],
+    names: Sequence[str],
+    place: str = "",
+    hint: str = "",
+    *,
+    is_declared: bool,
+) -> BadFile:
+    """The error for a file that has none of the schema's columns, so that nothing of it would be loaded, whatever becomes of unknown fields.
+
+    Args:
+        path: of the file.
+        expected: the schema's columns.
+        names: those of the file.
+        place: where its names stand, such as a sheet.
+        hint: where else the columns may stand.
+        is_declared: whether the definition says the schema.
+    """
+    where = f"{place}: " if place else ""
+    why = f"{where}expected columns of the {_schema_word(is_declared)} ({_listed(expected)}), found none of them, but {_listed(names)}{hint}"
+    return BadFile(
+        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or load files with such columns by a dataflow of their own; the"
+        " watermark stays below it",
+        path=path,
+        why=why,
+        code=BAD_HEADER,
+    )
+
+
+def _schema_word(is_declared: bool) -> str:
+    return "declared schema" if is_declared else "pinned schema"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"

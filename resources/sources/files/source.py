@@ -226,7 +226,12 @@ class FileSource:
                 bad.append(checked.bad_files[file.path])
             elif self._refuses_unknown and file.path in checked.unknown:
                 unknown = checked.unknown[file.path]
-                bad.append(unknown_field(file.path, unknown.names, unknown.line, self._dataflow))
+                is_declared = PinnedSchema.of(pinned).declared is not None
+                bad.append(
+                    unknown_field(
+                        file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
+                    )
+                )
             elif set_aside + len(of_file) > self._dataflow.max_bad_records:
                 after = [other.path for other in files[place + 1 :] if other.path in records]
                 bad.append(self._bad_records(file.path, of_file, checked, set_aside, after))

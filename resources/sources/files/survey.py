@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import BadFile, SourceError, in_one_line
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.listing_bounds import FromBeginning
 from partitions.path.naming import examine
@@ -40,6 +40,7 @@ from partitions.sources.sniffing import (
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
 from resources.sources.files.lines import opened
+from resources.sources.files.workbook import sheets_of
 
 _HEAD = 256 * 1024
 """Bytes of the first file, unpacked, that are looked at."""
@@ -96,6 +97,8 @@ class Surveyed:
         skipped: files of other endings, by ending.
         options: of the format.
         elements: of XML, how often each stands inside the root where the first file that reads begins.
+        sheets: of Excel, the names of those that the first file that reads shows.
+        sheet: of Excel, the first of them with a header and a row below it; None if none has.
         columns: names and types of the rows of the first file that reads, as far as its beginning tells them; none if the files tell them themselves.
         valueless: columns that have no value there, and so no type yet.
         codes: the columns of text that only looks like numbers, as `007` does.
@@ -116,6 +119,8 @@ class Surveyed:
     skipped: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     elements: Mapping[str, int] = field(default_factory=dict)
+    sheets: Sequence[str] = ()
+    sheet: str | None = None
     columns: Sequence[tuple[str, str]] = ()
     codes: Sequence[str] = ()
     commas: Sequence[str] = ()
@@ -148,6 +153,8 @@ class _Look:
     options: Mapping[str, Option] = field(default_factory=dict)
     types: FirstTypes = field(default_factory=lambda: FirstTypes(()))
     elements: Mapping[str, int] = field(default_factory=dict)
+    sheets: Sequence[str] = ()
+    sheet: str | None = None
     fault: Unclear | None = None
 
 
@@ -210,6 +217,8 @@ def _dataset(
         skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
         options=look.options,
         elements=look.elements,
+        sheets=look.sheets,
+        sheet=look.sheet,
         columns=look.types.columns,
         codes=_columns(look.types, lambda texts: any(map(is_code, texts))),
         commas=_columns(look.types, has_decimal_comma),
@@ -244,7 +253,7 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         head = _head(place, path)
         if form in _BEGINNINGS:
             _check_beginning(form, head)
-            return look
+            return _with_sheets(look, place, path) if form == "excel" else look
         if is_json and head.lstrip().startswith(b"["):
             look = _Look("json")  # also if its first line is too long to be read
         text, options = _text(head)
@@ -267,6 +276,16 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
     except Unclear as fault:
         return replace(look, fault=fault)
+
+
+def _with_sheets(look: _Look, place: Place, path: str) -> _Look:
+    """What a workbook tells: which of its sheets has the rows, if it is another than the first."""
+    try:
+        sheets, sheet = sheets_of(place, path)
+    except BadFile as bad:
+        raise Unclear(bad.why) from None
+    options = {"sheet": sheet} if sheet is not None and sheet != sheets[0] else {}
+    return replace(look, options=options, sheets=sheets, sheet=sheet)
 
 
 def _check_beginning(form: str, head: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,6 +61,7 @@ class Sheet:
         columns: that the header names; without a header none.
         index: the number of the first column if it alone has no name, as pandas writes its index; else None.
         records: which can be read once.
+        others: the names of the other sheets that are shown.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Sheet:
     columns: Sequence[Column]
     index: int | None
     records: Iterator[Record]
+    others: Sequence[str] = ()
 
     def place(self, row: int, number: int) -> str:
         """A cell for people, such as ``sheet Data, C5``."""
@@ -80,30 +83,14 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
         BadFile: it is no workbook, has no such sheet, or names a column twice.
         SourceError: the store refuses, or does not answer.
     """
-    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
-
     content = content_of(place, path)
-    if content.startswith(_CONTAINER) and _ENCRYPTED in content:
-        raise _bad(path, "cannot be read: it is protected by a password")
-    try:
-        opened = CalamineWorkbook.from_filelike(io.BytesIO(content))
+    with _failures(path):
+        opened = _workbook(content, path)
         name = _chosen(opened, path, options.sheet)
         dates = _days_below_one(content, path, name)
         sheet = _opened(opened, path, name, options.sheet)
         rows = sheet.iter_rows()
-    except PasswordError:
-        raise _bad(path, "cannot be read: it is protected by a password") from None
-    except CalamineError as error:
-        said = str(error)
-        if said in ("", "Cannot detect file format"):
-            said = "expected a workbook, found another file"
-        raise _bad(path, f"cannot be read: {said}") from error
-    except BaseException as error:
-        if (
-            type(error).__name__ != "PanicException"
-        ):  # of the Rust library, about a file that no program would write
-            raise
-        raise _bad(path, f"cannot be read: {error}") from error
+        others = [other for other in _visible(opened) if other != name]
     first = sheet.start[1] if sheet.start else 0
     numbered = (
         (number, _with_dates(number, [None] * first + [_value(cell) for cell in row], dates))
@@ -117,7 +104,52 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
     )
     first_row = header_row + options.skip_rows + 1
     records = (record for record in filled if record.row >= first_row)
-    return Sheet(sheet.name, header_row, columns, first if is_index else None, records)
+    return Sheet(sheet.name, header_row, columns, first if is_index else None, records, others)
+
+
+def sheets_of(place: Place, path: str) -> tuple[Sequence[str], str | None]:
+    """Return the sheets of a workbook that are shown, and the first of them with a header and a record below it; None: none has.
+
+    Raises:
+        BadFile: it is no workbook, or a sheet in front of the first with records is bad.
+        SourceError: the store refuses, or does not answer.
+    """
+    content = content_of(place, path)
+    with _failures(path):
+        names = _visible(_workbook(content, path))
+    looks = (read_sheet(place, path, ExcelOptions(sheet=name)) for name in names)
+    filled = (sheet.name for sheet in looks if sheet.columns and next(sheet.records, None) is not None)
+    return names, next(filled, None)
+
+
+def _workbook(content: bytes, path: str) -> CalamineWorkbook:
+    from python_calamine import CalamineWorkbook
+
+    if content.startswith(_CONTAINER) and _ENCRYPTED in content:
+        raise _bad(path, "cannot be read: it is protected by a password")
+    return CalamineWorkbook.from_filelike(io.BytesIO(content))
+
+
+@contextmanager
+def _failures(path: str) -> Iterator[None]:
+    """Raise BadFile for what the reader of workbooks says of a file."""
+    from python_calamine import CalamineError, PasswordError
+
+    try:
+        yield
+    except PasswordError:
+        raise _bad(path, "cannot be read: it is protected by a password") from None
+    except CalamineError as error:
+        said = str(error)
+        if said in ("", "Cannot detect file format"):
+            said = "expected a workbook, found another file"
+        raise _bad(path, f"cannot be read: {said}") from error
+    except BaseException as error:
+        if (
+            type(error).__name__ != "PanicException"
+        ):  # of the Rust library, about a file that no program would write
+            raise
+        raise _bad(path, f"cannot be read: {error}") from error
 
 
 def letters(number: int) -> str:

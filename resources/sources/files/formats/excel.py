@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +26,7 @@ from resources.sources.files.cells import (
     kind_of_cell,
 )
 from resources.sources.files.checked import BadRecord, CheckedFiles
-from resources.sources.files.failures import bad_records, unknown_field
+from resources.sources.files.failures import bad_records, unknown_field, without_known_columns
 from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
@@ -56,6 +57,16 @@ class ExcelFiles(FormatReader):
         super().__init__(place, dataflow, staging)
         self._options = ExcelOptions.model_validate(dataflow.files.options)
         self._staged: set[tuple[str, SourceFile, PinnedSchema]] = set()
+        self._without_records: dict[str, Sheet] = {}
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which sheets hold no record beside others that may, if the definition names no sheet."""
+        for path, sheet in self._without_records.items():
+            more = len(self._without_records) - 1
+            which = f"file {path} and {more} more have" if more else f"file {path} has"
+            return (f"{which} no record in sheet {sheet.name}{_other_sheets(sheet)}",)
+        return ()
 
     def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
         """Stage the files that are not staged yet.
@@ -80,6 +91,7 @@ class ExcelFiles(FormatReader):
         for file in files:
             sheet = read_sheet(self.place, file.path, self._options)
             records = list(islice(sheet.records, _SAMPLE_ROWS))
+            self._note_records(file, sheet, len(records))
             for column in [*_index(sheet, records), *sheet.columns]:
                 names.setdefault(column.name.casefold(), column.name)
                 cells = (record.cells[column.number] for record in records)
@@ -154,30 +166,51 @@ class ExcelFiles(FormatReader):
         sheet = read_sheet(self.place, file.path, self._options)
         spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
         with_folders = only(pinned.struct, [*data.names, *spelt])
-        columns = self._columns(file, sheet, with_folders)
+        columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
         data = only(with_folders, [*data.names, *columns])
         rows = _Rows(file.path, sheet, data, columns, spelt, show=self._dataflow.show_bad_records)
         with self._staging.batches(file.path, arrow_schema(data)) as batches:
-            rows.write(batches)
+            self._note_records(file, sheet, rows.write(batches))
         self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
 
-    def _columns(self, file: SourceFile, sheet: Sheet, data: StructType) -> dict[str, int]:
+    def _note_records(self, file: SourceFile, sheet: Sheet, count: int) -> None:
+        if not count and sheet.others and "sheet" not in self._options.model_fields_set:
+            self._without_records.setdefault(file.path, sheet)
+
+    def _columns(
+        self, file: SourceFile, sheet: Sheet, data: StructType, *, is_declared: bool
+    ) -> dict[str, int]:
         """The sheet's column of each column of the schema that it has.
 
         Raises:
-            BadFile: it has columns that the schema lacks (``unknown_fields: check``).
+            BadFile: it has columns that the schema lacks (``unknown_fields: check``), or none that the schema has.
         """
         if self._options.header_row == 0:
             return {field.name: number for number, field in enumerate(data.fields)}
         known = {field.name.casefold(): field.name for field in data.fields}
         unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
-        if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
-            raise unknown_field(file.path, unknown, sheet.header_row, self._dataflow)
-        return {
+        columns = {
             known[key]: column.number
             for column in [*_index(sheet), *sheet.columns]
             if (key := column.name.casefold()) in known
         }
+        if unknown and known and not columns and self.is_strict:
+            place, hint = (
+                f"sheet {sheet.name}, row {sheet.header_row} (options.header_row)",
+                _other_sheets(sheet),
+            )
+            raise without_known_columns(file.path, data.names, unknown, place, hint, is_declared=is_declared)
+        if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
+            raise unknown_field(file.path, unknown, sheet.header_row, self._dataflow, is_declared=is_declared)
+        return columns
+
+
+def _other_sheets(sheet: Sheet) -> str:
+    """Say which other sheets a workbook has, and how one is named; nothing if it has none."""
+    if not sheet.others:
+        return ""
+    names = ", ".join(sheet.others)
+    return f", and the workbook has other sheets: {names}. If one of them holds the records, name it in source: options: {{sheet: {json.dumps(sheet.others[0], ensure_ascii=False)}}}"
 
 
 def _index(sheet: Sheet, records: Sequence[Record] | None = None) -> list[SheetColumn]:
@@ -215,14 +248,17 @@ class _Rows:
                 )
             self._columns.append((field, columns.get(field.name), convert))
 
-    def write(self, batches: StagedBatches) -> None:
-        """Convert all records.
+    def write(self, batches: StagedBatches) -> int:
+        """Convert all records, and return how many there are.
 
         Raises:
             BadFile: a cell does not fit its column, or stands under no name.
         """
+        count = 0
         while records := list(islice(self._sheet.records, _BATCH)):
             batches.write(self._batch(records))
+            count += len(records)
+        return count
 
     def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
         import pyarrow as pa

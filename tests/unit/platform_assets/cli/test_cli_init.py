@@ -22,6 +22,7 @@ from partitions.sources import FilesSource
 from platform_assets.cli import main
 from platform_assets.project import load_project
 from platform_assets.scaffold.new_project import TEMPLATES
+from tests.support.workbooks import xlsx
 
 
 def call(*words: object) -> tuple[int, str]:
@@ -228,6 +229,35 @@ def test_the_element_of_xml_that_repeats_most_is_a_record_and_the_others_are_nam
     written = (tmp_path / "shop/dataflows/drop.yaml").read_text()
     assert f" A {said}\n" in written.replace("\n  # ", " ")
     assert source(only(tmp_path / "shop")).options == {"rowTag": "item"}
+
+
+@pytest.mark.parametrize(
+    ("sheets", "options", "said"),
+    [
+        (
+            {"Cover": [["Report of 2026"]], "Yes": [["id"], [1]]},
+            {"sheet": "Yes"},
+            "; records are rows of the sheet Yes (sheet) of the first file; its other sheets are passed over: Cover\n",
+        ),
+        (
+            {"Data": [["id"], [1]], "Notes": [["a"], [1]]},
+            {},
+            "; records are rows of the sheet Data (sheet) of the first file; its other sheets are passed over: Notes\n",
+        ),
+        ({"Data": [["id"], [1]]}, {}, " bytes\n"),
+    ],
+)
+def test_the_sheet_with_the_rows_is_taken_and_the_others_are_named(
+    tmp_path: Path, sheets: dict[str, Any], options: dict[str, str], said: str
+) -> None:
+    (first, rows), *more = sheets.items()
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/2026-01-01.xlsx").write_bytes(xlsx(rows, sheet=first, **dict(more)))
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, said.replace(" bytes", "") in output) == (0, True), output
+    assert source(only(tmp_path / "shop")).options == options
+    written = (tmp_path / "shop/dataflows/drop.yaml").read_text().replace("\n  # ", " ")
+    assert all(name in written for name in (sheets if len(sheets) > 1 else ()))
 
 
 def test_folders_with_one_name_once_they_are_spelt_as_names_are_dataflows_of_their_own(

@@ -15,7 +15,7 @@ from partitions.errors import BadFile
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
 from resources.listing import FILE_VANISHED
-from resources.sources.files.workbook import Sheet, letters, read_sheet
+from resources.sources.files.workbook import Sheet, letters, read_sheet, sheets_of
 from tests.support.workbooks import edited, numbers, ods, saved, xlsx
 
 ROWS = [["id", "text"], [1, "a"], [2, None]]
@@ -193,6 +193,21 @@ def test_an_empty_sheet_beside_one_with_cells_makes_the_file_bad_unless_it_is_na
     ):
         _read(tmp_path, data)
     assert _rows(_read(tmp_path, data, sheet="Data")) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "sheet"),
+    [
+        ([["Report of 2026"]], {"More": ROWS, "Last": ROWS}, "More"),
+        ([], {"More": [["id"]]}, None),
+        (ROWS, {"More": ROWS}, "Data"),
+    ],
+)
+def test_the_first_sheet_with_a_header_and_a_row_below_it_is_told_among_those_that_are_shown(
+    tmp_path: Path, first: list[Any], more: dict[str, Any], sheet: str | None
+) -> None:
+    (tmp_path / "a.xlsx").write_bytes(xlsx(first, **more))
+    assert sheets_of(Place(str(tmp_path)), "a.xlsx") == (["Data", *more], sheet)
 
 
 def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipped(tmp_path: Path) -> None:
