@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -107,6 +107,28 @@ class Staging:
         """
         with _closing(StagedBatches(self.folder, name, schema)) as batches:
             yield batches
+
+    @contextmanager
+    def file(self, path: str) -> Iterator[IO[bytes]]:
+        """Open a file of bytes, which is there as a whole once it is closed.
+
+        Args:
+            path: relative to the folder.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        folder = self.folder
+        if folder.local is None:
+            with io.BufferedWriter(_Object(folder, path), _UPLOAD_BYTES) as file:
+                yield file
+            return
+        local = folder.local / path
+        with store_failures(folder):
+            local.parent.mkdir(parents=True, exist_ok=True)
+            opened = local.open("wb")
+        with opened as file:
+            yield file
 
     @contextmanager
     def emptied(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from platform_assets.project.errors import InvalidProject
 from resources.connections.places import Place
 from resources.outcome import Step
+from resources.spark.engine import SparkEngine
 from resources.tables.registry import open_table
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
@@ -182,3 +183,75 @@ def test_what_cannot_set_records_aside_is_refused_with_the_reason(make_feed: Mak
     feed = make_feed(source={"format": "parquet", "schema": None}, **FEW)
     with pytest.raises(InvalidProject, match="found 3 beside parquet, expected 0, or format ndjson or csv"):
         _ = feed.dataflow
+
+
+_GOOD = {
+    "inferred.ndjson": ['{"id": 1, "t": "12.50", "v": "a"}', ' {"id": 2, "t": "é", "v": "{ }"}'],
+    "ndjson": [
+        '{"id": 1, "t": "12.50"}',
+        '{"id": 2, "t": 12.50, "v": {"obj": 1.0}}',
+        '{"id": 3, "v": [1E2]}',
+    ],
+    "csv": ["id,t,v", "1,12.50,a", '2," 12.50","{""obj"": 1.0}"', "3,é, x "],
+}
+_BAD = {"ndjson": "not json", "csv": "2,b,c,d"}
+_SHAPES = {
+    "inferred": (None, "strict"),
+    "declared": ("id long, t string, v string, region string not null, day date", "strict"),
+    "merge": ("id long, t string, v string, region string, day date", "merge"),
+    "rescue": ("id long, t string, v string, region string, day date", "rescue"),
+}
+
+
+@pytest.mark.parametrize("shape", [*_SHAPES])
+@pytest.mark.parametrize("form", [*_BAD])
+def test_good_records_are_read_alike_with_and_without_a_bad_one_beside_them(
+    tmp_path: Path, engine: SparkEngine, form: str, shape: str
+) -> None:
+    schema, mode = _SHAPES[shape]
+    first, *others = _GOOD.get(f"{shape}.{form}", _GOOD[form])
+    rows: list[list[tuple[Any, ...]]] = []
+    for bad in ([], [_BAD[form]]):
+        definition = {
+            "source": {"format": form, "schema": schema},
+            "target": {"origin_columns": True, "schema_mode": mode},
+            **FEW,
+        }
+        feed = Feed(tmp_path / str(len(bad)), engine, definition)
+        feed.put_text(f"region=eu/day=2026-01-01/1.{form}", _lines(first, *others))
+        feed.put_text(f"region=us/day=2026-01-02/2.{form}", _lines(first, *bad, *others))
+        feed.put_text(f"region=us/day=2026-01-02/3.{form}.gz", _lines(first, *others, *bad))
+        feed.load()
+        rows.append(feed.rows("id", "t", "v", "region", "day", "_source_file"))
+        assert Path(f"{feed.table}_bad_records").exists() == bool(bad)
+    assert rows[0] == rows[1]
+    assert {(region, str(day)) for *_, region, day, _ in rows[0]} == {
+        ("eu", "2026-01-01"),
+        ("us", "2026-01-02"),
+    }
+
+
+def test_a_text_that_is_bad_below_one_folder_is_a_record_below_another(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, region string"}, **FEW)
+    feed.put_text("region=eu/a.ndjson", '{"id": 1}\n{"id": 2, "region": "us"}\n')
+    feed.put_text("region=us/b.ndjson", '{"id": 2, "region": "us"}\n{"id": 3, "region": "eu"}\n')
+    feed.load()
+    assert feed.rows("id", "region") == [(1, "eu"), (2, "us")]
+    assert aside(feed, "file", "position") == [("region=eu/a.ndjson", 2), ("region=us/b.ndjson", 2)]
+
+
+def test_a_line_that_spark_skips_is_a_record_below_folders_too(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": "t string, day date"}, **FEW)
+    for day in (1, 2):
+        feed.put_text(f"day=2026-01-0{day}/{day}.csv", f"t\na{day}\n\x01\nx,y\n")
+    feed.load()
+    assert [(t, str(day)) for t, day in feed.rows("t", "day")] == [
+        ("\x01", "2026-01-01"),
+        ("\x01", "2026-01-02"),
+        ("a1", "2026-01-01"),
+        ("a2", "2026-01-02"),
+    ]
+
+
+def _lines(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)

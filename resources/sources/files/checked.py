@@ -61,7 +61,6 @@ class CheckedFiles:
         counts: how many there are, by path, of files of which only some stand in ``bad_records``.
         is_cut: whether the look has ended before the last bad record, so that there may be more than ``counts`` says.
         unknown: of files that have fields beside the pinned ones, by path.
-        line_by_line: paths of files with lines that Spark's reader would skip, though they are records.
     """
 
     bad_files: Mapping[str, BadFile] = field(default_factory=dict)
@@ -69,12 +68,11 @@ class CheckedFiles:
     counts: Mapping[str, int] = field(default_factory=dict)
     is_cut: bool = False
     unknown: Mapping[str, Unknown] = field(default_factory=dict)
-    line_by_line: frozenset[str] = frozenset()
 
     @property
     def left_out(self) -> Mapping[str, set[str]]:
-        """The texts of the bad records by path; a file that stands there is read line by line."""
-        texts: dict[str, set[str]] = {path: set() for path in self.line_by_line}
+        """The texts of the bad records by path."""
+        texts: dict[str, set[str]] = {}
         for path, record in self.bad_records:
             texts.setdefault(path, set()).add(record.text)
         return texts

@@ -37,15 +37,17 @@ class _Alike(NamedTuple):
 
     Attributes:
         alone: the path of an odd file, which no other is scanned with; else "".
+        place: the root that they are scanned below.
         apart: what the format asks the files of one scan to have in common.
         plain: whether Spark reports their paths letter by letter.
-        hive: whether Spark reads their folders as we do.
+        hive: whether Spark reads their folders, as we do.
         folders: the columns that their folders name, as these are spelt there.
         in_records: the columns that are read from their records.
         schema: that they are read with, if it is not the pinned one.
     """
 
     alone: str
+    place: str
     apart: str
     plain: bool
     hive: bool
@@ -77,7 +79,7 @@ class FilesReader:
             files: to read.
             pinned: their schema.
             origin: whether rows have the path of their file.
-            without: texts of records that are left out, by the path of their file; a file that stands there is read line by line.
+            without: texts of records that are left out, by the path of their file.
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
@@ -86,10 +88,16 @@ class FilesReader:
         if self._format.is_strict:
             self._check_folders(files, pinned)
         filled = [file for file in files if self._format.has_rows(file)]
-        scanner = self._format.located(filled, pinned)
+        where_they_lie = self._format.located(filled, pinned)
+        copies = {
+            file.path: self._format.without_records(file, texts)
+            for file in filled
+            if (texts := (without or {}).get(file.path))
+        }
+        scanners = {file.path: copies.get(file.path, where_they_lie) for file in filled}
         frames = [
-            self._load(spark, scanner, alike, group, pinned, origin, _texts(group, without or {}))
-            for alike, group in self._alike(spark, scanner, filled, pinned).items()
+            self._load(spark, scanners[group[0].path], alike, group, pinned, origin)
+            for alike, group in self._alike(spark, scanners, filled, pinned).items()
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
@@ -113,7 +121,11 @@ class FilesReader:
         return ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
 
     def _alike(
-        self, spark: SparkSession, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema
+        self,
+        spark: SparkSession,
+        scanners: Mapping[str, Scanner],
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
     ) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
         rescues = self._format.rescues
@@ -124,13 +136,15 @@ class FilesReader:
         )
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
+            scanner = scanners[file.path]
             alone = file.path if scanner.is_odd(file) else ""
             folders = tuple(spellings([file.path]).values())
             plain = is_plain(file.path)
-            hive = plain and is_hive(file.path)
+            hive = plain and is_hive(file.path) and self._format.tells_folders(file.path)
             in_records = tuple(self._format.beside_folders(file, pinned).data.names)
             apart = self._format.apart(file.path)
-            alike = _Alike(alone, apart, plain, hive, folders, in_records, schemas.get(file.path))
+            place = scanner.place.url
+            alike = _Alike(alone, place, apart, plain, hive, folders, in_records, schemas.get(file.path))
             groups.setdefault(alike, []).append(file)
         return groups
 
@@ -142,9 +156,8 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
-        bad: Collection[str] | None,
     ) -> DataFrame:
-        """Files that are alike, in one scan, without the bad records.
+        """Files that are alike, in one scan.
 
         What a file's path tells is known here if there is one file. Of many Spark tells the folders' values if it reads them as Strandline does,
         which costs nothing a row; else they are computed from the path that it reports.
@@ -153,12 +166,12 @@ class FilesReader:
         from pyspark.sql.types import StringType, StructField, StructType
 
         if self._format.rescues:
-            return self._rescued(spark, scanner, alike, files, pinned, origin, bad)
+            return self._rescued(spark, scanner, alike, files, pinned, origin)
         data = only(pinned.struct if alike.schema is None else alike.schema, alike.in_records)
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
-            scan = self._format.scan_without(spark, files, data, scanner, bad)
+            scan = self._format.scan_rows(spark, files, data, scanner)
             return _select(
                 scan, pinned, data, [text_column(known).alias(SOURCE_FILE)] if origin else [], values
             )
@@ -168,12 +181,12 @@ class FilesReader:
         if alike.hive and is_plain(root) and in_folders.isdisjoint(map(str.lower, data.names)):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
-            scan = self._format.scan_without(
-                spark, files, schema, scanner, bad, basePath=root, recursiveFileLookup="false"
+            scan = self._format.scan_rows(
+                spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
             )
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._format.scan_without(spark, files, data, scanner, bad)
+            scan = self._format.scan_rows(spark, files, data, scanner)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
         return _select(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 
@@ -185,13 +198,12 @@ class FilesReader:
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
-        bad: Collection[str] | None,
     ) -> DataFrame:
         """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
         from pyspark.sql import functions as F
 
         data = only(pinned.struct, alike.in_records)
-        rows = self._format.rescue(spark, files, alike.schema, data, scanner, bad)
+        rows = self._format.rescue(spark, files, alike.schema, data, scanner)
         if len(files) == 1:
             path = text_column(files[0].path)
             values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
@@ -222,13 +234,6 @@ class FilesReader:
                     field=name,
                     choices=(f"strandline state reset {self._dataflow.name} --replace --reason TEXT",),
                 )
-
-
-def _texts(files: Sequence[SourceFile], without: Mapping[str, Collection[str]]) -> Collection[str] | None:
-    """The texts that are left out of some files: files of one scan have one rule, so a text that is bad in one is so in all; None: there is nothing to leave out."""
-    if all(file.path not in without for file in files):
-        return None
-    return {text for file in files for text in without.get(file.path, ())}
 
 
 def _select(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.path.source import SourceFile
@@ -16,9 +16,6 @@ TEXT = "value"
 
 MOST_AT_ONCE = 10_000
 """Lines that are fetched in one answer; where there are more, they come one after the other."""
-
-_MOST_IN_A_CONDITION = 500
-"""Texts that a condition names; more are joined."""
 
 
 def lines_of(
@@ -41,15 +38,3 @@ def lines_of(
     if encoding is None or encoding.lower().replace("-", "") == "utf8":
         return rows
     return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))
-
-
-def without_texts(spark: SparkSession, lines: DataFrame, texts: Collection[str]) -> DataFrame:
-    """Return the lines that are none of these texts."""
-    from pyspark.sql import functions as F
-
-    if not texts:
-        return lines
-    if len(texts) <= _MOST_IN_A_CONDITION:
-        return lines.where(~F.col(TEXT).isin(*texts))
-    rows = spark.createDataFrame([(text,) for text in texts], f"{TEXT} string")
-    return lines.join(F.broadcast(rows), TEXT, "left_anti")

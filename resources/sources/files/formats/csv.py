@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
@@ -38,7 +38,7 @@ from resources.sources.files.own_forms import fault as own_form_fault
 from resources.sources.files.paths import folder_column, spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
-from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of, without_texts
+from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of
 from resources.sql import quoted
 from resources.staging import Staging
 
@@ -88,6 +88,7 @@ class CsvFiles(CsvColumns):
         self._header = lru_cache(_HEADERS_KEPT)(self._read_header)
         self._line_breaks: dict[str, str] = {}
         self._with_header_again: set[str] = set()
+        self._line_by_line: set[str] = set()
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
@@ -105,8 +106,18 @@ class CsvFiles(CsvColumns):
         }
 
     def apart(self, path: str) -> str:
-        """Files with tabs are read apart from others; so are files with another line break, where values may go over several lines."""
-        return separator(path) + self._form_of(path).line_break
+        """Files with tabs are read apart from others; so are files with another line break, where values may go over several lines, or with lines that Spark's reader skips."""
+        by_line = "line by line" if path in self._line_by_line else ""
+        return separator(path) + self._form_of(path).line_break + by_line
+
+    def tells_folders(self, path: str) -> bool:
+        """Return whether Spark reads the file, and not its lines."""
+        return path not in self._line_by_line
+
+    def header_line(self, file: SourceFile) -> str | None:
+        """Return the first record if it is a header."""
+        header = self._header(file) if self._has_header else None
+        return None if header is None else header.text
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header.
@@ -268,49 +279,41 @@ class CsvFiles(CsvColumns):
         """Compare the headers, and hold all records against the rule of the schema."""
         bad_files = {} if self.is_strict else self._with_names_twice(files)
         records: list[tuple[str, BadRecord]] = []
-        line_by_line: set[str] = set()
         sound = [file for file in files if file.path not in bad_files]
         for group, schema in read_alike(self, sound, pinned):
             checked = self._check_alike(spark, group, schema, pinned)
             bad_files |= checked.bad_files
             records += checked.bad_records
-            line_by_line |= checked.line_by_line
-        return CheckedFiles(bad_files, in_order(records, files), line_by_line=frozenset(line_by_line))
+        return CheckedFiles(bad_files, in_order(records, files))
 
-    def scan_without(
+    def scan_rows(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         schema: StructType,
-        scanner: Scanner | None,
-        records: Collection[str] | None,
+        scanner: Scanner | None = None,
         /,
         **changes: str,
     ) -> DataFrame:
-        """Parse the lines that are records and not among these."""
+        """Scan files; those with lines that Spark's reader skips, though they are records, line by line."""
         from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType
 
         form = self._form(files[0].path)
-        if records is None:
+        if files[0].path not in self._line_by_line:
             if form.header and any(_MADE_UP.fullmatch(name) for name in schema.names):
                 changes = {**changes, "enforceSchema": "true"}  # Spark compares no names that it has made up
             return self.scan(spark, files, schema, scanner, **changes)
-        text, left_out = F.col(TEXT), set(records)
+        text = F.col(TEXT)
         if any(file.path in self._with_header_again for file in files):
-            whole = lines_of(
-                spark, scanner or self.scanner, files, self.own_options, wholetext="true", **changes
-            )
+            whole = lines_of(spark, scanner or self.scanner, files, self.own_options, wholetext="true")
             lines = self._lines_below_header(whole, form)
         else:
-            lines = lines_of(spark, scanner or self.scanner, files, self.own_options, **changes)
-            left_out |= {header.text for header in self._headers(files).values()}
-        lines = without_texts(spark, lines, left_out).where(~self._is_none(text, form))
-        folders = [name for name in schema.names if name in lines.columns]
-        data = StructType([field for field in schema.fields if field.name not in folders])
-        options = {**self._options_of_line(files[0].path), "mode": "FAILFAST"}
-        record = F.from_csv(text, F.lit(data.toDDL()), options).alias("record")
-        return lines.select(record, *folders).select("record.*", *folders)
+            lines = lines_of(spark, scanner or self.scanner, files, self.own_options)
+            headers = {header.text for header in self._headers(files).values()}
+            lines = lines.where(~text.isin(*headers)) if headers else lines
+        options = {**self._options_of_line(files[0].path), "mode": "FAILFAST", **changes}
+        record = F.from_csv(text, F.lit(schema.toDDL()), options).alias("record")
+        return lines.where(~self._is_none(text, form)).select(record).select("record.*")
 
     def _options_of_line(self, path: str) -> dict[str, str]:
         """What Spark's reader is told of a line of such a file."""
@@ -385,6 +388,7 @@ class CsvFiles(CsvColumns):
         """What is wrong with files whose lines were judged."""
         form, bad_files = rejected.rule.form, dict[str, BadFile]()
         self._with_header_again |= rejected.with_header_again
+        self._line_by_line |= rejected.line_by_line
         texts = [(path, item.text) for path, items in rejected.items.items() for item in items]
         lines = Lines(self.place, texts, form.encoding or "utf-8")
         records: list[tuple[str, BadRecord]] = []
@@ -407,7 +411,7 @@ class CsvFiles(CsvColumns):
                     (path, BadRecord(item.text, item.fault.reason, line, item.fault.value))
                     for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
                 ]
-        return CheckedFiles(bad_files, records, line_by_line=frozenset(rejected.line_by_line))
+        return CheckedFiles(bad_files, records)
 
     def _check_whole(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
@@ -604,7 +608,7 @@ class _Rejected:
         if is_header and not self.headers.get(path):
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
-            self.items.setdefault(path, []).append(item)
+            self.items.setdefault(path, []).append(item._replace(text=line))
         elif by_spark is not None and not self.rule.is_none(line):
             self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
         elif not line.strip(SKIPPED):

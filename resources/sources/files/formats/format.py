@@ -26,6 +26,7 @@ from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
+from resources.sources.files.without_records import CopiesWithoutRecords
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class FormatReader(ABC):
         """
         self.place, self.source, self.scanner = place, dataflow.files, Scanner(place)
         self._dataflow, self._staging = dataflow, staging
+        self._copies = CopiesWithoutRecords(place, staging, self.own_options)
 
     @property
     def may_rescue(self) -> bool:
@@ -145,6 +147,22 @@ class FormatReader(ABC):
         """
         return self.scanner
 
+    def tells_folders(self, path: str) -> bool:
+        """Return whether Spark adds the columns of folders where it reads such a file."""
+        return True
+
+    def without_records(self, file: SourceFile, texts: Collection[str]) -> Scanner:
+        """Return what scans a copy of a file that lacks the lines of these texts, which :meth:`check` has told as bad.
+
+        Raises:
+            BadFile: the file does not hold them.
+        """
+        return Scanner(self._copies.put(file, texts, self.header_line(file)))
+
+    def header_line(self, file: SourceFile) -> str | None:
+        """Return the text of the first record of a file if it is none, but names the columns; None if all are records."""
+        return None
+
     def schemas(
         self,
         files: Sequence[SourceFile],
@@ -215,7 +233,6 @@ class FormatReader(ABC):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str] | None,
     ) -> DataFrame:
         """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
 
@@ -225,10 +242,9 @@ class FormatReader(ABC):
             own: that schema, by :meth:`own_schemas`.
             data: the pinned columns.
             scanner: of the files.
-            bad: texts of records that are left out; None if there are none.
         """
         read = data if own is None else own
-        rows = self.scan_without(spark, files, read, scanner, bad)
+        rows = self.scan_rows(spark, files, read, scanner)
         return rescued_columns(rows, read, data, self.parsed)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column | None:
@@ -253,17 +269,16 @@ class FormatReader(ABC):
         """
         return CheckedFiles()
 
-    def scan_without(
+    def scan_rows(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         schema: StructType,
-        scanner: Scanner | None,
-        records: Collection[str] | None,
+        scanner: Scanner | None = None,
         /,
         **changes: str,
     ) -> DataFrame:
-        """Return files as Spark reads them; line by line, without the records of these texts, if there are texts: :meth:`check` has told them as bad."""
+        """Return the rows of files: as Spark reads them, unless some are read otherwise."""
         return self.scan(spark, files, schema, scanner, **changes)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:

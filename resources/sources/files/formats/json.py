@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.errors import BadFile
@@ -29,7 +29,7 @@ from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_records
 from resources.sources.files.scan import Scanner
-from resources.sources.files.text_lines import TEXT, lines_of, without_texts
+from resources.sources.files.text_lines import TEXT, lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,29 +120,21 @@ class _Json(JsonColumns):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str] | None,
     ) -> DataFrame:
         """Parse the text of each record once as it is, and once with the pinned columns."""
-        return rescued_records(self._texts(spark, files, scanner, bad), data, self.own_options)
+        return rescued_records(self._texts(spark, files, scanner), data, self.own_options)
 
-    def _texts(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        scanner: Scanner,
-        bad: Collection[str] | None,
-    ) -> DataFrame:
+    def _texts(self, spark: SparkSession, files: Sequence[SourceFile], scanner: Scanner) -> DataFrame:
         """Return the texts of records, or of documents; what is no JSON by itself is written anew."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType, VariantType
 
         if self._is_lenient:
             schema = StructType().add(RECORD, VariantType())
-            records = self.scan_without(spark, files, schema, scanner, bad, singleVariantColumn=RECORD)
+            records = self.scan(spark, files, schema, scanner, singleVariantColumn=RECORD)
             return records.select(F.to_json(RECORD).alias(TEXT))
         whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
-        texts = lines_of(spark, scanner, files, self.own_options, **whole)
-        return texts if bad is None else without_texts(spark, texts, bad)
+        return lines_of(spark, scanner, files, self.own_options, **whole)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
@@ -181,33 +173,6 @@ class NdjsonFiles(_Json):
             self._undecodable,
             by_spark,
         )
-
-    def scan_without(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        schema: StructType,
-        scanner: Scanner | None,
-        records: Collection[str] | None,
-        /,
-        **changes: str,
-    ) -> DataFrame:
-        """Parse the lines that are not among these."""
-        from pyspark.sql import functions as F
-
-        if records is None:
-            return self.scan(spark, files, schema, scanner, **changes)
-        whole = changes.pop("singleVariantColumn", None)
-        lines = lines_of(spark, scanner or self.scanner, files, self.own_options, **changes)
-        text = F.col(TEXT)
-        lines = without_texts(spark, lines, records)
-        lines = lines.where(F.trim(F.regexp_replace(text, r"[\uFEFF\t\r]", " ")) != "")
-        folders = [name for name in schema.names if name in lines.columns]
-        if whole is not None:
-            return lines.select(F.parse_json(text).alias(whole), *folders)
-        options = {**self.own_options, "mode": "FAILFAST"}
-        record = F.from_json(F.ltrim(text, F.lit("\ufeff")), schema, options).alias("record")
-        return lines.select(record, *folders).select("record.*")
 
 
 class JsonFiles(_Json):

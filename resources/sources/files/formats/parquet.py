@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
@@ -215,12 +215,11 @@ class ParquetFiles(FormatReader):
         own: StructType | None,
         data: StructType,
         scanner: Scanner,
-        bad: Collection[str] | None,
     ) -> DataFrame:
         """The same, with times of nanoseconds as times."""
         footer = self._footers.read(files).get(files[0].path)
         if own is None or footer is None:
-            return super().rescue(spark, files, own, data, scanner, bad)
+            return super().rescue(spark, files, own, data, scanner)
         real = self._types_of(spark, self._first_of_each(files))[footer.columns]
         self._remark(real, footer.nanoseconds)
         values = [_as_column(read, real[read.name].dataType).alias(read.name) for read in own.fields]

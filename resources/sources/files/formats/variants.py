@@ -107,12 +107,10 @@ def wider_numbers(
         if not pairs:
             continue
         corrupt = StructField(CORRUPT, StringType())
-        read = form.scan_without(
+        read = form.scan_rows(
             spark,
             group,
             StructType([*wide.fields, corrupt]),
-            None,
-            None,
             mode="PERMISSIVE",
             columnNameOfCorruptRecord=CORRUPT,
         )

@@ -77,13 +77,12 @@ class XmlFiles(FormatReader):
         """Files with texts that Spark's reader does not take as they stand are read apart from others, and converted."""
         return "converted" if path in self._converted else ""
 
-    def scan_without(
+    def scan_rows(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         schema: StructType,
-        scanner: Scanner | None,
-        records: Collection[str] | None,
+        scanner: Scanner | None = None,
         /,
         **changes: str,
     ) -> DataFrame:
