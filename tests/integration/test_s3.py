@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -211,14 +212,16 @@ def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_d
     [
         ("excel", "date=2024-01-02/1 é%[x]+.xlsx", xlsx([["id"], [1], [2]])),
         ("ndjson", "date=2024-01-02/1.ndjson.zst", pa.compress(b'{"id": 1}\n{"id": 2}\n', "zstd", asbytes=True)),
+        ("ndjson", "date=2024-01-02/1 é%[x]+.ndjson.gz", gzip.compress(b'{"id": 1}\nbad\n{"id": 2}\n')),
     ],
-    ids=["excel", "zstd"],
+    ids=["excel", "zstd", "a bad record"],
 )  # fmt: skip
 def test_workbooks_and_packed_files_of_a_bucket_are_read_and_nothing_stays_staged(
     cloud: Cloud, form: str, name: str, data: bytes
 ) -> None:
     flow = cloud.folder / "dataflows/cloud.yaml"
-    flow.write_text(flow.read_text().replace("format: ndjson", f"format: {form}"))
+    aside = "max_bad_records: 1\n" if form == "ndjson" else ""
+    flow.write_text(flow.read_text().replace("format: ndjson", f"format: {form}") + aside)
     obstore.put(cloud.place.child("landing").store, name, data)
     code, (first,) = cloud.run("run", "cloud")
     assert (code, first["rows"], first["error"]) == (0, 2, None)
