@@ -17,11 +17,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from partitions.errors import CorruptWatermark, InvalidWatermarkValue
+from partitions.json_faults import in_plain_words
 
 Watermark = dict[str, Any]
 """Names to values: None, bool, int, float, str, datetime, date, time, Decimal, bytes, lists and dicts of these."""
 
 _ESCAPE = "__dict__"
+_SHOWN = 200
+"""Letters of a value that a message shows."""
 _PLAIN = frozenset({type(None), bool, int, str})
 _MAY_HOLD_SENTINELS = re.compile(r"__|\\u005f", re.IGNORECASE)
 _STORABLE = frozenset({type(None), bool, int, float, str, datetime, date, time, Decimal, bytes, list, dict})
@@ -95,6 +98,12 @@ def encode(value: Any) -> Any:
     return _encode(value, "value")
 
 
+def shown(value: Any) -> str:
+    """Return any storable value as JSON text for a message, cut short."""
+    text = canonical(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
 def _parsed(text: str) -> Any:
     try:
         return json.loads(
@@ -102,7 +111,7 @@ def _parsed(text: str) -> Any:
         )
     except (ValueError, RecursionError) as error:
         raise CorruptWatermark(
-            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {error}"
+            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {in_plain_words(error)}"
         ) from error
 
 
@@ -157,14 +166,14 @@ def _decode(raw: Any, where: str) -> Any:
     ((name, body),) = raw.items()
     if name == _ESCAPE:
         if not isinstance(body, dict):
-            raise CorruptWatermark(f"{where}: expected an object in {_ESCAPE}, found {body!r}")
+            raise CorruptWatermark(f"{where}: expected an object in {_ESCAPE}, found {shown(body)}")
         return {key: _decode(item, f"{where}.{key}") for key, item in body.items()}
     if not isinstance(body, str):
-        raise CorruptWatermark(f"{where}: expected text in {name}, found {body!r}")
+        raise CorruptWatermark(f"{where}: expected text in {name}, found {shown(body)}")
     try:
         return _READERS[name](body)
     except (ValueError, InvalidOperation, binascii.Error) as error:
-        raise CorruptWatermark(f"{where}: expected a value for {name}, found {body!r}: {error}") from error
+        raise CorruptWatermark(f"{where}: expected a value for {name}, found {shown(body)}") from error
 
 
 def _reads_as_sentinel(value: Mapping[str, Any]) -> bool:

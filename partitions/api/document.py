@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from partitions.api.values import SentNumber
 from partitions.errors import in_one_line
+from partitions.json_faults import in_plain_words
 from partitions.json_types import json_type
 
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -276,7 +277,7 @@ def _fault(text: str, error: Exception) -> tuple[str, int]:
                 error.msg.startswith(r"Invalid \u") and len(text) - error.pos < _ESCAPE - 1
             )
             position = len(text) if is_open else error.pos
-            return f"{error.msg.lower().removesuffix(' at')} at character {error.pos}", position
+            return in_plain_words(error), position
         case StopIteration():
             return f"no value at character {error.value} of {len(text)}", int(error.value)
         case IndexError() if error.args and isinstance(error.args[0], int):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from partitions.errors import CorruptWatermark
-from partitions.sentinels import Watermark
+from partitions.sentinels import Watermark, shown
 from partitions.watermark import compare_values, is_empty
 
 EXCLUSIVE = "__exclusive__"
@@ -59,12 +59,12 @@ class ColumnState:
         exclusive = given.pop(EXCLUSIVE, [])
         if not isinstance(exclusive, list) or not all(name in given for name in exclusive):
             raise CorruptWatermark(
-                f"watermark: expected names of its columns in {EXCLUSIVE}, found {exclusive!r}"
+                f"watermark: expected names of its columns in {EXCLUSIVE}, found {shown(exclusive)}"
             )
         for name, value in given.items():
             if value is not None and not is_value(value):
                 raise CorruptWatermark(
-                    f"watermark: expected a time, a number or text as the value of column {name}, found {value!r}"
+                    f"watermark: expected a time, a number or text as the value of column {name}, found {shown(value)}"
                 )
         return cls(
             {name: Mark(value, name not in exclusive) for name, value in given.items() if value is not None}

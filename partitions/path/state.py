@@ -10,7 +10,7 @@ from typing import Any, Literal
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
-from partitions.sentinels import Watermark
+from partitions.sentinels import Watermark, shown
 from partitions.watermark import is_empty
 
 Status = Literal["initial", "active", "idle"]
@@ -54,7 +54,7 @@ class PathState:
             return cls(names=names, closed_before=closed, status="active")
         raise CorruptWatermark(
             'path watermark: expected {"path": text} or {"paths": {partition: name}, "closed_before": instant or null},'
-            f" found {dict(watermark)!r}"
+            f" found {shown(dict(watermark))}"
         )
 
     @staticmethod

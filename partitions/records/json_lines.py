@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from partitions.json_faults import in_plain_words
 from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS, Reading, Type
 from partitions.records.json_decoding import (
     BLANK,
@@ -118,7 +119,7 @@ class JsonRule:
         except RecursionError:
             return _TOO_DEEP
         except json.JSONDecodeError as error:
-            why = f"found text that is none ({error.msg}, character {error.pos + 1})"
+            why = f"found text that is none ({in_plain_words(error)})"
             return Judgement(Fault(f"expected a JSON object, {why}{_hint_of_document(text)}"))
         if text[end:].strip(BLANK):
             return Judgement(
@@ -181,7 +182,7 @@ class JsonRule:
                 f"record {number + 1}: expected a JSON object, found one that is nested too deeply"
             ), items
         except json.JSONDecodeError as error:
-            why = f"expected a JSON document, found text that is none ({error.msg}, line {error.lineno}, column {error.colno})"
+            why = f"expected a JSON document, found text that is none ({in_plain_words(error, over_lines=True)})"
             return Fault(why), items
         end = position + 1 if is_array else position
         if text[end:].strip(BLANK):

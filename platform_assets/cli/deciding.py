@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context
 from platform_assets.platform import build_platform
 from platform_assets.words import stored_in_words
@@ -33,5 +35,25 @@ def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reaso
     for line in shown.lines:
         click.echo(f"  {line}", err=True)
     if not yes:
-        click.confirm("Append this entry?", abort=True, err=True)
+        confirm("Append this entry?")
     return decide(platform, flow, build_draft, reason)
+
+
+def confirm(question: str) -> None:
+    """Ask, and go on only after a yes.
+
+    Raises:
+        Abort: the answer is no.
+        ConfigurationError: nobody can answer.
+    """
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise ConfigurationError(
+            f"expected an answer to {question!r}, found no terminal to ask at; --yes goes on without asking"
+        ) from None
+    if not agreed:
+        raise click.Abort

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import REASON, YES
+from platform_assets.cli.deciding import REASON, YES, confirm
 from platform_assets.platform import build_platform
 
 
@@ -27,7 +27,7 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
     for line in preview_drop(platform, flow, table):
         click.echo(f"  {line}", err=True)
     if not yes:
-        click.confirm("Remove it?", abort=True, err=True)
+        confirm("Remove it?")
     drop(platform, flow, table, reason, context.now or datetime.now(UTC))
     context.emit(
         {"dataflow": name, "table": table}, lambda: click.echo(f"{name}: the replay into {table} is removed")

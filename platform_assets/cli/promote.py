@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import REASON, YES
+from platform_assets.cli.deciding import REASON, YES, confirm
 from platform_assets.cli.state import print_entries
 from platform_assets.platform import build_platform
 
@@ -28,7 +28,7 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
     for line in preview_promote(platform, flow, table):
         click.echo(f"  {line}", err=True)
     if not yes:
-        click.confirm("Promote it?", abort=True, err=True)
+        confirm("Promote it?")
     entry = promote(platform, flow, table, reason, context.now or datetime.now(UTC)).entry
     document = {"dataflow": name, "table": table, "number": entry.number, "entry": entry.as_json()}
     context.emit(document, lambda: print_entries([entry]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.deciding import confirm
 from platform_assets.cli.resident import ask
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
         if names and isinstance(profile, LoadsAheadOfTime):
             ahead = f"--now {context.now.isoformat()} lies beyond this machine's clock"
             click.echo(f"{ahead}: {profile.loads_ahead(names)}", err=True)
-            click.confirm("Run all the same?", abort=True, err=True)
+            confirm("Run all the same?")
 
 
 def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str | None) -> dict[str, Request]:

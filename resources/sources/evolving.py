@@ -62,7 +62,7 @@ def check_free(dataflow: Dataflow, fields: Iterable[str], where: str) -> None:
     if taken is not None:
         raise SchemaError(
             f"{where}: expected other fields than {', '.join(added)}, which loading adds as columns, found {taken}. Have the source name it otherwise;"
-            " or leave it out, by source.schema and unknown_fields: ignore; or set target.origin_columns: false",
+            " or leave it out, by source.schema, and `unknown_fields: ignore` at the top level of the dataflow; or set target.origin_columns: false",
             reason="incompatible_schema",
             field=taken,
         )

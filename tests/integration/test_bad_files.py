@@ -397,8 +397,8 @@ def test_the_command_line_names_the_file_and_exits_1(feed: Feed) -> None:
 @pytest.mark.parametrize(
     ("form", "name", "data", "reason"),
     [
-        ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999), mtime=0)[:5000], "it does not read: Compressed file ended"),
-        ("csv", "1.csv.gz", b"id\n1\n", "it does not read: Not a gzipped file"),
+        ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999), mtime=0)[:5000], "it does not read: its compressed bytes end too early"),
+        ("csv", "1.csv.gz", b"id\n1\n", "it does not read: its bytes are none that gzip has packed"),
         ("json", "1.json", b'[{"id": ' + b"9" * 6000 + b"}]", "a number has 6,000 digits"),
         ("ndjson", "1.ndjson", b'{"' + b"k" * 60_000 + b'": 1}', "it has a name of 60,000 letters"),
     ],

@@ -42,7 +42,7 @@ def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_
             "a.ndjson",
             4,
             '{"id": 2',
-            "expected a JSON object, found text that is none (Expecting ',' delimiter, character 9)",
+            "expected a JSON object, found text that is none (a comma or a closing bracket is missing at character 9)",
             1,
         ),
         ("b.ndjson", 1, '{"id": "x"}', "field id: expected bigint, found text", 1),

@@ -43,6 +43,8 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def entry_watermark(self, entry: Entry) -> str:
         """Return the path, or the open partitions as they are stored; above 1,000 how many they are."""
         watermark = json.loads(entry.watermark)
+        if not watermark:
+            return "none"
         if "path" in watermark:
             return self.watermark_in_words(watermark)
         paths = watermark.get("paths")

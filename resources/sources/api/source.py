@@ -665,7 +665,7 @@ class ApiRows:
         if code == UNKNOWN_FIELD:
             return (
                 f"take new fields as columns with `schema_mode: merge` below target in dataflows/{name}.yaml, or leave them out with"
-                f" `unknown_fields: ignore`, or declare them in source.schema: {again}"
+                f" `unknown_fields: ignore` at its top level, or declare them in source.schema: {again}"
             )
         return f"have the API send what the column holds, or declare a type in source.schema that holds it: {again}"
 

@@ -205,7 +205,7 @@ def names_in_two_cases(
     path: str, first: str, second: str, line: int | None, *, may_be_ignored: bool = True
 ) -> BadFile:
     """The error for a file with two names that differ in upper and lower case only, which no table can hold; of some formats one of them may be ignored."""
-    remedy = "; or declare `source.schema` with one of them and set `unknown_fields: ignore`"
+    remedy = "; or declare `source.schema` with one of them and set `unknown_fields: ignore` at the top level of the dataflow"
     where = f"line {line}: " if line else ""
     why = f"{where}expected columns with names of their own, found {first} and {second}, which differ in upper and lower case only"
     return BadFile(

@@ -44,8 +44,21 @@ def fault_of_beginning(place: Place, path: str) -> str | None:
         with opened(place, path) as file:
             file.read(_BEGINNING)
     except (OSError, EOFError, zlib.error) as error:
-        return in_one_line(str(error))
+        return fault_of_archive(error) or in_one_line(str(error))
     return None
+
+
+def fault_of_archive(error: Exception) -> str | None:
+    """Return what is wrong with the archive whose reading has failed, in words for people; None if the failure says nothing of it."""
+    said = str(error)
+    if isinstance(error, EOFError) or "ended before" in said:
+        return "its compressed bytes end too early"
+    if isinstance(error, gzip.BadGzipFile) and said.startswith("Not a gzipped"):
+        return "its bytes are none that gzip has packed"
+    is_damaged = isinstance(error, (zlib.error, gzip.BadGzipFile)) or (
+        isinstance(error, OSError) and error.errno is None and ("Invalid data" in said or "ZSTD" in said)
+    )
+    return "its compressed bytes are damaged, or of another form than its ending says" if is_damaged else None
 
 
 def _is_known(encoding: str) -> bool:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from partitions.errors import SourceError, StrandlineError
+from partitions.json_faults import in_plain_words
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
 from resources.sources.files.formats.csv import separator
-from resources.sources.files.lines import unpacked
+from resources.sources.files.lines import fault_of_archive, unpacked
 from resources.sources.files.workbook import content_of, read_sheet
 
 Row = Mapping[str, Any]
@@ -61,7 +62,7 @@ def plain_rows(
             raise
         except (_NoRecord, OSError, EOFError, ValueError, LookupError, csv.Error) as error:
             raise SourceError(
-                f"file {root.child(path)} cannot be read as {source.format}: {error}"
+                f"file {root.child(path)} cannot be read as {source.format}: {fault_of_archive(error) or in_plain_words(error)}"
             ) from error
 
 

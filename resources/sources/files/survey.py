@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -39,7 +37,7 @@ from partitions.sources.sniffing import (
 )
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
-from resources.sources.files.lines import opened
+from resources.sources.files.lines import fault_of_archive, opened
 from resources.sources.files.workbook import sheets_of
 
 _HEAD = 256 * 1024
@@ -344,9 +342,9 @@ def _head(place: Place, path: str) -> bytes:
             data = file.read(_HEAD)
     except PermissionError:
         raise Unclear("not allowed to read it") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Unclear(f"its archive is damaged: {in_one_line(str(error))}") from None
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
+        if fault := fault_of_archive(error):
+            raise Unclear(f"it does not read: {fault}") from None
         raise Unclear(f"it does not read: {in_one_line(str(error))[:200]}") from None
     if not data:
         raise Unclear("it is empty", "empty")

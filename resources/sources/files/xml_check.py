@@ -270,7 +270,7 @@ class XmlRule:
         told = f"struct<`{self._prefix}{_NIL}`: boolean, {self._value_tag}: string>"
         return Fault(
             f"field {name}: expected a text, found an element with {_NIL}, which no column of texts tells from an empty one; leave the element out,"
-            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` for empty texts"
+            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
         )
 
     def _texts(self, element: Element, name: str) -> list[str]:

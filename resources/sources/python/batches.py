@@ -124,7 +124,7 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
     unknown = sorted(names - set(schema.names))
     if unknown and not ignore_unknown:
         raise SchemaError(
-            f"expected the columns {', '.join(schema.names)}, found also {', '.join(unknown)} (unknown_fields: ignore leaves them out)",
+            f"expected the columns {', '.join(schema.names)}, found also {', '.join(unknown)} (`unknown_fields: ignore` at the top level of the dataflow leaves them out)",
             reason="unknown_field",
             field=unknown[0],
         )

@@ -290,7 +290,7 @@ def _structs(
     unknown = sorted({str(name) for value in values for name in value or () if name not in known})
     if unknown and not ignore_unknown:
         raise SchemaError(
-            f"expected the fields {', '.join(sorted(known))}, found also {', '.join(unknown)} (unknown_fields: ignore leaves them out)",
+            f"expected the fields {', '.join(sorted(known))}, found also {', '.join(unknown)} (`unknown_fields: ignore` at the top level of the dataflow leaves them out)",
             reason="unknown_field",
             field=unknown[0],
         )

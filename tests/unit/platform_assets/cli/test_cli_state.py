@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from partitions.errors import ConfigurationError
+from platform_assets.cli.deciding import confirm
 from platform_assets.cli.state import _print_diff, print_entries
 from resources.watermarks.entry import Entry, following
 
@@ -43,6 +47,30 @@ def test_an_entry_of_files_shows_its_time_files_and_path(capsys: pytest.CaptureF
     print_entries([loaded])
     assert (
         capsys.readouterr().out == f"{loaded.number:>6}  2026-01-28 06:00:03 UTC  run  1 row, 1 file  a.csv\n"
+    )
+
+
+def test_an_empty_watermark_of_files_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    print_entries([_entry(kind="path", watermark="{}")])
+    assert capsys.readouterr().out.endswith("0 files  none\n")
+
+
+@pytest.mark.parametrize(("typed", "code"), [("", 1), ("n\n", 1), ("y\n", 0)])
+def test_a_question_that_nobody_can_answer_names_the_option_that_answers_it(typed: str, code: int) -> None:
+    @click.command()
+    def ask() -> None:
+        try:
+            confirm("Append this entry?")
+        except ConfigurationError as error:
+            raise click.ClickException(str(error)) from None
+
+    answer = CliRunner().invoke(ask, [], input=typed)
+    assert (
+        answer.exit_code,
+        "found no terminal to ask at; --yes goes on without asking" in answer.output,
+    ) == (
+        code,
+        not typed,
     )
 
 
