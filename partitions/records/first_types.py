@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from partitions.ddl import column_name
+from partitions.json_faults import in_plain_words
 from partitions.json_types import json_type
 from partitions.plan import counted
 from partitions.records.forms import NO_TYPE, Reading
@@ -181,7 +182,7 @@ def _parsed(text: str, where: str) -> Any:
     except RecursionError:
         raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
     except ValueError as error:
-        raise Unclear(f"{where} is no whole JSON: {error}") from None
+        raise Unclear(f"{where} is no whole JSON: {in_plain_words(error)}") from None
     if _is_deeper(value, MOST_LEVELS):
         raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep")
     return value

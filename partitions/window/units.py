@@ -13,6 +13,7 @@ from partitions.errors import (
     PlanError,
     StrandlineError,
 )
+from partitions.json_faults import in_plain_words
 from partitions.sentinels import canonical, of_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
@@ -96,7 +97,7 @@ def _items(value: Any) -> list[Any]:
             value = json.loads(value)
         except ValueError as error:
             raise ConfigurationError(
-                f"expected a JSON array in the text, found one that does not parse: {error}"
+                f"expected a JSON array in the text, found one that does not parse: {in_plain_words(error)}"
             ) from error
     if isinstance(value, str):
         return value.split(",")

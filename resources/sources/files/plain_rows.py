@@ -122,7 +122,9 @@ def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _NoRecord(f"{where}: expected JSON, found text that does not parse: {error}") from error
+        raise _NoRecord(
+            f"{where}: expected JSON, found text that does not parse: {in_plain_words(error)}"
+        ) from error
 
 
 def _record(value: Any, where: str) -> Row:

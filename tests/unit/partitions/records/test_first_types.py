@@ -77,6 +77,8 @@ def test_numbers_keep_all_digits_and_different_values_are_text() -> None:
         (types_of_document, '[{"a": ' + "9" * 6000 + "}]", "a number has 6,000 digits, and Spark reads 1,000 at most"),
         (types_of_document, '{"' + "k" * 60_000 + '": 1}', "it has a name of 60,000 letters, and Spark reads 50,000 at most"),
         (types_of_document, '[{"id": 1, "id": 2}]', 'it is no whole JSON: the name "id" stands twice in an object'),
+        (types_of_document, "[x]", "it is no whole JSON: a value is missing at character 2"),
+        (types_of_lines, "x", "its line 1 is no whole JSON: a value is missing at character 1"),
         (types_of_document, '{"o": {"id": 1, "Id": 2}}', 'its field "o" names "id" and "Id", which are one column'),
         (types_of_lines, '{"a": 1}\nnull\n', "its line 2 holds null, expected an object"),
         (types_of_lines, '{"a":' * 50_000, "its line 1 is nested more than 30 levels deep"),
