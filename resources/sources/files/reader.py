@@ -89,11 +89,8 @@ class FilesReader:
             self._check_folders(files, pinned)
         filled = [file for file in files if self._format.has_rows(file)]
         where_they_lie = self._format.located(filled, pinned)
-        copies = {
-            file.path: self._format.without_records(file, texts)
-            for file in filled
-            if (texts := (without or {}).get(file.path))
-        }
+        texts = {file: bad for file in filled if (bad := (without or {}).get(file.path))}
+        copies = self._format.without_records(texts)
         scanners = {file.path: copies.get(file.path, where_they_lie) for file in filled}
         frames = [
             self._load(spark, scanners[group[0].path], alike, group, pinned, origin)

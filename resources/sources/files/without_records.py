@@ -11,6 +11,7 @@ import codecs
 import gzip
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, cast
 
 from partitions.path.source import SourceFile
@@ -22,6 +23,7 @@ from resources.staging import Staging
 _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\r|\n|\Z)")
 _BLOCK = 1024 * 1024
 _MOST_MARKS = 16
+_AT_ONCE = 8
 
 
 class CopiesWithoutRecords:
@@ -35,24 +37,27 @@ class CopiesWithoutRecords:
         self._line_break = names.get("linesep")
         self._copied: set[tuple[str, SourceFile, frozenset[str]]] = set()
 
-    def put(self, file: SourceFile, texts: Collection[str], header: str | None) -> Place:
-        """Copy a file under its own path, and return the root of the copy.
+    def put(
+        self, texts: Mapping[SourceFile, Collection[str]], header: Callable[[SourceFile], str | None]
+    ) -> None:
+        """Copy files under their own paths into the folder of the staging, some at once.
 
         Args:
-            file: to copy.
-            texts: of lines that are left out, each time that they stand there.
-            header: the text of the first record, which is none; it stays.
+            texts: of lines that are left out, each time that they stand in the file.
+            header: returns the text of a file's first record if it is none; it stays.
 
         Raises:
-            BadFile: it does not hold these lines.
+            BadFile: a file does not hold these lines.
             SourceError: the lake cannot be written.
         """
-        folder = self._staging.folder
-        key = (folder.url, file, frozenset(texts))
-        if key not in self._copied:
-            self._copy(file.path, set(texts), header)
-            self._copied = {known for known in self._copied if known[0] == key[0]} | {key}
-        return folder
+        folder = self._staging.folder.url
+        keys = {(folder, file, frozenset(of_file)): file for file, of_file in texts.items()}
+        self._copied = {key for key in self._copied if key[0] == folder}
+        new = [file for key, file in keys.items() if key not in self._copied]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(lambda file: self._copy(file.path, set(texts[file]), header(file)), new):
+                pass
+        self._copied |= keys.keys()
 
     def _copy(self, path: str, texts: set[str], header: str | None) -> None:
         text_of, marks = self._decoder(texts), self._marks(texts)

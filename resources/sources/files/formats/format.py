@@ -151,13 +151,17 @@ class FormatReader(ABC):
         """Return whether Spark adds the columns of folders where it reads such a file."""
         return True
 
-    def without_records(self, file: SourceFile, texts: Collection[str]) -> Scanner:
-        """Return what scans a copy of a file that lacks the lines of these texts, which :meth:`check` has told as bad.
+    def without_records(self, texts: Mapping[SourceFile, Collection[str]]) -> dict[str, Scanner]:
+        """Return what scans copies of files that lack the lines of these texts, which :meth:`check` has told as bad, by path.
 
         Raises:
-            BadFile: the file does not hold them.
+            BadFile: a file does not hold them.
         """
-        return Scanner(self._copies.put(file, texts, self.header_line(file)))
+        if not texts:
+            return {}
+        self._copies.put(texts, self.header_line)
+        scanner = Scanner(self._staging.folder)
+        return {file.path: scanner for file in texts}
 
     def header_line(self, file: SourceFile) -> str | None:
         """Return the text of the first record of a file if it is none, but names the columns; None if all are records."""

@@ -33,8 +33,8 @@ def copied(
     staging = Staging(Place(str(folder / "lake")))
     place = Place(str(folder / "landing"))
     copies = CopiesWithoutRecords(place, staging, options)
-    root = copies.put(SourceFile(path, len(content), "1", 0), texts, header)
-    with opened(root, path) as copy:
+    copies.put({SourceFile(path, len(content), "1", 0): texts}, lambda _: header)
+    with opened(staging.folder, path) as copy:
         return copy.read()
 
 
@@ -79,3 +79,11 @@ def test_lines_are_told_apart_as_the_options_say(tmp_path: Path) -> None:
 def test_a_file_that_does_not_hold_a_bad_line_any_more_is_bad(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"file a\.csv, expected the 2 bad lines that were told in it, found 1"):
         copied(tmp_path, b"a\nbad\n", {"bad", "worse"})
+
+
+def test_many_lines_are_left_out_in_one_pass(tmp_path: Path) -> None:
+    lines = [f"{number}\n".encode() for number in range(200_000)]
+    bad = {str(number) for number in range(0, 200_000, 7)}
+    kept = b"".join(line for number, line in enumerate(lines) if number % 7)
+    assert copied(tmp_path, b"".join(lines), bad) == kept
+    assert copied(tmp_path, b"|".join(lines), {"199999\n"}, lineSep="|") == b"|".join(lines[:-1]) + b"|"
