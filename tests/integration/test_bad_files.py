@@ -423,6 +423,15 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
     assert feed.ids == [1]
 
 
+def test_a_first_load_of_bad_files_alone_puts_them_into_quarantine_if_the_schema_is_declared(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(source={"format": "ndjson", "schema": "id long"}, on_bad_file="quarantine")
+    feed.put_text("a.ndjson", "x\n")
+    outcome = feed.load()
+    assert (outcome.rows, outcome.quarantined, feed.ids) == (0, 1, [])
+
+
 def test_a_first_load_without_any_record_says_which_files_it_passes_over(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"schema": None}, on_bad_file="quarantine")
     feed.put_text("a.ndjson", "")

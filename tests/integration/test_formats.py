@@ -346,6 +346,18 @@ class TestSchema:
             or "b.parquet, expected the fields of the pinned schema, found s.y" in str(outcome.error)
         )
 
+    @pytest.mark.parametrize(
+        ("options", "texts"),
+        [({}, [None, None, "NULL"]), ({"nullValue": "NULL"}, ["", None, None])],
+    )
+    def test_an_empty_text_in_quotes_is_null_unless_another_text_is(
+        self, make_feed: MakeFeed, options: dict[str, str], texts: list[str | None]
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, s string", "options": options})
+        feed.put_text("a.csv", 'id,s\n1,""\n2,\n3,NULL\n')
+        feed.load()
+        assert [text for _, text in feed.rows("id", "s")] == texts
+
     def test_a_file_of_parquet_with_none_of_the_columns_is_bad_also_where_unknown_ones_are_left_out(
         self, make_feed: MakeFeed
     ) -> None:
