@@ -356,6 +356,10 @@ class CsvRule:
                 return Fault(
                     f"field {name}: expected text, found a letter in it that Spark loses (U+FFFF or NUL)"
                 )
+            if not token.text and token.is_quoted and self.reading.null and data_type != "string":
+                return Fault(
+                    f"field {name}: expected {shown(data_type)}, found an empty text in quotes, which is no NULL beside options.nullValue"
+                )
             if token.text in ("", self.reading.null) or data_type == "string":
                 continue
             text, fault_by_spark = self.misread.get(place, (None, None))
@@ -391,7 +395,8 @@ class CsvRule:
             blank = "|[ \\t]" if form.trims else ""
             ends = rf"(?={re.escape(form.separator)}|[\r\n]|{_END}{blank})"
             value = f"(?:{texts}{null}){ends}|{ends}"
-            value = f"{quote}(?:{texts}{null})?+{quote}|{value}" if form.quote else value
+            empty = "" if null else "?+"  # beside another text for NULL one without a letter is none
+            value = f"{quote}(?:{texts}{null}){empty}{quote}|{value}" if form.quote else value
         return (
             rf"(?:[ \t]*+(?:{value})[ \t]*+)"
             if form.trims and form.separator not in " \t"

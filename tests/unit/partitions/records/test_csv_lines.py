@@ -35,6 +35,16 @@ def test_a_line_that_does_not_fit_is_told_by_column_and_reason(line: str, why: s
     assert (item.fault.reason, re.search(_RULE.pattern(), line)) == (why, None)
 
 
+def test_an_empty_text_in_quotes_is_no_null_beside_another_text_for_it() -> None:
+    rule = CsvRule(CsvForm(","), _FIELDS, Reading(null="NULL"))
+    item = rule.judge('"",,,')
+    assert item is not None
+    assert item.fault.reason == (
+        "field id: expected bigint, found an empty text in quotes, which is no NULL beside options.nullValue"
+    )
+    assert (re.search(rule.pattern(), '"",,,'), rule.judge('NULL,"",,"NULL"')) == (None, None)
+
+
 def test_text_behind_a_quote_names_the_escape_that_would_read_it() -> None:
     item = _RULE.judge('1,"a \\"b\\" c",,')
     assert item is not None
