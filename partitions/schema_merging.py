@@ -37,6 +37,20 @@ def with_wider_integers(known: Schema, incoming: Schema) -> Schema:
     return {**known, "fields": fields}
 
 
+def with_widest_integers(known: Schema) -> Schema:
+    """Return a schema whose whole numbers are as wide as there are, at any depth; keys of maps stay."""
+    return {**known, "fields": [{**each, "type": _widest(each["type"])} for each in known["fields"]]}
+
+
+def _widest(kind: Type) -> Type:
+    if isinstance(kind, str):
+        return INTEGERS[-1] if kind in INTEGERS else kind
+    if kind["type"] == "struct":
+        return with_widest_integers(kind)
+    inner = "elementType" if kind["type"] == "array" else "valueType"
+    return {**kind, inner: _widest(kind[inner])} if inner in kind else kind
+
+
 def merged_schema(known: Schema, incoming: Schema, *, only_new: bool = False) -> Schema:
     """The columns that are there with their wider types, then new ones."""
 

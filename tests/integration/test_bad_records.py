@@ -76,6 +76,26 @@ def test_a_whole_number_that_is_too_large_widens_its_column_and_is_no_bad_record
     assert not Path(f"{feed.table}_bad_records").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [
+        ("ndjson", '{"id": 3000000000}\n{"id": "x"}\n'),
+        ("ndjson", '{"id": 3000000000}\n{"id": 1.5}\n'),
+        ("csv", "id\n3000000000\nx\n"),
+        ("csv", "id\n3000000000\n1.5\n"),
+    ],
+)
+def test_a_whole_number_that_is_too_large_widens_its_column_beside_another_bad_record(
+    make_feed: MakeFeed, name: str, second: str
+) -> None:
+    source = {"format": name, "schema": "id int"}
+    feed = make_feed(source=source, target={"schema_mode": "merge"}, max_bad_records=1)
+    feed.put_text(f"a.{name}", second)
+    warnings = feed.load().warnings
+    assert (feed.ids, len(aside(feed))) == ([3_000_000_000], 1)
+    assert f"the schema changes with file a.{name}: id was int, is bigint" in warnings
+
+
 def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_before(
     make_feed: MakeFeed,
 ) -> None:

@@ -239,6 +239,44 @@ class TestFilesOfEachFormat:
         feed.load()
         assert rows(feed, "id", "name") == [(1, None), (2, "x"), (3, None)]
 
+    @pytest.mark.parametrize("form", ["csv", "excel"])
+    def test_only_files_that_load_tell_new_columns(self, make_feed: MakeFeed, form: str) -> None:
+        source = {"format": form, "schema": "id long"}
+        feed = make_feed(source=source, target=MERGE, on_bad_file="quarantine")
+
+        def put(name: str, *lines: list[Any]) -> None:
+            if form == "excel":
+                feed.put_bytes(f"{name}.xlsx", xlsx(lines))
+            else:
+                feed.put_text(f"{name}.csv", "".join(f"{','.join(map(str, line))}\n" for line in lines))
+
+        put("1", ["id"], [1])
+        put("2", ["id", "new"], ["x", "text"])
+        put("3", ["id"], [3])
+        outcome = feed.load()
+        assert (feed.ids, types(feed), outcome.quarantined) == ([1, 3], {"id": "long"}, 1)
+        assert not any("the schema changes" in line for line in outcome.warnings)
+        put("4", ["id", "new"], ["y", "text"])
+        put("5", ["id", "new"], [5, 1.5])
+        outcome = feed.load()
+        assert (rows(feed, "id", "new")[-1], types(feed)["new"]) == ((5, 1.5), "double")
+        assert any(line.startswith("the schema changes with file 5.") for line in outcome.warnings)
+
+    @pytest.mark.parametrize("second", ["id,new\nx,1\n", "id\n3000000000\nx\n"])
+    def test_a_run_that_stops_at_a_file_takes_no_column_or_type_of_it_or_of_later_ones(
+        self, make_feed: MakeFeed, second: str
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id int"}, target=MERGE)
+        feed.put_text("1.csv", "id\n1\n")
+        feed.put_text("2.csv", second)
+        feed.put_text("3.csv", "id,later\n3,1\n")
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert "file 2.csv, line" in outcome.error.message
+        assert "found other text, 'x'" in outcome.error.message
+        assert (rows(feed, "id"), types(feed)) == ([(1,)], {"id": "integer"})
+        assert not any("the schema changes" in line for line in outcome.warnings)
+
     def test_a_new_folder_is_a_column_of_text(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", 1)

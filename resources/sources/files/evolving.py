@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, SchemaError
+from partitions.errors import BadFile, SchemaError, SchemaEvolved
 from partitions.evolution import Change, differences
 from partitions.path.source import SourceFile
 from partitions.schema_types import Schema, check_names
@@ -25,6 +25,25 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+class Growth(NamedTuple):
+    """What a pinned schema becomes with some files.
+
+    Attributes:
+        schema: with their new columns, wider types and first types.
+        changes: that made it so; none: it is the pinned one.
+        where: the first file that asks for one, for people.
+    """
+
+    schema: PinnedSchema
+    changes: tuple[Change, ...] = ()
+    where: str = ""
+
+    @property
+    def error(self) -> SchemaEvolved:
+        """What begins a slice again with the new schema."""
+        return changed(self.schema, json.loads(self.schema.columns), self.changes, self.where)
+
+
 class SchemaFollower:
     """Follows the schema of files under a root."""
 
@@ -34,15 +53,36 @@ class SchemaFollower:
         self._mode = (dataflow.target.schema_mode, dataflow.name)
         self._looked_at: tuple[PinnedSchema | None, set[SourceFile]] = (None, set())
 
-    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
-        """Look at files that were not looked at yet with this schema.
+    def growth(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> Growth:
+        """Return what the pinned schema becomes with files, whether these load or not.
 
         Raises:
-            SchemaEvolved: some have columns that the pinned schema gets.
             BadFile: its code is the reason: a file has columns or types that the mode does not accept.
         """
         if self._dataflow.target.schema_mode != "merge":
-            return
+            return self._with_first_types(spark, files, pinned)
+        growth = self._with_new_columns(spark, files, pinned)
+        paths = {path for path, _ in self._checker.check(spark, files, growth.schema).bad_records}
+        others = [file for file in files if file.path in paths]
+        return self._with_wider_numbers(spark, others, growth) if others else growth
+
+    def check_bad_record(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> None:
+        """Look whether records do not parse since a number does not fit its column.
+
+        Raises:
+            SchemaEvolved: a wider type takes them.
+        """
+        if self._dataflow.target.schema_mode == "merge":
+            growth = self._with_wider_numbers(spark, files, Growth(pinned))
+            if growth.changes:
+                raise growth.error
+
+    def _with_new_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Growth:
+        """Look at files that were not looked at yet with this schema."""
         known = self._looked_at[1] if self._looked_at[0] == pinned else set()
         new = [file for file in files if file.size > 0 and file not in known]
         grown, changes = pinned, list[Change]()
@@ -56,44 +96,38 @@ class SchemaFollower:
                 grown = replace(grown, columns=json.dumps(evolution[0]))
                 changes += evolution[1]
         grown = _with_folders(grown, new, changes)
-        if changes:
-            listed = where or f"file {new[0].path}"
-            raise changed(grown, json.loads(grown.columns), tuple(changes), listed)
-        self._looked_at = (pinned, known | set(new))
+        if not changes:
+            self._looked_at = (pinned, known | set(new))
+            return Growth(pinned)
+        return Growth(PinnedSchema.of(grown.to_text()), tuple(changes), where or f"file {new[0].path}")
 
-    def check_first_types(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, checked: CheckedFiles
-    ) -> None:
-        """Look at files with fields that the pinned schema lacks, as ``checked`` tells them: some of these may have had no type yet.
-
-        Raises:
-            SchemaEvolved: they have now, whatever the mode is.
-        """
-        if not pinned.has_untyped:
-            return
+    def _with_first_types(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Growth:
+        """Look at files with fields that the pinned schema lacks: some of these may have had no type yet, and have one now, whatever the mode is."""
+        if not (self._format.refuses_unknown and pinned.has_untyped):
+            return Growth(pinned)
+        checked = self._checker.check(spark, files, pinned)
+        others = [file for file in files if file.path in checked.unknown]
         known = json.loads(pinned.columns)
         grown = known
-        for _, schema in self._incoming(spark, files, pinned, lambda: checked):
+        for _, schema in self._incoming(spark, others, pinned, lambda: checked):
             grown = with_first_types(grown, as_schema(schema))
-        if changes := tuple(differences(known, grown)):
-            raise changed(pinned, grown, changes, f"file {files[0].path}")
+        if not (changes := tuple(differences(known, grown))):
+            return Growth(pinned)
+        with_types = PinnedSchema.of(replace(pinned, columns=json.dumps(grown)).to_text())
+        return Growth(with_types, changes, f"file {others[0].path}")
 
-    def check_bad_record(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> None:
-        """Look whether records do not parse since a number does not fit its column.
-
-        Raises:
-            SchemaEvolved: a wider type takes them.
-        """
-        if self._dataflow.target.schema_mode != "merge":
-            return
-        wider = self._format.wider_columns(spark, files, pinned)
+    def _with_wider_numbers(self, spark: SparkSession, files: Sequence[SourceFile], growth: Growth) -> Growth:
+        """Look whether whole numbers do not fit their columns: a wider type takes them."""
+        wider = self._format.wider_columns(spark, files, growth.schema)
         if wider is None:
-            return
-        evolution = evolution_of(*self._mode, pinned, wider, "files")
-        if evolution.changes:
-            raise changed(pinned, evolution.schema, evolution.changes, f"file {files[0].path}")
+            return growth
+        evolution = evolution_of(*self._mode, growth.schema, wider, "files")
+        if not evolution.changes:
+            return growth
+        schema = PinnedSchema.of(replace(growth.schema, columns=json.dumps(evolution.schema)).to_text())
+        return Growth(schema, (*growth.changes, *evolution.changes), growth.where or f"file {files[0].path}")
 
     def _incoming(
         self,

@@ -20,7 +20,7 @@ from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.encodings import check_encoding
-from resources.sources.files.evolving import SchemaFollower
+from resources.sources.files.evolving import Growth, SchemaFollower
 from resources.sources.files.failures import (
     BAD_RECORD,
     bad_file,
@@ -182,7 +182,6 @@ class FileSource:
         """
         schema = PinnedSchema.of(pinned)
         origin = self._dataflow.target.origin_columns if origin is None else origin
-        self._follower.check(spark, files, schema)
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         without = self._checker.check(spark, files, schema).left_out
@@ -208,40 +207,57 @@ class FileSource:
         """Return the files that cannot be loaded exactly, in their order.
 
         Raises:
-            SchemaEvolved: the pinned schema gets a wider type for numbers that do not fit, or the first type of fields that had none.
+            SchemaEvolved: the pinned schema gets new columns, wider types or first types from files that load; others tell none.
         """
-        checked = self._checker.check(spark, files, PinnedSchema.of(pinned))
-        if self._refuses_unknown and checked.unknown:
-            others = [file for file in files if file.path in checked.unknown]
-            self._follower.check_first_types(spark, others, PinnedSchema.of(pinned), checked)
-        if checked.bad_records:
-            self._follower.check_bad_record(spark, files, PinnedSchema.of(pinned))
+        schema, bad_files = PinnedSchema.of(pinned), dict[str, BadFile]()
+        telling = list(files)
+        while telling:
+            growth, bad = self._judged(spark, telling, schema)
+            if not bad and growth.changes:
+                raise growth.error
+            bad_files |= {error.path: error for error in bad}
+            if not growth.changes:
+                break
+            first = next(place for place, file in enumerate(telling) if file.path in bad_files)
+            loaded = telling if self._dataflow.on_bad_file == "quarantine" else telling[:first]
+            telling = [file for file in loaded if file.path not in bad_files]
+        return [bad_files[file.path] for file in files if file.path in bad_files]
+
+    def _judged(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> tuple[Growth, Sequence[BadFile]]:
+        """Return what the pinned schema becomes with files, and which of them cannot be loaded exactly with that."""
+        try:
+            growth = self._follower.growth(spark, files, pinned)
+        except BadFile as refused:
+            others = [file for file in files if file.path != refused.path]
+            if len(others) == len(files):
+                raise
+            growth, bad = self._judged(spark, others, pinned)
+            return growth, [refused, *bad]
+        checked = self._checker.check(spark, files, growth.schema)
         records: dict[str, list[BadRecord]] = {}
         for path, record in checked.bad_records:
             records.setdefault(path, []).append(record)
-        set_aside, bad = 0, list[BadFile]()
+        set_aside, bad_files = 0, list[BadFile]()
         for place, file in enumerate(files):
             of_file = records.get(file.path, [])
             if file.path in checked.bad_files:
-                bad.append(checked.bad_files[file.path])
-            elif self._refuses_unknown and file.path in checked.unknown:
+                bad_files.append(checked.bad_files[file.path])
+            elif self._format.refuses_unknown and file.path in checked.unknown:
                 unknown = checked.unknown[file.path]
-                is_declared = PinnedSchema.of(pinned).declared is not None
-                bad.append(
+                is_declared = pinned.declared is not None
+                bad_files.append(
                     unknown_field(
                         file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
                     )
                 )
             elif set_aside + len(of_file) > self._dataflow.max_bad_records:
                 after = [other.path for other in files[place + 1 :] if other.path in records]
-                bad.append(self._bad_records(file.path, of_file, checked, set_aside, after))
+                bad_files.append(self._bad_records(file.path, of_file, checked, set_aside, after))
             else:
                 set_aside += len(of_file)
-        return bad
-
-    @property
-    def _refuses_unknown(self) -> bool:
-        return self._format.is_strict and self._dataflow.unknown_fields == "check"
+        return growth, bad_files
 
     def _bad_records(
         self,
@@ -339,4 +355,5 @@ class FileSource:
         """
         if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
-        return [other for other in self.bad_files(spark, files, pinned) if other.code == bad.code]
+        _, others = self._judged(spark, files, PinnedSchema.of(pinned))
+        return [other for other in others if other.code == bad.code]

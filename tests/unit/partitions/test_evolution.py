@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import SchemaError
 from partitions.evolution import evolved
-from partitions.schema_merging import new_fields, with_wider_integers
+from partitions.schema_merging import new_fields, with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema, Type, widens
 
 _WIDER = {
@@ -188,3 +188,9 @@ def test_only_whole_numbers_get_as_wide_as_those_of_records() -> None:
     found = _struct({"a": "long", "b": "double", "c": _array("integer"), "e": "long"})
     expected = _struct({"a": "long", "b": "float", "c": _array("integer"), "d": "long"})
     assert with_wider_integers(known, found) == expected
+
+
+def test_whole_numbers_are_as_wide_as_there_are_at_any_depth() -> None:
+    known = _struct({"a": "byte", "b": "double", "c": _array(_struct({"d": "integer"})), "e": "long"})
+    expected = _struct({"a": "long", "b": "double", "c": _array(_struct({"d": "long"})), "e": "long"})
+    assert with_widest_integers(known) == expected

@@ -15,6 +15,7 @@ from partitions.path.source import SourceFile
 from partitions.records.csv_lines import BREAK, NO_MARK, SKIPPED, CsvForm, CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.records.judge import Fault
+from partitions.schema_merging import with_wider_integers
 from partitions.schema_types import Schema
 from partitions.sources.formats import Option
 from resources.connections.places import Place
@@ -202,10 +203,11 @@ class CsvFiles(CsvColumns):
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Look at all values of columns with whole numbers."""
+        """Look at all values of columns with whole numbers; a line that no wider type takes tells nothing."""
         wider: Schema = pinned.struct.jsonValue()
+        reading = Reading.of(self.source.options, inferred=pinned.declared is None)
         for group, data in read_alike(self, files, pinned):
-            wider = self.with_wider_integers(spark, group, data.fieldNames(), wider)
+            wider = with_wider_integers(wider, self.widths(spark, group, data.jsonValue(), reading))
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from partitions.path.source import SourceFile
 from partitions.records.forms import INTEGER_BITS, Reading
 from partitions.schema_merging import with_wider_integers as with_wider
+from partitions.schema_merging import with_widest_integers
 from partitions.schema_types import Schema
+from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.inferring import type_of_sample
 from resources.sources.files.inferring import types_of_texts as first_types
-from resources.sql import quoted
+from resources.sql import all_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +57,29 @@ class CsvColumns(FormatReader):
     ) -> Schema:
         """Return a schema whose whole numbers are as wide as those of files under one header."""
         return with_wider(schema, self.types_of_texts(spark, files, names, Reading.of(self.source.options)))
+
+    def widths(
+        self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: Reading
+    ) -> Schema:
+        """Return the columns of files under one header whose whole numbers are as wide as those of the lines that fit then."""
+        from pyspark.sql import functions as F
+
+        wide = with_widest_integers(columns)["fields"]
+        whole = [field["name"] for field in columns["fields"] if field["type"] in INTEGER_BITS]
+        fits = all_of(
+            [
+                F.coalesce(is_exact(F.col(quoted(field["name"])), field["type"], reading), F.lit(True))
+                for field in wide
+            ]
+        )
+        if not whole:
+            return columns
+        rows = self.as_texts(spark, files, [field["name"] for field in wide]).where(fits)
+        texts = [F.col(quoted(name)) for name in whole]
+        types = first_types(rows, texts, self.source.options, reading, several=False)
+        found = dict(zip(whole, types, strict=True))
+        fields = [{**field, "type": found.get(field["name"], field["type"])} for field in columns["fields"]]
+        return {**columns, "fields": fields}
 
     def types_of_texts(
         self,

@@ -81,6 +81,11 @@ class FormatReader(ABC):
         return self._dataflow.target.schema_mode in ("strict", "overwrite")
 
     @property
+    def refuses_unknown(self) -> bool:
+        """Whether a file with fields that the pinned schema lacks is bad."""
+        return self.is_strict and self._dataflow.unknown_fields == "check"
+
+    @property
     def rescues(self) -> bool:
         """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
         return self._dataflow.target.schema_mode == "rescue"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
 from partitions.path.source import SourceFile
-from partitions.schema_merging import new_fields, with_wider_integers
+from partitions.schema_merging import new_fields, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.fields import RECORD, names_found
 from resources.sources.files.formats.alike import read_alike
@@ -96,13 +96,13 @@ def _with_attributes(schema: Schema, found: Schema, prefix: str) -> Schema:
 def wider_numbers(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> StructType | None:
-    """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit."""
+    """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit. A record that no wider type takes tells nothing."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
     wider: dict[str, DataType] = {}
     for group, data in read_alike(form, [file for file in files if file.size > 0], pinned):
-        wide = struct_of(with_wider_integers(data.jsonValue(), inferred(form, spark, group)))
+        wide = struct_of(with_widest_integers(data.jsonValue()))
         pairs = [(was, now) for was, now in zip(data.fields, wide.fields, strict=True) if was != now]
         if not pairs:
             continue
@@ -113,7 +113,7 @@ def wider_numbers(
             StructType([*wide.fields, corrupt]),
             mode="PERMISSIVE",
             columnNameOfCorruptRecord=CORRUPT,
-        )
+        ).where(F.col(CORRUPT).isNull())
         asked = [
             F.bool_or(
                 ~F.expr(
@@ -122,7 +122,7 @@ def wider_numbers(
             ).alias(f"c{number}")
             for number, (was, now) in enumerate(pairs)
         ]
-        (row,) = read.agg(*asked, F.count(quoted(CORRUPT))).collect()
+        (row,) = read.agg(*asked).collect()
         wider |= {now.name: now.dataType for number, (_, now) in enumerate(pairs) if row[number]}
     if not wider:
         return None
