@@ -203,3 +203,26 @@ def test_a_code_behind_whole_numbers_is_kept_where_types_are_inferred(make_feed:
     feed.put_text("b.csv", "code,n\n0012, 2\n")
     feed.load()
     assert rows(feed, "code", "n") == [(None, None, {"code": "0012", "n": " 2"}), (12, 1, None)]
+
+
+@pytest.mark.parametrize(
+    ("own", "column", "values", "loaded"),
+    [
+        (pa.float64(), "bigint", [1.0, 1.5], [1, None]),
+        (pa.int64(), "int", [5, 2**40], [5, None]),
+        (pa.int64(), "double", [5, 2**53 + 1], [5.0, None]),
+        (pa.decimal128(10, 2), "bigint", [Decimal("5.00"), Decimal("5.50")], [5, None]),
+        (pa.struct([("a", pa.int64())]), "struct<a: int>", [{"a": 5}, {"a": 2**40}], [(5,), None]),
+        (pa.struct([("a", pa.int64()), ("b", pa.int64())]), "struct<a: int>", [None, {"a": 5, "b": 6}], [None, None]),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_that_survives_the_way_to_the_column_s_is_loaded(
+    make_feed: MakeFeed, own: pa.DataType, column: str, values: list[Any], loaded: list[Any]
+) -> None:
+    feed = make_feed(source={"format": "parquet", "schema": f"id long, v {column}"}, target=RESCUE)
+    pq.write_table(pa.table({"id": [1, 2], "v": pa.array(values, own)}), feed.landing / "a.parquet")
+    feed.load()
+    frame = feed.engine.session().read.format("delta").load(str(feed.table))
+    read = sorted(tuple(row) for row in frame.select("id", "v").collect())
+    assert read == [(1, loaded[0]), (2, loaded[1])]
+    assert [data is None for *_, data in rows(feed, "id")] == [True, False]

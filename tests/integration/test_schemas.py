@@ -209,6 +209,32 @@ class TestFolders:
         assert outcome.error is not None
         assert "folders v=1 and v=2: expected one value of the column v, found two" in outcome.error.message
 
+    @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "parquet", "avro"])
+    def test_with_rescue_only_a_field_with_another_value_than_its_folder_is_kept(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": None}, target={"schema_mode": "rescue"})
+        _put_records(feed, "v=5/a", form, {"id": 1, "v": 5}, {"id": 2, "v": None})
+        _put_records(feed, "v=7/b", form, {"id": 3, "v": 7}, {"id": 4, "v": 8})
+        warnings = feed.load().warnings
+        assert feed.rows("id", "v") == [(1, 5), (2, 5), (3, 7), (4, 7)]
+        rescued = [text and json.loads(text) for _, text in feed.rows("id", "_rescued_data")]
+        assert rescued == [None, None, None, {"v": "8" if form == "csv" else 8}]
+        assert any(
+            f"values of 1 row are in _rescued_data. The first: file v=7/b.{form}: v" in line
+            for line in warnings
+        )
+
+    @pytest.mark.parametrize("mode", ["strict", "rescue"])
+    def test_a_column_without_a_type_stands_beside_one_with_the_folder_s_value(
+        self, make_feed: MakeFeed, mode: str
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, target={"schema_mode": mode})
+        _put(feed, "v=eu/1.parquet", pa.table({"id": [1], "v": ["eu"]}))
+        _put(feed, "v=eu/2.parquet", pa.table({"id": [2], "v": pa.nulls(1)}))
+        warnings = feed.load().warnings
+        assert (feed.rows("id", "v"), warnings) == ([(1, "eu"), (2, "eu")], [])
+
     def test_with_rescue_a_field_beside_its_folder_is_kept(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, v long"}, target={"schema_mode": "rescue"})
         feed.put_text("v=5/a.ndjson", '{"id": 1, "v": 6}\n')

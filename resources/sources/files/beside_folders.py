@@ -18,7 +18,7 @@ from resources.sources.files.failures import bad_document, shown_record
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.own_forms import read_field
-from resources.sources.files.paths import folder_column, spellings
+from resources.sources.files.paths import folder_column, is_value_of_folder, spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 
@@ -35,14 +35,7 @@ def folder_fields(path: str, pinned: PinnedSchema) -> dict[str, str]:
 
 def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
     """Return whether a field has another value than the folder, whose text has the column's type; a field without a value has none."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
-
-    if isinstance(
-        data_type, ArrayType | MapType | StructType | VariantType
-    ):  # of which no folder tells a value
-        return value.isNotNull()
-    return value.isNotNull() & ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
+    return value.isNotNull() & ~is_value_of_folder(value, folder, data_type)
 
 
 def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -> Fault:

@@ -11,6 +11,7 @@ from resources.connections.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
 SOURCE_FILE = "_source_file"
 """The column that tells the file of a row: its path below the root."""
@@ -70,6 +71,16 @@ def folder_column(path: Column, name: str) -> Column:
     text = F.substring_index(F.substr(below, F.locate(mark, below) + F.lit(len(mark))), "/", 1)
     unescaped = F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
     return F.when(text != NULL_FOLDER, F.when(text.contains("%"), unescaped).otherwise(text))
+
+
+def is_value_of_folder(value: Column, folder: Column, data_type: DataType) -> Column:
+    """Return whether a value is that of a folder, whose text has the column's type; of a type with parts no folder tells a value."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if isinstance(data_type, ArrayType | MapType | StructType | VariantType):
+        return F.lit(False)
+    return F.coalesce(value == folder.try_cast(data_type), F.lit(False))
 
 
 def text_column(value: str | None) -> Column:

@@ -23,6 +23,7 @@ from resources.sources.files.paths import (
     text_column,
 )
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import FolderValue
 from resources.sources.files.scan import Scanner
 from resources.sources.schema import has_fixed_texts, plain
 from resources.sql import quoted
@@ -200,13 +201,18 @@ class FilesReader:
         from pyspark.sql import functions as F
 
         data = only(pinned.struct, alike.in_records)
-        rows = self._format.rescue(spark, files, alike.schema, data, scanner)
         if len(files) == 1:
             path = text_column(files[0].path)
             values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
         else:
             path = scanner.relative_path(plain=alike.plain)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
+        folders = [
+            FolderValue(field, values[field.name.lower()])
+            for field in pinned.struct.fields
+            if field.name.lower() in values
+        ]
+        rows = self._format.rescue(spark, files, alike.schema, data, folders, scanner)
         more = [F.col(RESCUED_DATA), *([path.alias(SOURCE_FILE)] if origin else [])]
         return _select(rows, pinned, data, more, values)
 

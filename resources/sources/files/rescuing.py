@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.records.conversions import DOUBTFUL
-from partitions.records.forms import Reading
+from partitions.records.conversions import DOUBTFUL, conversion
+from partitions.records.forms import Reading, Type
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_types import widens
-from resources.sources.files.converting import lies_within_years
+from resources.sources.files.converting import converted, lies_within_years, survives
 from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
 from resources.sql import all_of, any_of, quoted
 from resources.tables.row_columns import as_type
@@ -29,13 +30,28 @@ Parse = Callable[["StructField", "StructField"], "Column | None"]
 """Makes a value of the second column of one of the first; None if nothing can."""
 
 
-def rescued_columns(rows: DataFrame, read: StructType, data: StructType, parse: Parse) -> DataFrame:
+class FolderValue(NamedTuple):
+    """A pinned column whose value the folder of a file tells: a field of its name with another value is kept.
+
+    Attributes:
+        field: the column.
+        text: the folder's value.
+    """
+
+    field: StructField
+    text: Column
+
+
+def rescued_columns(
+    rows: DataFrame, read: StructType, data: StructType, folders: Sequence[FolderValue], parse: Parse
+) -> DataFrame:
     """Return the pinned columns of rows that were read with their files' own, and ``_rescued_data`` with those that do not fit.
 
     Args:
         rows: of files that have the same columns.
         read: these columns.
         data: the pinned ones.
+        folders: the pinned ones that folders tell.
         parse: makes a value of a column whose type is another one.
     """
     from pyspark.sql import functions as F
@@ -43,44 +59,53 @@ def rescued_columns(rows: DataFrame, read: StructType, data: StructType, parse: 
     own = {field.name.casefold(): field for field in read.fields}
     columns: list[Column] = []
     rescued: list[tuple[str, Column]] = []
+
+    def fitting(given: StructField, field: StructField) -> Column:
+        value = F.col(quoted(given.name))
+        if holds(field.dataType, given.dataType):
+            own_type = given.dataType.typeName()
+            if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
+                value = F.when(lies_within_years(value, own_type), value)
+            return as_type(value, given.dataType, field.dataType)
+        parsed = parse(given, field)
+        return F.lit(None).cast(field.dataType) if parsed is None else parsed
+
     for field in data.fields:
         given = own.pop(field.name.casefold(), None)
         if given is None:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
             continue
-        value = F.col(quoted(given.name))
-        if holds(field.dataType, given.dataType):
-            own_type = given.dataType.typeName()
-            if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
-                is_held = lies_within_years(value, own_type)
-                rescued.append((given.name, F.when(~is_held, value)))
-                value = F.when(is_held, value)
-            columns.append(as_type(value, given.dataType, field.dataType).alias(field.name))
-            continue
-        parsed = parse(given, field)
-        fits = F.lit(None).cast(field.dataType) if parsed is None else parsed
+        fits = fitting(given, field)
         columns.append(fits.alias(field.name))
-        rescued.append((given.name, F.when(fits.isNull(), value)))
+        rescued.append((given.name, F.when(fits.isNull(), F.col(quoted(given.name)))))
+    for field, text in folders:
+        if (given := own.pop(field.name.casefold(), None)) is not None:
+            is_other = ~is_value_of_folder(fitting(given, field), text, field.dataType)
+            rescued.append((given.name, F.when(is_other, F.col(quoted(given.name)))))
     rescued += [(field.name, F.col(quoted(field.name))) for field in own.values()]
     return rows.select(*columns, _as_json(rescued).alias(RESCUED_DATA))
 
 
-def rescued_records(texts: DataFrame, data: StructType, options: Mapping[str, str]) -> DataFrame:
+def rescued_records(
+    texts: DataFrame, data: StructType, folders: Sequence[FolderValue], options: Mapping[str, str]
+) -> DataFrame:
     """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit, as they are written and in their order.
 
     Args:
         texts: with the column ``TEXT``: an object, or an array of objects.
         data: the pinned columns.
+        folders: the pinned columns that folders tell.
         options: of the reader.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType
+    from pyspark.sql.types import StringType, StructType
 
     whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
     items = F.coalesce(F.from_json(whole, "array<string>"), F.array(whole))
     records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "")
     each = records.withColumn("item", F.explode(items))
-    parsed = each.withColumn("parsed", F.from_json("item", data, {**options, "mode": "PERMISSIVE"}))
+    both = StructType([*data.fields, *[folder.field for folder in folders]])
+    parsed = each.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
     members = F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>")
     written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
@@ -92,7 +117,16 @@ def rescued_records(texts: DataFrame, data: StructType, options: Mapping[str, st
             (name == field) & ~_fits(value, _part(F.col("parsed"), field), kind, reading)
             for field, kind in known.items()
         ]
-        return ~_is_null(value) & (~name.isin(*known) | any_of(ill_fitting))
+        contradicting = [
+            (name == field.name)
+            & ~(
+                _fits(value, _part(F.col("parsed"), field.name), field.dataType, reading)
+                & is_value_of_folder(_part(F.col("parsed"), field.name), text, field.dataType)
+            )
+            for field, text in folders
+        ]
+        is_unknown = ~name.isin(*both.names)
+        return ~_is_null(value) & (is_unknown | any_of([*ill_fitting, *contradicting]))
 
     misfits = F.filter(written, lambda member: is_misfit(member["name"]))
     as_members = F.transform(misfits, lambda member: F.concat(member["quoted"], F.lit(":"), member["text"]))
@@ -166,22 +200,38 @@ def _written_members(record: Column) -> Column:
     return F.transform(members, with_name)
 
 
+def surviving(given: StructField, wanted: StructField) -> Column | None:
+    """Return a value of a file's own type as the pinned column's; NULL if it is none exactly, and None if none of its type is."""
+    from pyspark.sql import functions as F
+
+    if not _holds_by(
+        wanted.dataType, given.dataType, lambda was, becomes: conversion(was, becomes) is not None
+    ):
+        return None
+    value, own = F.col(quoted(given.name)), given.dataType.jsonValue()
+    return F.when(survives(value, own, wanted.dataType), converted(value, own, wanted.dataType))
+
+
 def holds(pinned: DataType, given: DataType) -> bool:
     """Return whether each value of a type is one of the pinned type."""
+    return _holds_by(pinned, given, lambda was, becomes: bool(was == becomes) or widens(was, becomes))
+
+
+def _holds_by(pinned: DataType, given: DataType, fits: Callable[[Type, Type], bool]) -> bool:
+    """Return whether a pinned type has all parts of another one, each of a type that fits."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(pinned, StructType) and isinstance(given, StructType):
         own = {field.name.casefold(): field.dataType for field in pinned.fields}
         return all(
-            field.name.casefold() in own and holds(own[field.name.casefold()], field.dataType)
+            field.name.casefold() in own and _holds_by(own[field.name.casefold()], field.dataType, fits)
             for field in given.fields
         )
     if isinstance(pinned, ArrayType) and isinstance(given, ArrayType):
-        return holds(pinned.elementType, given.elementType)
+        return _holds_by(pinned.elementType, given.elementType, fits)
     if isinstance(pinned, MapType) and isinstance(given, MapType):
-        return pinned.keyType == given.keyType and holds(pinned.valueType, given.valueType)
-    was, becomes = given.jsonValue(), pinned.jsonValue()
-    return bool(was == becomes) or widens(was, becomes)
+        return pinned.keyType == given.keyType and _holds_by(pinned.valueType, given.valueType, fits)
+    return fits(given.jsonValue(), pinned.jsonValue())
 
 
 def _as_json(values: list[tuple[str, Column]]) -> Column:

@@ -24,7 +24,7 @@ from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_file
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import rescued_columns
+from resources.sources.files.rescuing import FolderValue, rescued_columns, surviving
 from resources.sources.files.scan import Scanner
 from resources.sources.files.without_records import CopiesWithoutRecords
 from resources.staging import Staging
@@ -241,6 +241,7 @@ class FormatReader(ABC):
         files: Sequence[SourceFile],
         own: StructType | None,
         data: StructType,
+        folders: Sequence[FolderValue],
         scanner: Scanner,
     ) -> DataFrame:
         """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
@@ -249,16 +250,17 @@ class FormatReader(ABC):
             spark: a session.
             files: of one schema.
             own: that schema, by :meth:`own_schemas`.
-            data: the pinned columns.
+            data: the pinned columns that files have.
+            folders: the pinned columns that folders tell.
             scanner: of the files.
         """
         read = data if own is None else own
         rows = self.scan_rows(spark, files, read, scanner)
-        return rescued_columns(rows, read, data, self.parsed)
+        return rescued_columns(rows, read, data, folders, self.parsed)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column | None:
-        """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
-        return None
+        """Return the value of a pinned column that a value of a file's column means, NULL if its type does not hold it exactly; None if it holds none."""
+        return surviving(given, wanted)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.

@@ -27,7 +27,7 @@ from resources.sources.files.json_check import (
 from resources.sources.files.lines import Lines, beginning, whole_text
 from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import rescued_records
+from resources.sources.files.rescuing import FolderValue, rescued_records
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import TEXT, lines_of
 
@@ -119,10 +119,11 @@ class _Json(JsonColumns):
         files: Sequence[SourceFile],
         own: StructType | None,
         data: StructType,
+        folders: Sequence[FolderValue],
         scanner: Scanner,
     ) -> DataFrame:
         """Parse the text of each record once as it is, and once with the pinned columns."""
-        return rescued_records(self._texts(spark, files, scanner), data, self.own_options)
+        return rescued_records(self._texts(spark, files, scanner), data, folders, self.own_options)
 
     def _texts(self, spark: SparkSession, files: Sequence[SourceFile], scanner: Scanner) -> DataFrame:
         """Return the texts of records, or of documents; what is no JSON by itself is written anew."""

@@ -23,7 +23,7 @@ from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import inexact_files, taking_checked
 from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import rescued_columns
+from resources.sources.files.rescuing import FolderValue, rescued_columns
 from resources.sources.files.scan import Scanner
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
@@ -214,17 +214,18 @@ class ParquetFiles(FormatReader):
         files: Sequence[SourceFile],
         own: StructType | None,
         data: StructType,
+        folders: Sequence[FolderValue],
         scanner: Scanner,
     ) -> DataFrame:
         """The same, with times of nanoseconds as times."""
         footer = self._footers.read(files).get(files[0].path)
         if own is None or footer is None:
-            return super().rescue(spark, files, own, data, scanner)
+            return super().rescue(spark, files, own, data, folders, scanner)
         real = self._types_of(spark, self._first_of_each(files))[footer.columns]
         self._remark(real, footer.nanoseconds)
         values = [_as_column(read, real[read.name].dataType).alias(read.name) for read in own.fields]
         rows = self.scan(spark, files, own, scanner).select(*values)
-        return rescued_columns(rows, real, data, self.parsed)
+        return rescued_columns(rows, real, data, folders, self.parsed)
 
     def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
         """The first of the files with the same columns, by these as text."""
