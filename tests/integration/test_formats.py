@@ -817,7 +817,7 @@ def test_a_first_file_whose_only_record_is_no_text_names_the_encoding(make_feed:
 @pytest.mark.parametrize(
     ("form", "schema", "text", "code", "why"),
     [
-        ("xml", "id long, o struct<a: long>", "<r><row><id>1</id><o><a>2</a></o></row><row><id>2</id><o>t</o></row></r>", "bad_record", "record 2: field o: expected elements, found text beside them"),
+        ("xml", "id long, o struct<a: long>", "<r><row><id>1</id><o><a>2</a></o></row><row><id>2</id><o>t</o></row></r>", "unknown_field", "o._VALUE"),
         ("ndjson", "id long, m map<int, string>", '{"id":1,"m":{"5":"a"}}', "configuration", "expected map<string, …>, since the names in ndjson are texts, found map<int, …>"),
         ("ndjson", "id long, d interval day to second", '{"id":1}', "configuration", "expected types that tables hold, found interval day to second for the column d"),
         ("csv", "id long, t varchar(3)", "id,t\n1,abcd\n", "configuration", "expected texts of any length (string)"),
