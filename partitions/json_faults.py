@@ -32,5 +32,5 @@ def in_plain_words(error: Exception, *, over_lines: bool = False) -> str:
             at = f"line {error.lineno}, column {error.colno}" if over_lines else f"character {error.pos + 1}"
             words = _ESCAPE if error.msg.startswith("Invalid \\") else _WORDS.get(error.msg, _OTHER)
             return words.format(at)
-    said = str(error)
-    return "a number has more digits than can be read" if said.startswith("Exceeds the limit") else said
+    message = str(error)
+    return "a number has more digits than can be read" if message.startswith("Exceeds the limit") else message

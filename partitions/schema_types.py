@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from partitions.errors import SchemaError
@@ -40,33 +40,63 @@ def widens(was: Type, becomes: Type) -> bool:
         return INTEGERS.index(was) < INTEGERS.index(becomes)
     before, after = DECIMAL.fullmatch(was), DECIMAL.fullmatch(becomes)
     if before and after:
-        (precision, scale), (wider, finer) = (tuple(map(int, each.groups())) for each in (before, after))
+        (precision, scale), (wider, finer) = (tuple(map(int, field.groups())) for field in (before, after))
         return finer >= scale and wider - finer >= precision - scale
     return (was, becomes) == ("float", "double")
 
 
 def all_nullable(schema: Schema) -> Schema:
     """Return a schema whose columns may all be NULL: that a query's rows have a value tells nothing of others."""
-    return {**schema, "fields": [as_nullable(each) for each in schema["fields"]]}
+    return {**schema, "fields": [as_nullable(field) for field in schema["fields"]]}
 
 
 def check_names(schema: Schema, above: str = "") -> None:
     """Raise SchemaError, reason ``incompatible_schema``, if two names differ in upper and lower case only: a table cannot hold both."""
     spelt: dict[str, str] = {}
-    for each in schema["fields"]:
-        name = each["name"]
-        known = spelt.setdefault(name.casefold(), name)
-        if known != name:
+    for field in schema["fields"]:
+        name = field["name"]
+        first = spelt.setdefault(name.casefold(), name)
+        if first != name:
             raise SchemaError(
-                f"column {above}{name}: expected a name of its own, found one that differs from {above}{known} in upper and lower case only",
+                f"column {above}{name}: expected a name of its own, found one that differs from {above}{first} in upper and lower case only",
                 reason="incompatible_schema",
                 field=f"{above}{name}",
             )
-        kind = each["type"]
+        kind = field["type"]
         while not isinstance(kind, str) and kind["type"] in ("array", "map"):
             kind = kind["elementType"] if kind["type"] == "array" else kind["valueType"]
         if not isinstance(kind, str) and kind["type"] == "struct":
             check_names(kind, f"{above}{name}.")
+
+
+def _part_of(kind: Mapping[str, Any]) -> str:
+    return "elementType" if kind["type"] == "array" else "valueType"
+
+
+def with_parts(
+    kind: Mapping[str, Any], of_struct: Callable[[Schema], Schema], of_part: Callable[[Type], Type]
+) -> Type:
+    """Return a struct, an array or a map with what is made of its fields, its items or its values; keys of maps stay."""
+    if kind["type"] == "struct":
+        return of_struct(kind)
+    part = _part_of(kind)
+    return {**kind, part: of_part(kind[part])} if part in kind else kind
+
+
+def with_parts_of_both(
+    kind: Mapping[str, Any],
+    other: Mapping[str, Any],
+    of_structs: Callable[[Schema, Schema], Schema],
+    of_parts: Callable[[Type, Type], Type],
+) -> Type:
+    """Return a type with what is made of its parts and those of another one; as it is if the two are not both structs, arrays or maps."""
+    if kind["type"] != other["type"]:
+        return kind
+    return with_parts(
+        kind,
+        lambda struct: of_structs(struct, other),
+        lambda part: of_parts(part, other[_part_of(other)]),
+    )
 
 
 def shown(kind: Type | None) -> str:
@@ -105,5 +135,8 @@ def plain_type(kind: Type) -> Any:
         case "map":
             return ("map", plain_type(kind["keyType"]), plain_type(kind["valueType"]))
         case "struct":
-            return ("struct", {each["name"].casefold(): plain_type(each["type"]) for each in kind["fields"]})
+            return (
+                "struct",
+                {field["name"].casefold(): plain_type(field["type"]) for field in kind["fields"]},
+            )
     return str(kind)

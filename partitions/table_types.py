@@ -60,7 +60,7 @@ def _not_held(table_format: str, data_type: Any) -> str | None:
     if "void" in parts:  # a column without a type may be left out, and items of an array may not
         return "void"
     refusals = (_not_held(table_format, part) for part in parts)
-    return next((each for each in refusals if each is not None), None)
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def _with_collation(field: Mapping[str, Any]) -> str | None:

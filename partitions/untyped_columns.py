@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
-from partitions.schema_types import NO_VALUE, Schema, Type
+from partitions.schema_types import NO_VALUE, Schema, Type, with_parts, with_parts_of_both
 
 
 def without_values(schema: Schema, valued: Schema) -> Schema:
@@ -15,10 +16,10 @@ def without_values(schema: Schema, valued: Schema) -> Schema:
         schema: of all fields.
         valued: the same without these.
     """
-    types = {each["name"]: each["type"] for each in valued["fields"]}
+    types = {field["name"]: field["type"] for field in valued["fields"]}
     fields = [
-        {**each, "type": _without_value(each["type"], types.get(each["name"], NO_VALUE))}
-        for each in schema["fields"]
+        {**field, "type": _without_value(field["type"], types.get(field["name"], NO_VALUE))}
+        for field in schema["fields"]
     ]
     return {**schema, "fields": fields}
 
@@ -37,8 +38,8 @@ def _without_value(kind: Type, valued: Type) -> Type:
 
 def typed_fields(schema: Schema) -> Schema:
     """Return a schema without the fields that have no type yet, at any depth."""
-    kept = ({**each, "type": _typed(each["type"])} for each in schema["fields"])
-    return {**schema, "fields": [each for each in kept if each["type"] != NO_VALUE]}
+    typed = ({**field, "type": _typed(field["type"])} for field in schema["fields"])
+    return {**schema, "fields": [field for field in typed if field["type"] != NO_VALUE]}
 
 
 def _typed(kind: Type) -> Type:
@@ -59,10 +60,10 @@ def _typed(kind: Type) -> Type:
 def untyped_as_text(schema: Schema, names: Collection[str] | None) -> Schema:
     """Return a schema in which columns that have no type yet are text: those of these names, case-folded; None: all of them, at any depth."""
     fields = [
-        {**each, "type": _as_text(each["type"], inside=names is None)}
-        if names is None or each["name"].casefold() in names
-        else each
-        for each in schema["fields"]
+        {**field, "type": _as_text(field["type"], inside=names is None)}
+        if names is None or field["name"].casefold() in names
+        else field
+        for field in schema["fields"]
     ]
     return {**schema, "fields": fields}
 
@@ -72,15 +73,12 @@ def _as_text(kind: Type, *, inside: bool) -> Type:
         return "string" if kind == NO_VALUE else kind
     if not inside:
         return kind
-    if kind["type"] == "struct":
-        return untyped_as_text(kind, None)
-    inner = "elementType" if kind["type"] == "array" else "valueType"
-    return {**kind, inner: _as_text(kind[inner], inside=True)} if inner in kind else kind
+    return with_parts(kind, lambda struct: untyped_as_text(struct, None), partial(_as_text, inside=True))
 
 
 def has_untyped(schema: Schema) -> bool:
     """Return whether some field has no type yet, at any depth."""
-    return any(_is_untyped(each["type"]) for each in schema["fields"])
+    return any(_is_untyped(field["type"]) for field in schema["fields"])
 
 
 def _is_untyped(kind: Type) -> bool:
@@ -91,17 +89,17 @@ def _is_untyped(kind: Type) -> bool:
     return _is_untyped(kind.get("elementType", kind.get("valueType", "")))
 
 
-def with_first_types(known: Schema, incoming: Schema) -> Schema:
+def with_first_types(schema: Schema, incoming: Schema) -> Schema:
     """Return a schema in which fields that had no type yet have that of records; no other field changes, and none comes.
 
     Those that have one now stand at the end, where a table gets new columns.
     """
-    types = {each["name"]: each["type"] for each in incoming["fields"]}
+    types = {field["name"]: field["type"] for field in incoming["fields"]}
     fields = [
-        {**each, "type": _first_type(each["type"], types.get(each["name"], NO_VALUE))}
-        for each in known["fields"]
+        {**field, "type": _first_type(field["type"], types.get(field["name"], NO_VALUE))}
+        for field in schema["fields"]
     ]
-    return {**known, "fields": in_table_order(known["fields"], fields)}
+    return {**schema, "fields": in_table_order(schema["fields"], fields)}
 
 
 def in_table_order(before: Sequence[Any], fields: Sequence[Any]) -> list[Any]:
@@ -116,15 +114,9 @@ def in_table_order(before: Sequence[Any], fields: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _first_type(was: Type, found: Type) -> Type:
+def _first_type(was: Type, incoming_type: Type) -> Type:
     if was == NO_VALUE:
-        return found
-    if isinstance(was, str) or isinstance(found, str) or was["type"] != found["type"]:
+        return incoming_type
+    if isinstance(was, str) or isinstance(incoming_type, str):
         return was
-    if was["type"] == "struct":
-        return with_first_types(was, found)
-    if was["type"] == "array":
-        return {**was, "elementType": _first_type(was["elementType"], found["elementType"])}
-    if was["type"] == "map":
-        return {**was, "valueType": _first_type(was["valueType"], found["valueType"])}
-    return was
+    return with_parts_of_both(was, incoming_type, with_first_types, _first_type)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from partitions.plan import counted
 from partitions.records.forms import Reading, Type, in_a_row, text_form
 from partitions.records.judge import Fault, fault_of_text, shown
+from partitions.records.options import by_lower_name, encoding_of
 
 _END = r"(?![\s\S])"
 BREAK = r"(?:\r\n|\n|\r)"
@@ -68,21 +69,20 @@ class CsvForm:
     @classmethod
     def of(cls, options: Mapping[str, Any], separator: str) -> CsvForm:
         """Return what options say, with the separator that the file's ending tells if they name none."""
-        names = {name.lower(): value for name, value in options.items()}
-        sep = str(names.get("sep", names.get("delimiter", separator)))
-        quote = str(names.get("quote", '"'))
-        encoding = names.get("encoding", names.get("charset"))
+        names = by_lower_name(options)
+        sep = names.get("sep", names.get("delimiter", separator))
+        quote = names.get("quote", '"')
         return cls(
             separator=_UNESCAPED.get(sep, sep),
             quote=quote,
-            escape=str(names.get("escape", quote or '"')),
-            comment=str(names.get("comment", "")),
-            header=_is_true(names.get("header", True)),
-            over_lines=_is_true(names.get("multiline", False)),
-            trims=_is_true(names.get("ignoreleadingwhitespace", False))
-            or _is_true(names.get("ignoretrailingwhitespace", False)),
-            encoding=None if encoding is None else str(encoding),
-            line_break=str(names.get("linesep", "")),
+            escape=names.get("escape", quote or '"'),
+            comment=names.get("comment", ""),
+            header=_is_true(names.get("header", "true")),
+            over_lines=_is_true(names.get("multiline", "")),
+            trims=_is_true(names.get("ignoreleadingwhitespace", ""))
+            or _is_true(names.get("ignoretrailingwhitespace", "")),
+            encoding=encoding_of(options),
+            line_break=names.get("linesep", ""),
         )
 
     @property
@@ -404,8 +404,8 @@ class CsvRule:
         )
 
 
-def _is_true(value: Any) -> bool:
-    return str(value).lower() == "true"
+def _is_true(text: str) -> bool:
+    return text.lower() == "true"
 
 
 _UNESCAPED = {"\\t": "\t", "\\\\": "\\", "\\u0000": "\0"}

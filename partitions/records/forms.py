@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from partitions.records.options import by_lower_name
+
 Type = str | Mapping[str, Any]
 """A type in Spark's JSON form of a schema: ``long``, ``decimal(10,2)``, or a struct, an array or a map."""
 
@@ -80,7 +82,7 @@ class Reading:
     @classmethod
     def of(cls, options: Mapping[str, Any], *, inferred: bool = False) -> Reading:
         """Return what the options of a reader say; their names count in any case."""
-        names = {name.lower(): str(value) for name, value in options.items()}
+        names = by_lower_name(options)
         return cls(
             own_dates="dateformat" in names,
             own_times=bool(names.keys() & {"timestampformat", "timestampntzformat"}),

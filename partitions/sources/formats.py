@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from partitions.model import Model
 from partitions.records.csv_lines import REFUSED as CSV_REFUSED
 from partitions.records.forms import lacks_part_of_date
+from partitions.records.options import OF_ENCODING
 from partitions.refusal import Refusal
 
 
@@ -87,7 +88,7 @@ class FileFormat:
         for name in given:
             if name.lower() in refused:
                 yield Refusal(("source", "options", name), repr(given[name]), refused[name.lower()])
-            encoding = str(given[name]) if name.lower() in _OF_ENCODING else "utf-8"
+            encoding = str(given[name]) if name.lower() in OF_ENCODING else "utf-8"
             if fault := self._encoding_fault(encoding, names):
                 yield Refusal(("source", "options", name), repr(encoding), fault)
             if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):
@@ -160,7 +161,6 @@ _OF_JSON: Mapping[str, str] = {
 
 _OF_TIMES = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
 """Options that name the form of dates and times, in lower case."""
-_OF_ENCODING = frozenset({"encoding", "charset"})
 
 _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",

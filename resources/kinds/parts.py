@@ -16,21 +16,20 @@ from resources.replay.isolated.kind import AsideKind
 from resources.replay.replay import InPlaceReplay
 from resources.staging import Staging
 
-Units = Callable[[], tuple[str, ...]]
-"""Looks up the identities of all units of a window watermark."""
-
 
 class KindParts(NamedTuple):
     """One kind of watermark.
 
     Attributes:
-        open: binds a dataflow's kind to its source; the staging is None for who reads no rows, the units are None for all other kinds.
+        name: as ``watermark.type`` has it.
+        open: binds a dataflow's kind to its source; the staging is None for who reads no rows.
         rules: what decisions about a state go by.
         replay_in_place: makes a replay of a range into the dataflow's own table; None: the kind reads nothing again.
         isolated_replay: makes what replays into tables of their own are; None: the kind reads nothing again.
     """
 
-    open: Callable[[Stores, Dataflow, Staging | None, Units | None], Kind[Any]]
+    name: str
+    open: Callable[[Stores, Dataflow, Staging | None], Kind[Any]]
     rules: Callable[[Stores, Dataflow], StateRules]
     replay_in_place: Callable[[Stores, Dataflow, Asked, datetime], InPlaceReplay] | None = None
     isolated_replay: Callable[[Stores, Dataflow], AsideKind] | None = None

@@ -25,11 +25,11 @@ from resources.kinds.window.replay import WindowReplay
 
 KINDS: Mapping[type, KindParts] = MappingProxyType(
     {
-        PathWatermark: KindParts(open_path, path_rules, FileReplay.of, AsideFiles),
-        ColumnWatermark: KindParts(open_column, column_rules, ColumnReplay.of, AsideColumns),
-        WindowWatermark: KindParts(open_windows, window_rules, WindowReplay.of, AsideWindows),
-        StreamWatermark: KindParts(open_stream, stream_rules),
-        StructuredStream: KindParts(open_spark_stream, spark_stream_rules),
+        PathWatermark: KindParts("path", open_path, path_rules, FileReplay.of, AsideFiles),
+        ColumnWatermark: KindParts("column", open_column, column_rules, ColumnReplay.of, AsideColumns),
+        WindowWatermark: KindParts("window", open_windows, window_rules, WindowReplay.of, AsideWindows),
+        StreamWatermark: KindParts("stream", open_stream, stream_rules),
+        StructuredStream: KindParts("stream", open_spark_stream, spark_stream_rules),
     }
 )
 """By the class of ``dataflow.watermark``."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
@@ -15,7 +15,7 @@ from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.schema_types import all_nullable
 from resources.kinds.kind import Kind
-from resources.kinds.parts import KindParts, Units
+from resources.kinds.parts import KindParts
 from resources.kinds.state_rules import StateRules
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
@@ -36,8 +36,6 @@ from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
 from resources.watermarks.holder import RunIsLive
 
-PartT = TypeVar("PartT")
-
 
 @dataclass(frozen=True)
 class Opener(Stores):
@@ -49,17 +47,14 @@ class Opener(Stores):
         """Return the parts of a dataflow's kind of watermark."""
         return self.kinds[type(dataflow.watermark)]
 
-    def kind(
-        self, dataflow: Dataflow, staging: Staging | None = None, units: Units | None = None
-    ) -> Kind[Any]:
+    def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
         """Return the dataflow's kind of watermark, bound to its source.
 
         Args:
             dataflow: its definition.
             staging: of the run that reads; None for who reads no rows.
-            units: looks up the units of a window watermark for who needs them for more than the kind; None: the kind does.
         """
-        return self.parts_of(dataflow).open(self, dataflow, staging, units)
+        return self.parts_of(dataflow).open(self, dataflow, staging)
 
     def rules(self, dataflow: Dataflow) -> StateRules:
         """Return what decisions about a dataflow's state go by."""
@@ -71,7 +66,10 @@ class Opener(Stores):
         Raises:
             ConfigurationError: its kind reads nothing again, or not this range.
         """
-        return _replayable(dataflow, self.parts_of(dataflow).replay_in_place)(self, dataflow, asked, now)
+        make_replay = self.parts_of(dataflow).replay_in_place
+        if make_replay is None:
+            raise self._unreplayable(dataflow)
+        return make_replay(self, dataflow, asked, now)
 
     def isolated_replay(self, dataflow: Dataflow) -> AsideKind:
         """Return what replays of the dataflow into tables of their own are.
@@ -79,15 +77,25 @@ class Opener(Stores):
         Raises:
             ConfigurationError: its kind reads nothing again.
         """
-        return _replayable(dataflow, self.parts_of(dataflow).isolated_replay)(self, dataflow)
+        make_replays = self.parts_of(dataflow).isolated_replay
+        if make_replays is None:
+            raise self._unreplayable(dataflow)
+        return make_replays(self, dataflow)
 
-    def plan(self, dataflow: Dataflow, now: datetime, units: Units | None = None) -> Plan[Any]:
+    def _unreplayable(self, dataflow: Dataflow) -> ConfigurationError:
+        replayable = {parts.name for parts in self.kinds.values() if parts.replay_in_place is not None}
+        return ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
+            f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
+        )
+
+    def plan(self, dataflow: Dataflow, now: datetime, kind: Kind[Any] | None = None) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.
 
         Args:
             dataflow: its definition.
             now: the clock, aware.
-            units: as :meth:`kind` has it.
+            kind: of the dataflow, for who has bound it already; None: :meth:`kind`.
 
         Raises:
             NeedsDecision: as a run would.
@@ -95,7 +103,7 @@ class Opener(Stores):
         """
         entry = self.checked(dataflow)
         self._check_columns(dataflow, entry)
-        kind = self.kind(dataflow, units=units)
+        kind = self.kind(dataflow) if kind is None else kind
         plan = kind.plan(entry, now)
         changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
         warnings = dict.fromkeys([*plan.warnings, *kind.remarks, *filter(None, changes)])
@@ -130,12 +138,14 @@ class Opener(Stores):
         described = find_table(self.lake.child(table)).schema() if table is not None else None
         if described is None or entry is None or not entry.pinned:
             return None
-        known = json.loads(self.log.get_schema(entry.pinned))["columns"]
+        pinned_columns = json.loads(self.log.get_schema(entry.pinned))["columns"]
         try:
-            found = evolved(known, all_nullable(json.loads(described[1])), dataflow.target.schema_mode)
+            evolution = evolved(
+                pinned_columns, all_nullable(json.loads(described[1])), dataflow.target.schema_mode
+            )
         except SchemaError as error:
             return f"the next run that has rows will refuse the columns of {table}: {error.message}"
-        changes = "; ".join(map(str, found.changes))
+        changes = "; ".join(map(str, evolution.changes))
         return f"the next rows change the schema with {table}: {changes}" if changes else None
 
     def checked(self, dataflow: Dataflow) -> Entry | None:
@@ -154,8 +164,8 @@ class Opener(Stores):
                 check_table(dataflow, entry, self.table(dataflow), intent)
             except NeedsDecision:
                 newest = self.log.newest(dataflow.name)
-                begun = self.log.open_intent(dataflow.name, newest)
-                if (newest, begun) == (entry, intent):
+                newest_intent = self.log.open_intent(dataflow.name, newest)
+                if (newest, newest_intent) == (entry, intent):
                     raise
             else:
                 return entry
@@ -214,12 +224,3 @@ class Opener(Stores):
         """
         patience = Patience(run_is_live=run_is_live)
         return Unfinished(self.loop(dataflow, now).context, patience)
-
-
-def _replayable(dataflow: Dataflow, part: PartT | None) -> PartT:
-    if part is None:
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark of type column, path, window, found {dataflow.kind}: what a stream has merged is not"
-            f" read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
-        )
-    return part

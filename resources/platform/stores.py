@@ -84,9 +84,9 @@ class Stores:
 
     def rehearsal(self) -> Self:
         """The same resources over a log of which nothing is kept: for what would follow if an entry was appended."""
-        made = replace(self)
-        vars(made)["log"] = self.log.rehearsal()
-        return made
+        copy = replace(self)
+        vars(copy)["log"] = self.log.rehearsal()
+        return copy
 
     def manager(self) -> WatermarkManager:
         """A watermark manager of its own: it remembers what it read last."""
@@ -94,15 +94,15 @@ class Stores:
 
     def loading(self, dataflows: Iterable[Dataflow]) -> Self:
         """Return the same resources, for a process that loads these dataflows."""
-        made = replace(self, loads=tuple(dataflows))
+        copy = replace(self, loads=tuple(dataflows))
         if "log" in vars(self):  # open already
-            vars(made)["log"] = self.log
-        return made
+            vars(copy)["log"] = self.log
+        return copy
 
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         """Return what the dataflow reads; ``staging`` takes rows that only this process can fetch; None: for who reads no rows."""
-        given = self.source_of(dataflow)
-        return open_source(dataflow, given, staging or self.staging(dataflow))
+        place = self.source_of(dataflow)
+        return open_source(dataflow, place, staging or self.staging(dataflow))
 
     def staging(self, dataflow: Dataflow) -> Staging:
         """Return where a run of the dataflow stages rows."""
@@ -161,11 +161,11 @@ class Stores:
 
     def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
         """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
-        given = list(dataflows)
-        readers = chain.from_iterable(map(self._packages_of, given))
-        read = chain.from_iterable(map(self.read_by, given))
+        read_or_loaded = list(dataflows)
+        readers = chain.from_iterable(map(self._packages_of, read_or_loaded))
+        read = chain.from_iterable(map(self.read_by, read_or_loaded))
         engine = self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
-        return engine.isolated() if any(map(_runs_functions, given)) else engine
+        return engine.isolated() if any(map(_runs_functions, read_or_loaded)) else engine
 
     def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
         """Return where the rows of each of a dataflow's sources are, in their order."""

@@ -24,16 +24,16 @@ Source = FileSource | RowSource
 
 
 def open_source(
-    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
+    dataflow: Dataflow, source_place: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
 ) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
-        given: the root of its files, the place of its table, its database, its API, or code of the user.
+        source_place: the root of its files, the place of its table, its database, its API, or code of the user.
         staging: where it puts rows that only this process can fetch.
     """
-    match dataflow.source, given:
+    match dataflow.source, source_place:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
@@ -48,7 +48,7 @@ def open_source(
             table, mode = find_table(place), dataflow.target.schema_mode
             return TableRows(table, definition, dataflow.zone, mode, may_merge=dataflow.may_take_columns)
     raise ConfigurationError(
-        f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
+        f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {source_place}"
     )
 
 

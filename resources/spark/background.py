@@ -29,10 +29,10 @@ def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
 
     def ask() -> None:
         while not over.wait(AWAKE_SECONDS):
-            found = session()
-            if found is not None and is_remote(found):
+            own_session = session()
+            if own_session is not None and is_remote(own_session):
                 with suppress(Exception):  # the next real question tells what is wrong
-                    found.conf.get(TIME_ZONE)
+                    own_session.conf.get(TIME_ZONE)
 
     threading.Thread(target=ask, name="strandline-awake", daemon=True).start()
     try:

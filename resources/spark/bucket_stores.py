@@ -61,16 +61,18 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
 def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
     """Return which store a bucket's name means to a Connect server: the given one from now on, if nobody has told it another."""
     prefix = f"strandline_{_short_hash(bucket)}_"
-    mine = f"{prefix}{_short_hash(store)}"
+    own_view = f"{prefix}{_short_hash(store)}"
     # A server may lack global views, or not let them be listed: what it writes is looked for in any case.
     with suppress(Exception):
         names = {
             row["viewName"] for row in session.sql(f"SHOW VIEWS IN global_temp LIKE '{prefix}*'").collect()
         }
-        if names - {mine}:
+        if names - {own_view}:
             return "another store"
         if not names:
-            session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {mine} AS SELECT 1 AS is_known").collect()
+            session.sql(
+                f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {own_view} AS SELECT 1 AS is_known"
+            ).collect()
     return store
 
 

@@ -68,9 +68,9 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
     make_active(session)
     command = Checkpoint(child=plan, local=True, eager=True).command(session.client)
     _, answer, _ = session.client.execute_command(command, plan.observations)
-    kept = cast("DataFrame", answer["checkpoint_command_result"])
-    remember_columns(kept, known_columns(rows))
-    return kept
+    checkpointed = cast("DataFrame", answer["checkpoint_command_result"])
+    remember_columns(checkpointed, known_columns(rows))
+    return checkpointed
 
 
 def make_active(session: SparkConnectSession) -> None:

@@ -25,10 +25,10 @@ def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows
 
 
-def with_columns_as(made: DataFrame, rows: DataFrame) -> DataFrame:
+def with_columns_as(changed: DataFrame, rows: DataFrame) -> DataFrame:
     """Return rows that were made of others and have the same columns, for which a Connect server is not asked if those of the others are known."""
-    known = _known_columns(rows)
-    return made if known is None else with_known_columns(made, known)
+    columns = _known_columns(rows)
+    return changed if columns is None else with_known_columns(changed, columns)
 
 
 def _known_columns(rows: DataFrame) -> StructType | None:
@@ -37,24 +37,26 @@ def _known_columns(rows: DataFrame) -> StructType | None:
 
 def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
     """Return rows with more columns, each given with its type. If those of the rows are known, a Connect server is not asked for these either."""
-    made = rows.withColumns({name: column for name, (column, _) in added.items()})
-    known = _known_columns(rows)
-    if known is None or {name.casefold() for name in known.names} & {name.casefold() for name in added}:
-        return made
-    columns = type(known)(list(known.fields))
+    widened = rows.withColumns({name: column for name, (column, _) in added.items()})
+    known_columns = _known_columns(rows)
+    if known_columns is None or {name.casefold() for name in known_columns.names} & {
+        name.casefold() for name in added
+    }:
+        return widened
+    columns = type(known_columns)(list(known_columns.fields))
     for name, (_, kind) in added.items():
         columns = columns.add(name, kind)
-    return with_known_columns(made, columns)
+    return with_known_columns(widened, columns)
 
 
-def observed_rows(rows: DataFrame, observation: Observation, *asked: Column) -> DataFrame:
+def observed_rows(rows: DataFrame, observation: Observation, *aggregates: Column) -> DataFrame:
     """Return rows that are no stream with an observation of what is written of them.
 
     Their columns stay, and are not asked for again.
     """
     if not is_remote(rows.sparkSession):
-        return rows.observe(observation, *asked)
+        return rows.observe(observation, *aggregates)
     private.remember_no_stream(rows)
-    watched = rows.observe(observation, *asked)
+    watched = rows.observe(observation, *aggregates)
     private.remember_columns(watched, private.known_columns(rows))
     return watched

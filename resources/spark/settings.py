@@ -71,11 +71,11 @@ def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]
 def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
     """Give a session settings as :func:`get_all` returned them: None removes one. By at most two questions to a Connect server."""
     set_all(session, {key: value for key, value in settings.items() if value is not None})
-    gone = [key for key, value in settings.items() if value is None]
-    if is_remote(session) and gone:
-        private.unset_many(cast("SparkConnectSession", session), gone)
+    unset = [key for key, value in settings.items() if value is None]
+    if is_remote(session) and unset:
+        private.unset_many(cast("SparkConnectSession", session), unset)
         return
-    for key in gone:
+    for key in unset:
         session.conf.unset(key)
 
 

@@ -69,11 +69,11 @@ def find_format(place: Place) -> str | None:
         SourceError: as :func:`find_table`.
     """
     try:
-        there = [table_format for table_format, make in FORMATS.items() if make(place, ()).exists()]
+        formats = [table_format for table_format, make in FORMATS.items() if make(place, ()).exists()]
     except TargetError as error:
         raise SourceError(error.message) from error
-    if len(there) > 1:
+    if len(formats) > 1:
         raise SourceError(
-            f"table {place}: expected a table of one format, found tables of {' and '.join(there)}. Move away those that are not meant"
+            f"table {place}: expected a table of one format, found tables of {' and '.join(formats)}. Move away those that are not meant"
         )
-    return there[0] if there else None
+    return formats[0] if formats else None

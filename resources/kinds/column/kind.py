@@ -88,6 +88,12 @@ class ColumnKind:
         WITHOUT: the key of the statistics of rows without a value; no column has this name.
     """
 
+    replans_after_load: ClassVar[bool] = False
+    """A run reads up to bounds that are fixed once; what comes later is the next run's."""
+    one_query: ClassVar[bool] = False
+    """Bounds stand in the query."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
     WITHOUT: ClassVar[str] = ""
 
     dataflow: Dataflow
@@ -103,21 +109,6 @@ class ColumnKind:
     def remarks(self) -> Sequence[str]:
         """What the source has to say; the plan says the rest."""
         return self.rows.remarks if isinstance(self.rows, HasRemarks) else ()
-
-    @property
-    def replans_after_load(self) -> bool:
-        """A run reads up to bounds that are fixed once; what comes later is the next run's."""
-        return False
-
-    @property
-    def one_query(self) -> bool:
-        """Bounds stand in the query."""
-        return False
-
-    @property
-    def pacing(self) -> timedelta:
-        """None."""
-        return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[ColumnSlice]:
         """Look at the source, fix the bounds, and cut slices.

@@ -10,7 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.look import Look
 from resources.kinds.column.decisions import ColumnRules
 from resources.kinds.column.kind import ColumnKind
-from resources.kinds.parts import Units, unreadable_source
+from resources.kinds.parts import unreadable_source
 from resources.notes.looks import last_awaited, last_look
 from resources.platform.stores import Stores
 from resources.sources.files.rows import FileRows
@@ -23,7 +23,6 @@ def open_column(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-    units: Units | None = None,  # noqa: ARG001 - windows alone have units
 ) -> ColumnKind:
     """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
     if not isinstance(dataflow.watermark, ColumnWatermark):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
@@ -50,6 +50,12 @@ _LATE_AT_ONCE = 10_000
 class PathKind:
     """Files above the last committed one."""
 
+    replans_after_load: ClassVar[bool] = True
+    """Files may come while others are loaded."""
+    one_query: ClassVar[bool] = True
+    """Files are what slices differ in."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
     def __init__(self, dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> None:
         """Bind a dataflow to its files, and to what the log remembers of them."""
         self._dataflow = dataflow
@@ -62,21 +68,6 @@ class PathKind:
     def remarks(self) -> Sequence[str]:
         """What the source has to say of the files, and which records were set aside."""
         return (*self._source.remarks, *self._set_aside)
-
-    @property
-    def replans_after_load(self) -> bool:
-        """Files may come while others are loaded."""
-        return True
-
-    @property
-    def one_query(self) -> bool:
-        """Files are what slices differ in."""
-        return True
-
-    @property
-    def pacing(self) -> timedelta:
-        """Files need none."""
-        return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices; or plan files that are read again, as they are now."""

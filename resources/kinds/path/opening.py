@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
-from resources.kinds.parts import Units
 from resources.kinds.path.decisions import PathRules
 from resources.kinds.path.kind import PathKind
 from resources.platform.stores import Stores
@@ -14,7 +13,6 @@ def open_path(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-    units: Units | None = None,  # noqa: ARG001 - windows alone have units
 ) -> PathKind:
     """Return the kind; raise ConfigurationError if the dataflow reads no files."""
     return PathKind(dataflow, stores.files(dataflow, staging), stores.log)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError, in_one_line
@@ -61,6 +61,12 @@ STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
 class SparkStreamKind:
     """Batches above the last committed one."""
 
+    replans_after_load: ClassVar[bool] = False
+    """Spark reads what is there when a run begins; what comes later is the next run's."""
+    one_query: ClassVar[bool] = True
+    """Folders are what slices differ in."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
     def __init__(
         self,
         dataflow: Dataflow,
@@ -97,21 +103,6 @@ class SparkStreamKind:
     def remarks(self) -> Sequence[str]:
         """What the sources have to say of their files."""
         return [remark for source in self._files.values() for remark in source.remarks]
-
-    @property
-    def replans_after_load(self) -> bool:
-        """Spark reads what is there when a run begins; what comes later is the next run's."""
-        return False
-
-    @property
-    def one_query(self) -> bool:
-        """Folders are what slices differ in."""
-        return True
-
-    @property
-    def pacing(self) -> timedelta:
-        """None."""
-        return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
         """Look at the outbox, and whether the source looks as it did. Starts no Spark.

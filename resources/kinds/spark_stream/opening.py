@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from resources.connections.places import Place
-from resources.kinds.parts import Units
 from resources.kinds.spark_stream.decisions import SparkStreamRules
 from resources.kinds.spark_stream.folder import STREAMS
 from resources.kinds.spark_stream.kind import SparkStreamKind
@@ -16,7 +15,6 @@ def open_spark_stream(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-    units: Units | None = None,  # noqa: ARG001 - windows alone have units
 ) -> SparkStreamKind:
     """Return the kind, with the folder of its checkpoints in the lake."""
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")

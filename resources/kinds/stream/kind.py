@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
@@ -73,6 +73,12 @@ class StreamKind:
         sides: the side tables, by their short names.
     """
 
+    replans_after_load: ClassVar[bool] = False
+    """A run reads what was there when it began."""
+    one_query: ClassVar[bool] = False
+    """Watermarks stand in the query."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
     dataflow: Dataflow
     epochs: Epochs
     sides: Mapping[str, Table]
@@ -86,21 +92,6 @@ class StreamKind:
     def remarks(self) -> Sequence[str]:
         """What the source has to say of what was read."""
         return self.epochs.remarks
-
-    @property
-    def replans_after_load(self) -> bool:
-        """A run reads what was there when it began."""
-        return False
-
-    @property
-    def one_query(self) -> bool:
-        """Watermarks stand in the query."""
-        return False
-
-    @property
-    def pacing(self) -> timedelta:
-        """None."""
-        return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[EpochSlice]:
         """Look at the source, and cut epochs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
-from resources.kinds.parts import Units, unreadable_source
+from resources.kinds.parts import unreadable_source
 from resources.kinds.stream.decisions import StreamRules
 from resources.kinds.stream.inputs import Epochs, EpochsOfFiles, EpochsOfVersions
 from resources.kinds.stream.kind import StreamKind
@@ -17,7 +17,6 @@ def open_stream(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-    units: Units | None = None,  # noqa: ARG001 - windows alone have units
 ) -> StreamKind:
     """Return the kind over the versions of a table, or over files; raise ConfigurationError for another source."""
     source = stores.source(dataflow, staging)

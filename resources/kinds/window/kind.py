@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
@@ -56,6 +56,9 @@ class WindowKind:
         waits: looks up what windows wait for; None if they wait for nothing.
     """
 
+    replans_after_load: ClassVar[bool] = False
+    """What was read within the grace would be due for ever."""
+
     dataflow: Dataflow
     source: WindowSource
     units: Callable[[], tuple[str, ...]]
@@ -75,11 +78,6 @@ class WindowKind:
     def remarks(self) -> Sequence[str]:
         """What the source has to say."""
         return self.source.remarks
-
-    @property
-    def replans_after_load(self) -> bool:
-        """What was read within the grace would be due for ever."""
-        return False
 
     @property
     def one_query(self) -> bool:
@@ -102,7 +100,7 @@ class WindowKind:
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
         waits = self.waits()
-        made = plan(
+        planned = plan(
             self._definition.up_to(waits.reached) if waits else self._definition,
             state,
             self.units(),
@@ -116,13 +114,13 @@ class WindowKind:
             since=began_ahead(state, now, self._highs()),
         )
         if waits is not None:
-            made = replace(made, why=f"{made.why}; {waits.in_words}")
+            planned = replace(planned, why=f"{planned.why}; {waits.in_words}")
         if isinstance(self.source, HasEmptyWindows):
-            works = [work for slice_ in made.slices for work in slice_.works]
-            made = replace(made, skips=(*made.skips, *self.source.empty_windows(works)))
+            works = [work for slice_ in planned.slices for work in slice_.works]
+            planned = replace(planned, skips=(*planned.skips, *self.source.empty_windows(works)))
         if not rewound:
-            return made
-        return replace(made, slices=tuple(replace(slice_, makes_room=True) for slice_ in made.slices))
+            return planned
+        return replace(planned, slices=tuple(replace(slice_, makes_room=True) for slice_ in planned.slices))
 
     def _highs(self) -> Iterator[tuple[int, int]]:
         """Of each entry, the newest first: its time, and the highest high of its state."""

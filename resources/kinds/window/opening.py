@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.units import listed
 from resources.connections.places import Place
-from resources.kinds.parts import Units
 from resources.kinds.window.decisions import WindowRules
 from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
@@ -27,7 +26,11 @@ from resources.tables.registry import find_table
 
 
 def open_windows(
-    stores: Stores, dataflow: Dataflow, staging: Staging | None = None, units: Units | None = None
+    stores: Stores,
+    dataflow: Dataflow,
+    staging: Staging | None = None,
+    *,
+    units: Callable[[], tuple[str, ...]] | None = None,
 ) -> WindowKind:
     """Return the kind; ``units`` looks up its units for who needs them for more than the kind."""
     return WindowKind(

@@ -15,6 +15,7 @@ from partitions.records.judge import Fault
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.converting import converted, own_type, survives
 from resources.sources.files.failures import bad_document, shown_record
+from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.own_forms import read_field
@@ -84,10 +85,9 @@ class FolderFields:
     def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
         """Return the number of a record whose field contradicts its folder, and what is wrong with it; None if there is none."""
         for place, name in enumerate(self.columns):
-            if (found := row[f"folder{place}"]) is not None:
-                return found["number"], fault_beside_folder(
-                    name, self.spelt[name], row["path"], found["text"]
-                )
+            if (other := row[f"folder{place}"]) is not None:
+                fault = fault_beside_folder(name, self.spelt[name], row["path"], other["text"])
+                return other["number"], fault
         return None
 
     def _first(self, records: Column, name: str, kind: DataType) -> Column:
@@ -119,7 +119,6 @@ def contradicting_files(
 
     Only files that have a column which a folder names are read, and of these only such columns.
     """
-    from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     fields = {file.path: folder_fields(file.path, pinned) for file in files}
@@ -147,20 +146,15 @@ def contradicting_files(
         spelt = fields[alike[0].path]
         for group in form.scanner.together(alike):
             read, path = own[group[0].path], form.scanner.path_of(group)
-            firsts = [
-                F.first(
-                    _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name])),
-                    ignorenulls=True,
-                ).alias(f"c{place}")
-                for place, name in enumerate(read.names)
+            others = [
+                _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name]))
+                for name in read.names
             ]
-            rows = form.scan(spark, group, read).groupBy(path.alias("path")).agg(*firsts)
-            for row in rows.collect():
-                for place, name in enumerate(read.names):
-                    if (value := row[f"c{place}"]) is not None:
-                        fault = fault_beside_folder(name, spelt[name], row["path"], value)
-                        why = shown_record(BadRecord("", fault.reason, None, fault.value), show=show)
-                        bad_files.setdefault(row["path"], bad_document(row["path"], why))
+            for bad_path, place, value in first_values(form.scan(spark, group, read), path, others):
+                name = read.names[place]
+                fault = fault_beside_folder(name, spelt[name], bad_path, value)
+                why = shown_record(BadRecord("", fault.reason, None, fault.value), show=show)
+                bad_files.setdefault(bad_path, bad_document(bad_path, why))
     return bad_files
 
 

@@ -40,6 +40,7 @@ class FileChecker:
         """Return what of files cannot be loaded exactly with a schema; empty files have nothing."""
         filled = [file for file in files if file.size > 0]
         if self._last is None or self._last[:2] != (pinned, frozenset(filled)):
+            check_encoding(spark, self._dataflow.files.options, self._dataflow.name)
             misplaced = in_wrong_folders(filled, pinned)
             placed = [file for file in filled if file.path not in misplaced]
             checked = self._look_through(spark, placed, pinned)
@@ -53,7 +54,6 @@ class FileChecker:
         """Check files; one that does not even read, such as a torn archive, is bad, and the others are checked without it."""
         if not files:
             return CheckedFiles()
-        check_encoding(spark, self._dataflow.files.options, self._dataflow.name)
         try:
             return self._checked(spark, files, pinned)
         except StrandlineError:
@@ -87,13 +87,13 @@ class FileChecker:
         if not self._format.TELLS_TYPES or self._dataflow.unknown_fields != "ignore":
             return {}
         expected = [field["name"] for field in json.loads(pinned.columns)["fields"]]
-        known = {name.casefold() for name in expected}
+        expected_names = {name.casefold() for name in expected}
         return {
             path: without_known_columns(
                 path, expected, sorted(names), is_declared=pinned.declared is not None
             )
             for path, names in self._format.names_of(spark, files, expected).items()
-            if names and known and not names & known
+            if names and expected_names and not names & expected_names
         }
 
     def _without_required_values(
@@ -108,7 +108,9 @@ class FileChecker:
 
         declared = self._dataflow.files.declared_schema
         columns = [] if declared is None else parse_ddl(declared)
-        required = [each.name for each in columns if each.is_required and each.name in pinned.struct.names]
+        required = [
+            column.name for column in columns if column.is_required and column.name in pinned.struct.names
+        ]
         bad_paths = {*checked.bad_files, *checked.unknown}
         if len(checked.bad_records) > self._dataflow.max_bad_records:
             bad_paths |= {path for path, _ in checked.bad_records}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import ConfigurationError
+from partitions.records.options import OF_ENCODING, encoding_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,15 +24,16 @@ def check_encoding(spark: SparkSession, options: Mapping[str, Any], dataflow: st
     """
     from pyspark.sql import functions as F
 
-    name = next((key for key in options if key.lower() in ("encoding", "charset")), None)
-    if name is None:
+    encoding = encoding_of(options)
+    if encoding is None:
         return
     try:
-        spark.range(1).select(F.decode(F.lit("").cast("binary"), str(options[name]))).collect()
+        spark.range(1).select(F.decode(F.lit("").cast("binary"), encoding)).collect()
     except Exception as error:
         if not any(code in str(error) for code in _UNKNOWN):
             raise
+        name = next(key for key in options if key.lower() in OF_ENCODING)
         raise ConfigurationError(
             f"dataflow {dataflow}: source.options.{name}: expected an encoding that Java knows, such as ISO-8859-1, windows-1252 or UTF-16LE,"
-            f" found {options[name]!r}"
+            f" found {encoding!r}"
         ) from None

@@ -166,11 +166,11 @@ class SchemaFollower:
 def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[Change]) -> PinnedSchema:
     """The schema with the columns that folders name, which are text; ``changes`` gets them."""
     columns = json.loads(pinned.columns)
-    known = {name.casefold() for name in pinned.struct.names}
+    pinned_names = {name.casefold() for name in pinned.struct.names}
     new = [
         name
         for lower, name in spellings(file.path for file in files).items()
-        if lower.casefold() not in known
+        if lower.casefold() not in pinned_names
     ]
     if not new:
         return pinned

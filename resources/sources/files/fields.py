@@ -17,15 +17,22 @@ RECORD = "record"
 
 def spelt_in_two_cases(schema: StructType, names: Sequence[str] = ()) -> tuple[str, str] | None:
     """Return two that differ in upper and lower case only, of the fields of a schema at any depth and other names, dotted; None if there are none."""
-    from pyspark.sql.types import ArrayType, StructType
+    from pyspark.sql.types import StructType
 
     def walk(above: str, kind: DataType) -> Iterator[str]:
-        inner = kind.elementType if isinstance(kind, ArrayType) else kind
+        inner = item_type(kind)
         for field in inner.fields if isinstance(inner, StructType) else ():
             yield f"{above}{field.name}"
             yield from walk(f"{above}{field.name}.", field.dataType)
 
     return doubled([*walk("", schema), *names])
+
+
+def item_type(data_type: DataType) -> DataType:
+    """Return the type of an array's items; another type as it is."""
+    from pyspark.sql.types import ArrayType
+
+    return data_type.elementType if isinstance(data_type, ArrayType) else data_type
 
 
 def names_found(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:

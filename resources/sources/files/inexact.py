@@ -11,6 +11,7 @@ from partitions.records.conversions import conversion, shown_type
 from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives
 from resources.sources.files.failures import inexact_value
+from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -43,31 +44,25 @@ def inexact_files(
         ]
         if not checked:
             continue
-        firsts = [
-            F.first(
-                F.when(
-                    ~survives(F.col(quoted(name)), own, column),
-                    F.make_valid_utf8(F.col(quoted(name)).cast("string")),
-                ),
-                ignorenulls=True,
-            ).alias(f"c{place}")
-            for place, (name, own, column) in enumerate(checked)
+        inexact = [
+            F.when(
+                ~survives(F.col(quoted(name)), own, column),
+                F.make_valid_utf8(F.col(quoted(name)).cast("string")),
+            )
+            for name, own, column in checked
         ]
-        path = form.scanner.path_of(group).alias("path")
-        for row in form.scan(spark, group, schema).groupBy(path).agg(*firsts).collect():
-            for place, (name, own, column) in enumerate(checked):
-                value = row[f"c{place}"]
-                if value is not None:
-                    told = None if show is False else value
-                    bad = inexact_value(
-                        row["path"],
-                        name,
-                        column.simpleString(),
-                        shown_type(own),
-                        told,
-                        may_rescue=form.may_rescue,
-                    )
-                    bad_files.setdefault(row["path"], bad)
+        rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
+        for path, place, value in first_values(rows, path_column, inexact):
+            name, own, column = checked[place]
+            bad = inexact_value(
+                path,
+                name,
+                column.simpleString(),
+                shown_type(own),
+                None if show is False else value,
+                may_rescue=form.may_rescue,
+            )
+            bad_files.setdefault(path, bad)
     return bad_files
 
 

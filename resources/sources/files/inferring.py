@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.records.forms import Reading
+from partitions.records.options import by_lower_name
 from partitions.sources.formats import Option
 from resources.sources.files.exact_texts import is_exact
 
@@ -39,7 +40,7 @@ def types_of_texts(
     """
     from pyspark.sql import functions as F
 
-    names = {name.lower(): str(value) for name, value in options.items()}
+    names = by_lower_name(options)
     types = () if names.get("inferschema", "true").lower() == "false" else _TYPES
     whole = _WHOLE_ALONE if reading.inferred else _WHOLE
 
@@ -53,10 +54,10 @@ def types_of_texts(
     columns = F.array(*(texts if several else [F.array(column) for column in texts]))
     columns_of_texts = rows.select(F.posexplode(columns).alias("place", "texts"))
     values = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())
-    asked = [F.bool_and(_is(text, data_type, names, reading)).alias(data_type) for data_type in types]
+    aggregates = [F.bool_and(_is(text, data_type, names, reading)).alias(data_type) for data_type in types]
     answers = {
         row["place"]: row.asDict()
-        for row in values.groupBy("place").agg(*asked, F.max(length).alias("digits")).collect()
+        for row in values.groupBy("place").agg(*aggregates, F.max(length).alias("digits")).collect()
     }
     return [_type_of(answers.get(place, {}), types) for place in range(len(texts))]
 

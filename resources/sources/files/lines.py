@@ -50,13 +50,15 @@ def fault_of_beginning(place: Place, path: str) -> str | None:
 
 def fault_of_archive(error: Exception) -> str | None:
     """Return what is wrong with the archive whose reading has failed, in words for people; None if the failure says nothing of it."""
-    said = str(error)
-    if isinstance(error, EOFError) or "ended before" in said:
+    message = str(error)
+    if isinstance(error, EOFError) or "ended before" in message:
         return "its compressed bytes end too early"
-    if isinstance(error, gzip.BadGzipFile) and said.startswith("Not a gzipped"):
+    if isinstance(error, gzip.BadGzipFile) and message.startswith("Not a gzipped"):
         return "its bytes are none that gzip has packed"
     is_damaged = isinstance(error, (zlib.error, gzip.BadGzipFile)) or (
-        isinstance(error, OSError) and error.errno is None and ("Invalid data" in said or "ZSTD" in said)
+        isinstance(error, OSError)
+        and error.errno is None
+        and ("Invalid data" in message or "ZSTD" in message)
     )
     return "its compressed bytes are damaged, or of another form than its ending says" if is_damaged else None
 
@@ -146,21 +148,13 @@ _BINARY = {
 
 def binary_by_mark(place: Place, path: str) -> str | None:
     """Return what a file is that is no text, as its first bytes tell; None if they tell nothing."""
-    try:
-        with opened(place, path) as file:
-            begin = file.read(4)
-    except (OSError, EOFError):
-        return None
+    begin = _first_bytes(place, path)
     return next((what for mark, what in _BINARY.items() if begin.startswith(mark)), None)
 
 
 def encoding_by_mark(place: Place, path: str) -> str | None:
     """The encoding that the byte order mark of a file tells, as options name it; None without a mark of one."""
-    try:
-        with opened(place, path) as file:
-            begin = file.read(4)
-    except (OSError, EOFError):
-        return None
+    begin = _first_bytes(place, path)
     marks = {
         codecs.BOM_UTF32_LE: "UTF-32",
         codecs.BOM_UTF32_BE: "UTF-32",
@@ -168,6 +162,15 @@ def encoding_by_mark(place: Place, path: str) -> str | None:
         codecs.BOM_UTF16_BE: "UTF-16",
     }
     return next((encoding for mark, encoding in marks.items() if begin.startswith(mark)), None)
+
+
+def _first_bytes(place: Place, path: str) -> bytes:
+    """The bytes that tell what a file is; none of one that does not read."""
+    try:
+        with opened(place, path) as file:
+            return file.read(4)
+    except (OSError, EOFError):
+        return b""
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -240,3 +243,14 @@ def unpacked(raw: IO[bytes], path: str) -> IO[bytes]:
 
         return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
     return bz2.open(raw) if path.endswith(".bz2") else raw
+
+
+def packed(file: IO[bytes], path: str) -> IO[bytes]:
+    """Return an open file that packs what is written, as the ending of a path says."""
+    if path.endswith(".gz"):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1))
+    if path.endswith(".zst"):
+        import pyarrow as pa
+
+        return cast(IO[bytes], pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd"))
+    return bz2.BZ2File(file, "wb") if path.endswith(".bz2") else file

@@ -60,28 +60,28 @@ def rescued_columns(
     columns: list[Column] = []
     rescued: list[tuple[str, Column]] = []
 
-    def fitting(given: StructField, field: StructField) -> Column:
-        value = F.col(quoted(given.name))
-        if holds(field.dataType, given.dataType):
-            own_type = given.dataType.typeName()
+    def fitting(file_field: StructField, field: StructField) -> Column:
+        value = F.col(quoted(file_field.name))
+        if holds(field.dataType, file_field.dataType):
+            own_type = file_field.dataType.typeName()
             if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
                 value = F.when(lies_within_years(value, own_type), value)
-            return as_type(value, given.dataType, field.dataType)
-        parsed = parse(given, field)
+            return as_type(value, file_field.dataType, field.dataType)
+        parsed = parse(file_field, field)
         return F.lit(None).cast(field.dataType) if parsed is None else parsed
 
     for field in data.fields:
-        given = own.pop(field.name.casefold(), None)
-        if given is None:
+        file_field = own.pop(field.name.casefold(), None)
+        if file_field is None:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
             continue
-        fits = fitting(given, field)
+        fits = fitting(file_field, field)
         columns.append(fits.alias(field.name))
-        rescued.append((given.name, F.when(fits.isNull(), F.col(quoted(given.name)))))
+        rescued.append((file_field.name, F.when(fits.isNull(), F.col(quoted(file_field.name)))))
     for field, text in folders:
-        if (given := own.pop(field.name.casefold(), None)) is not None:
-            is_other = ~is_value_of_folder(fitting(given, field), text, field.dataType)
-            rescued.append((given.name, F.when(is_other, F.col(quoted(given.name)))))
+        if (file_field := own.pop(field.name.casefold(), None)) is not None:
+            is_other = ~is_value_of_folder(fitting(file_field, field), text, field.dataType)
+            rescued.append((file_field.name, F.when(is_other, F.col(quoted(file_field.name)))))
     rescued += [(field.name, F.col(quoted(field.name))) for field in own.values()]
     return rows.select(*columns, _as_json(rescued).alias(RESCUED_DATA))
 
@@ -103,9 +103,9 @@ def rescued_records(
     whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
     items = F.coalesce(F.from_json(whole, "array<string>"), F.array(whole))
     records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "")
-    each = records.withColumn("item", F.explode(items))
+    records_apart = records.withColumn("item", F.explode(items))
     both = StructType([*data.fields, *[folder.field for folder in folders]])
-    parsed = each.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
+    parsed = records_apart.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
     members = F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>")
     written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
@@ -193,45 +193,45 @@ def _written_members(record: Column) -> Column:
 
     members = F.aggregate(F.regexp_extract_all(record, F.lit(_PIECE), 0), begin, with_piece)["members"]
 
-    def with_name(each: Column) -> Column:
-        name = F.from_json(F.concat(F.lit("["), each["quoted"], F.lit("]")), "array<string>")
-        return F.struct(F.try_element_at(name, F.lit(1)).alias("name"), each["quoted"], each["text"])
+    def with_name(member: Column) -> Column:
+        name = F.from_json(F.concat(F.lit("["), member["quoted"], F.lit("]")), "array<string>")
+        return F.struct(F.try_element_at(name, F.lit(1)).alias("name"), member["quoted"], member["text"])
 
     return F.transform(members, with_name)
 
 
-def surviving(given: StructField, wanted: StructField) -> Column | None:
+def surviving(file_field: StructField, pinned_field: StructField) -> Column | None:
     """Return a value of a file's own type as the pinned column's; NULL if it is none exactly, and None if none of its type is."""
     from pyspark.sql import functions as F
 
     if not _holds_by(
-        wanted.dataType, given.dataType, lambda was, becomes: conversion(was, becomes) is not None
+        pinned_field.dataType, file_field.dataType, lambda was, becomes: conversion(was, becomes) is not None
     ):
         return None
-    value, own = F.col(quoted(given.name)), given.dataType.jsonValue()
-    return F.when(survives(value, own, wanted.dataType), converted(value, own, wanted.dataType))
+    value, own = F.col(quoted(file_field.name)), file_field.dataType.jsonValue()
+    return F.when(survives(value, own, pinned_field.dataType), converted(value, own, pinned_field.dataType))
 
 
-def holds(pinned: DataType, given: DataType) -> bool:
+def holds(pinned: DataType, other: DataType) -> bool:
     """Return whether each value of a type is one of the pinned type."""
-    return _holds_by(pinned, given, lambda was, becomes: bool(was == becomes) or widens(was, becomes))
+    return _holds_by(pinned, other, lambda was, becomes: bool(was == becomes) or widens(was, becomes))
 
 
-def _holds_by(pinned: DataType, given: DataType, fits: Callable[[Type, Type], bool]) -> bool:
+def _holds_by(pinned: DataType, other: DataType, fits: Callable[[Type, Type], bool]) -> bool:
     """Return whether a pinned type has all parts of another one, each of a type that fits."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(pinned, StructType) and isinstance(given, StructType):
+    if isinstance(pinned, StructType) and isinstance(other, StructType):
         own = {field.name.casefold(): field.dataType for field in pinned.fields}
         return all(
             field.name.casefold() in own and _holds_by(own[field.name.casefold()], field.dataType, fits)
-            for field in given.fields
+            for field in other.fields
         )
-    if isinstance(pinned, ArrayType) and isinstance(given, ArrayType):
-        return _holds_by(pinned.elementType, given.elementType, fits)
-    if isinstance(pinned, MapType) and isinstance(given, MapType):
-        return pinned.keyType == given.keyType and _holds_by(pinned.valueType, given.valueType, fits)
-    return fits(given.jsonValue(), pinned.jsonValue())
+    if isinstance(pinned, ArrayType) and isinstance(other, ArrayType):
+        return _holds_by(pinned.elementType, other.elementType, fits)
+    if isinstance(pinned, MapType) and isinstance(other, MapType):
+        return pinned.keyType == other.keyType and _holds_by(pinned.valueType, other.valueType, fits)
+    return fits(other.jsonValue(), pinned.jsonValue())
 
 
 def _as_json(values: list[tuple[str, Column]]) -> Column:
@@ -260,7 +260,7 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
         members = F.try_variant_get(value, "$", "map<string,variant>")
         names = [field.name for field in kind.fields]
         no_others = (
-            F.size(F.map_filter(members, lambda name, each: ~name.isin(*names) & ~_is_null(each))) == 0
+            F.size(F.map_filter(members, lambda name, member: ~name.isin(*names) & ~_is_null(member))) == 0
         )
         inner = [
             _fits(
@@ -274,19 +274,19 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
         all_fit = all_of([F.coalesce(no_others, F.lit(False)), *inner])
         return _is_null(value) | (parsed.isNotNull() & all_fit)
     if isinstance(kind, ArrayType):
-        given = F.try_variant_get(value, "$", "array<variant>")
-        each = F.zip_with(given, parsed, lambda own, read: _fits(own, read, kind.elementType, reading))
-        each_fits = F.forall(each, lambda fits: fits)
-        return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
+        items = F.try_variant_get(value, "$", "array<variant>")
+        items_fit = F.zip_with(items, parsed, lambda own, read: _fits(own, read, kind.elementType, reading))
+        all_items_fit = F.forall(items_fit, lambda fits: fits)
+        return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
     if isinstance(kind, MapType):
         members = F.try_variant_get(value, "$", "map<string,variant>")
-        each_fits = F.forall(
+        all_items_fit = F.forall(
             F.map_keys(members),
             lambda key: _fits(
                 F.try_element_at(members, key), F.try_element_at(parsed, key), kind.valueType, reading
             ),
         )
-        return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
+        return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
     return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, kind, reading))
 
 

@@ -42,7 +42,7 @@ _PLACE = re.compile(rb"""<(?:\w+:)?c\s(?:[^>]*?\s)?r=["']([A-Z]+[0-9]+)["']""")
 _ROW = re.compile(rb"""<(?:\w+:)?row\s(?:[^>]*?\s)?r=["']([0-9]+)["']""")
 _ODD_ERROR = re.compile(
     rb"""<(?:\w+:)?c\s(?=[^>]*\st=["']e["'])[^>]*[^/]>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v(?:\s[^>]*)?>(?!(?:%s)<)"""
-    % b"|".join(map(re.escape, (each.encode() for each in _ERRORS))),
+    % b"|".join(map(re.escape, (error.encode() for error in _ERRORS))),
     re.DOTALL,
 )
 _ODD_DATE = rb"""(?s)<(?:\w+:)?c\s(?=(?:[^>]*?\s)?s=["'](?:%s)["'])[^>]*[^/]>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v(?:\s[^>]*)?>(?![1-9][0-9]{0,5}(?:\.[0-9]*)?<)"""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.path.source import SourceFile
+from partitions.records.options import by_lower_name, encoding_of
 from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def lines_of(
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
 
-    names = {name.lower(): value for name, value in options.items()}
+    names = by_lower_name(options)
     of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
-    encoding = names.get("encoding", names.get("charset"))
+    encoding = encoding_of(options)
     if encoding is not None:
         of_text["encoding"] = encoding
     rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})

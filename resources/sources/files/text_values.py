@@ -38,9 +38,9 @@ def value_of(text: Column, data_type: DataType, options: Mapping[str, str]) -> C
     """
     from pyspark.sql import functions as F
 
-    known = {name: value for name, value in options.items() if name.lower() in _MEANING}
-    one = F.from_csv(trimmed(text), f"v {data_type.simpleString()}", {**known, **_ONE_VALUE}).getField("v")
-    return F.when(~trimmed(text).rlike(_NO_VALUE), one)
+    meaning = {name: value for name, value in options.items() if name.lower() in _MEANING}
+    line = F.from_csv(trimmed(text), f"v {data_type.simpleString()}", {**meaning, **_ONE_VALUE})
+    return F.when(~trimmed(text).rlike(_NO_VALUE), line.getField("v"))
 
 
 def with_texts(schema: StructType) -> StructType:
@@ -60,7 +60,7 @@ def typed(value: Column, data_type: DataType, null: str, options: Mapping[str, s
         options: of the reader.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+    from pyspark.sql.types import ArrayType, MapType, StructType
 
     if data_type == _as_text(data_type):
         return value
@@ -74,7 +74,6 @@ def typed(value: Column, data_type: DataType, null: str, options: Mapping[str, s
         return F.transform(value, lambda item: typed(item, data_type.elementType, null, options))
     if isinstance(data_type, MapType):
         return F.transform_values(value, lambda _, item: typed(item, data_type.valueType, null, options))
-    assert not isinstance(data_type, StringType)
     return F.when(~trimmed(value).isin("", null), value_of(value, data_type, options))
 
 

@@ -6,18 +6,17 @@ know nothing of folders.
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, cast
+from typing import IO
 
 from partitions.path.source import SourceFile
+from partitions.records.options import by_lower_name, encoding_of
 from resources.connections.places import Place
 from resources.sources.files.failures import bad_document
-from resources.sources.files.lines import opened
+from resources.sources.files.lines import opened, packed
 from resources.staging import Staging
 
 _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\r|\n|\Z)")
@@ -32,9 +31,8 @@ class CopiesWithoutRecords:
     def __init__(self, place: Place, staging: Staging, options: Mapping[str, str]) -> None:
         """Use the root of the files, and what the definition says of their lines; nothing is copied yet."""
         self._place, self._staging = place, staging
-        names = {name.lower(): value for name, value in options.items()}
-        self._encoding = names.get("encoding", names.get("charset", "utf-8"))
-        self._line_break = names.get("linesep")
+        self._encoding = encoding_of(options) or "utf-8"
+        self._line_break = by_lower_name(options).get("linesep")
         self._copied: set[tuple[str, SourceFile, frozenset[str]]] = set()
 
     def put(
@@ -134,14 +132,3 @@ def _encoded(text: str, encoding: str) -> bytes:
         return text.encode(encoding)
     except LookupError:
         return text.encode()
-
-
-def packed(file: IO[bytes], path: str) -> IO[bytes]:
-    """Return an open file that packs what is written, as the ending of a path says."""
-    if path.endswith(".gz"):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1))
-    if path.endswith(".zst"):
-        import pyarrow as pa
-
-        return cast(IO[bytes], pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd"))
-    return bz2.BZ2File(file, "wb") if path.endswith(".bz2") else file

@@ -11,9 +11,11 @@ from partitions.records.forms import WHOLE_BITS, Reading
 from partitions.records.judge import Fault, fault_of_text, shown
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.fields import item_type
 from resources.sources.files.own_forms import fault as fault_of_form
 from resources.sources.files.own_forms import has_own_form, misread
 from resources.sources.files.text_values import XML_SPACES, trimmed, value_of
+from resources.sources.files.xml_names import XSI_NIL
 from resources.sql import any_of, quoted
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
     TextRule = Callable[[Column, DataType, bool], Column]
     """Returns whether a text is so, by the type of its column, and whether it is an attribute."""
-
-_NIL = "xsi:nil"
 
 _LEAST = r"^-0*(?:2147483648|9223372036854775808)$"
 """Whole numbers that Spark's reader of XML does not take, since it makes the number before the sign."""
@@ -119,7 +119,7 @@ class XmlRule:
 
         if self._stands_alone(name):
             return StringType()
-        inner = data_type.elementType if isinstance(data_type, ArrayType) else data_type
+        inner = item_type(data_type)
         if isinstance(inner, StructType):
             inside = self._struct(inner)
             if self._value_tag not in inside.names:  # a text that no column takes would be lost
@@ -144,7 +144,7 @@ class XmlRule:
         numbers: list[Column] = []
         for field in schema.fields:
             value, kind = column(field.name), field.dataType
-            inner = kind.elementType if isinstance(kind, ArrayType) else kind
+            inner = item_type(kind)
             is_attribute = self._stands_alone(field.name)
             if is_attribute:
                 value = F.array(value)
@@ -214,7 +214,7 @@ class XmlRule:
         for field in schema.fields:
             name = f"{above}{field.name}"
             is_array = isinstance(field.dataType, ArrayType)
-            inner = field.dataType.elementType if isinstance(field.dataType, ArrayType) else field.dataType
+            inner = item_type(field.dataType)
             if self._stands_alone(field.name) or field.name == self._value_tag:
                 texts = self._texts(element, field.name)
                 fault = self._fault_of_texts(
@@ -267,9 +267,9 @@ class XmlRule:
         return None
 
     def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
-        told = f"struct<`{self._prefix}{_NIL}`: boolean, {self._value_tag}: string>"
+        told = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
         return Fault(
-            f"field {name}: expected a text, found an element with {_NIL}, which no column of texts tells from an empty one; leave the element out,"
+            f"field {name}: expected a text, found an element with {XSI_NIL}, which no column of texts tells from an empty one; leave the element out,"
             f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
         )
 
@@ -323,9 +323,9 @@ def _asked(is_so: TextRule, data_type: DataType, is_attribute: bool) -> Callable
 
 def _type_at(data_type: DataType, path: Sequence[str]) -> DataType | None:
     """The type of a leaf in a column; None if it is no leaf, or of the look alone."""
-    from pyspark.sql.types import ArrayType, StructType
+    from pyspark.sql.types import StructType
 
-    inner = data_type.elementType if isinstance(data_type, ArrayType) else data_type
+    inner = item_type(data_type)
     if not path:
         return inner if _is_leaf(inner) else None
     known = isinstance(inner, StructType) and path[0] in inner.names
@@ -334,7 +334,7 @@ def _type_at(data_type: DataType, path: Sequence[str]) -> DataType | None:
 
 def _is_nil(element: Element) -> bool:
     """Whether an element says of itself that it has no value."""
-    return element.attributes.get(_NIL, "").strip() in ("true", "1")
+    return element.attributes.get(XSI_NIL, "").strip() in ("true", "1")
 
 
 def _is_called(name: str, column: str) -> bool:

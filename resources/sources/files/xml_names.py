@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from resources.sources.files.elements import Names
+from resources.sources.files.fields import item_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -80,7 +81,7 @@ class NameRules:
     def _in_value(self, names: Names, data_type: DataType, name: str, strays: Strays) -> None:
         from pyspark.sql.types import MapType, StringType, StructType, VariantType
 
-        kind = _item(data_type)
+        kind = item_type(data_type)
         if isinstance(kind, StructType):
             self._in_struct(names, kind, f"{name}.", strays)
         elif isinstance(kind, MapType):
@@ -95,7 +96,7 @@ class NameRules:
     def _doubled(self, names: Names, schema: StructType, above: str) -> Iterator[tuple[str, str]]:
         from pyspark.sql.types import StructType
 
-        types = {field.name.casefold(): _item(field.dataType) for field in schema.fields}
+        types = {field.name.casefold(): item_type(field.dataType) for field in schema.fields}
         spellings: dict[str, str] = {}
         for name in self.columns(names):
             first = spellings.setdefault(name.casefold(), name)
@@ -105,9 +106,3 @@ class NameRules:
             kind = types.get(name.casefold())
             if isinstance(kind, StructType):
                 yield from self._doubled(inside, kind, f"{above}{name}.")
-
-
-def _item(data_type: DataType) -> DataType:
-    from pyspark.sql.types import ArrayType
-
-    return data_type.elementType if isinstance(data_type, ArrayType) else data_type

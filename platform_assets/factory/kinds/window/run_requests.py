@@ -37,7 +37,7 @@ from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Wo
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
 from resources.dagster.reporting import DATAFLOW_TAG
-from resources.kinds.window.opening import units_of, windows_of
+from resources.kinds.window.opening import open_windows, units_of, windows_of
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
@@ -89,10 +89,9 @@ def due_runs(
         everything: whether all that is due is requested; else only windows that are worth a run of their own.
     """
     entry = platform.log.newest(dataflow.name)
-    units = cache(
-        partial(units_of, platform, dataflow)
-    )  # a source is asked once, for the plan and for the partitions
-    plan = platform.plan(dataflow, now, units)
+    # A source is asked once, for the plan and for the partitions.
+    units = cache(partial(units_of, platform, dataflow))
+    plan = platform.plan(dataflow, now, open_windows(platform, dataflow, units=units))
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else worth_a_run(dataflow.window, state, due, now)
@@ -115,15 +114,7 @@ def window_sensor(
     clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that evaluates the plan and requests runs of ``job`` over ranges of partitions."""
-
-    def look(tick: Tick) -> NoWork | Work:
-        due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=False)
-        if not due.works:
-            return NoWork(
-                f"{due.plan.why}; nothing of it is worth waking a run{_next_attempt(due, tick.now)}"
-            )
-        return _work(dataflow, due)
-
+    look = partial(_due_work, dataflow, platform, partitions, everything=False)
     description = (
         f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
     )
@@ -138,14 +129,20 @@ def window_upstream_sensor(
     clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that requests runs of ``job`` for everything that is due when an upstream table has changed."""
+    look = partial(_due_work, dataflow, platform, partitions, everything=True)
+    return upstream_sensor(dataflow, platform, job, look, clock)
 
-    def all_due(tick: Tick) -> NoWork | Work:
-        due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=True)
-        if not due.works:
-            return NoWork(due.plan.why)
+
+def _due_work(
+    dataflow: Dataflow, platform: Platform, partitions: WindowPartitions, tick: Tick, *, everything: bool
+) -> NoWork | Work:
+    """Return the runs to request in a tick of a sensor; ``everything``: as :func:`due_runs` has it."""
+    due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=everything)
+    if due.works:
         return _work(dataflow, due)
-
-    return upstream_sensor(dataflow, platform, job, all_due, clock)
+    if everything:
+        return NoWork(due.plan.why)
+    return NoWork(f"{due.plan.why}; nothing of it is worth waking a run{_next_attempt(due, tick.now)}")
 
 
 def _work(dataflow: Dataflow, due: DueRuns) -> Work:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from partitions.dataflow import Dataflow
@@ -15,6 +17,7 @@ from partitions.path.source import SourceFile
 from partitions.records.csv_lines import BREAK, NO_MARK, SKIPPED, CsvForm, CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.records.judge import Fault
+from partitions.records.options import by_lower_name
 from partitions.schema_merging import with_wider_integers
 from partitions.schema_types import Schema
 from partitions.sources.formats import Option
@@ -23,6 +26,7 @@ from resources.sources.files.beside_folders import contradicts, fault_beside_fol
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
+from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import only, read_alike
 from resources.sources.files.formats.csv_inferring import CsvColumns, texts_of
 from resources.sources.files.formats.variants import struct_of
@@ -210,16 +214,16 @@ class CsvFiles(CsvColumns):
             wider = with_wider_integers(wider, self.widths(spark, group, data.jsonValue(), reading))
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
-    def parsed(self, given: StructField, wanted: StructField) -> Column:
+    def parsed(self, file_field: StructField, pinned_field: StructField) -> Column:
         """Read the text as a file of one value, with the user's options for values; NULL if the column's type does not hold it exactly."""
         from pyspark.sql import functions as F
 
-        text = F.col(quoted(given.name))
+        text = F.col(quoted(file_field.name))
         reading = Reading.of(self.source.options, inferred=self.source.schema_ is None)
-        exact = is_exact(text, wanted.dataType.jsonValue(), reading)
-        if has_own_form(wanted.dataType.jsonValue(), reading):
-            exact &= ~misread(lambda data_type: self._value(text, data_type), wanted.dataType)
-        return F.when(exact, self._value(text, wanted.dataType))
+        exact = is_exact(text, pinned_field.dataType.jsonValue(), reading)
+        if has_own_form(pinned_field.dataType.jsonValue(), reading):
+            exact &= ~misread(lambda data_type: self._value(text, data_type), pinned_field.dataType)
+        return F.when(exact, self._value(text, pinned_field.dataType))
 
     def _value(self, text: Column, data_type: DataType) -> Column:
         """Read a text as a file of one value, with the user's options for values; NULL if Spark cannot."""
@@ -326,7 +330,7 @@ class CsvFiles(CsvColumns):
         """The lines of whole texts behind the first that is a record, which is the header."""
         from pyspark.sql import functions as F
 
-        pattern = {name.lower(): value for name, value in self.own_options.items()}.get("linesep")
+        pattern = by_lower_name(self.source.options).get("linesep")
         lines = F.split(F.col(TEXT), BREAK if pattern is None else re.escape(pattern))
         records = F.filter(lines, lambda line: ~self._is_none(line, form))
         return texts.withColumn(TEXT, F.explode(F.slice(records, 2, F.greatest(F.size(records), F.lit(1)))))
@@ -461,20 +465,16 @@ class CsvFiles(CsvColumns):
         misread_texts = self._misread(rule, lambda: [F.col(quoted(name)) for name in names])
         bad_files: dict[str, BadFile] = {}
         for group in self.scanner.together(files) if misread_texts else ():
-            rows = self.as_texts(spark, group, names)
-            firsts = [F.first(text, ignorenulls=True).alias(f"c{place}") for place, text in misread_texts]
-            for row in rows.groupBy(self.scanner.path_of(group).alias("path")).agg(*firsts).collect():
-                misread_here = {
-                    place: (row[f"c{place}"], own_form_fault(*rule.fields[place], row[f"c{place}"]))
-                    for place, _ in misread_texts
-                    if row[f"c{place}"] is not None
+            rows, path_column = self.as_texts(spark, group, names), self.scanner.path_of(group)
+            misread_values = first_values(rows, path_column, [text for _, text in misread_texts])
+            for path, values in groupby(misread_values, key=itemgetter(0)):
+                places = [(misread_texts[number][0], value) for _, number, value in values]
+                faults = {
+                    place: (value, own_form_fault(*rule.fields[place], value)) for place, value in places
                 }
-                if misread_here:
-                    items = self._bad_items(row["path"], replace(rule, misread=misread_here))
-                    _, fault = next(iter(misread_here.values()))
-                    bad_files[row["path"]] = self._bad(
-                        row["path"], items or [CsvItem(None, "", fault, False)]
-                    )
+                items = self._bad_items(path, replace(rule, misread=faults))
+                _, fault = next(iter(faults.values()))
+                bad_files[path] = self._bad(path, items or [CsvItem(None, "", fault, False)])
         return bad_files
 
     def _contradicting_whole(
@@ -488,27 +488,20 @@ class CsvFiles(CsvColumns):
         if not both:
             return {}
         path, columns = self.scanner.path_of(files), pinned.struct
-        texts = [
-            F.first(
-                F.when(
-                    contradicts(
-                        F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType
-                    ),
-                    F.col(quoted(name)).cast("string"),
-                ),
-                ignorenulls=True,
-            ).alias(name)
+        others = [
+            F.when(
+                contradicts(F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType),
+                F.col(quoted(name)).cast("string"),
+            )
             for name in both
         ]
         rows = self.scan(spark, files, only(columns, [name for name, _ in rule.fields]))
         bad_files: dict[str, BadFile] = {}
-        for row in rows.groupBy(path.alias("path")).agg(*texts).collect():
-            for place, name in enumerate(both, 1):
-                if (value := row[place]) is not None:
-                    fault = fault_beside_folder(name, spelt[name], row["path"], value)
-                    record = BadRecord("", fault.reason, None, fault.value)
-                    bad = bad_records(row["path"], [record], show=self._dataflow.show_bad_records)
-                    bad_files.setdefault(row["path"], bad)
+        for bad_path, place, value in first_values(rows, path, others):
+            fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
+            record = BadRecord("", fault.reason, None, fault.value)
+            bad = bad_records(bad_path, [record], show=self._dataflow.show_bad_records)
+            bad_files.setdefault(bad_path, bad)
         return bad_files
 
     def _other_encoding(self, path: str, line: int | None) -> BadFile:

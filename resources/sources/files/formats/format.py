@@ -98,12 +98,12 @@ class FormatReader(ABC):
         from pyspark.sql.types import StructType
 
         if self._dataflow.defers_types:
-            kept = untyped_as_text(inferred, self._dataflow.named_texts)
+            schema = untyped_as_text(inferred, self._dataflow.named_texts)
         elif self._dataflow.unknown_fields == "ignore":
-            kept = untyped_as_text(inferred, None)
+            schema = untyped_as_text(inferred, None)
         else:
-            kept = typed_fields(inferred)
-        return StructType.fromJson(dict(kept))
+            schema = typed_fields(inferred)
+        return StructType.fromJson(dict(schema))
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -258,9 +258,9 @@ class FormatReader(ABC):
         rows = self.scan_rows(spark, files, read, scanner)
         return rescued_columns(rows, read, data, folders, self.parsed)
 
-    def parsed(self, given: StructField, wanted: StructField) -> Column | None:
+    def parsed(self, file_field: StructField, pinned_field: StructField) -> Column | None:
         """Return the value of a pinned column that a value of a file's column means, NULL if its type does not hold it exactly; None if it holds none."""
-        return surviving(given, wanted)
+        return surviving(file_field, pinned_field)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.

@@ -15,6 +15,7 @@ from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.json_decoding import MOST_LEVELS, depth_of, names_by_case
 from partitions.records.json_lines import JsonRule
+from partitions.records.options import encoding_of
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.connections.places import Place
@@ -69,8 +70,7 @@ class JsonColumns(FormatReader):
 
     @property
     def _encoding(self) -> str:
-        options = {name.lower(): str(value) for name, value in self.source.options.items()}
-        return options.get("encoding", options.get("charset", "utf-8"))
+        return encoding_of(self.source.options) or "utf-8"
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in the records that read; those that do not are told when the files are checked.

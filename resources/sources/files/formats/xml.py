@@ -9,6 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
+from partitions.records.options import by_lower_name, encoding_of
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
@@ -94,7 +95,7 @@ class XmlFiles(FormatReader):
         rows = self.scan(spark, files, with_texts(schema), scanner, **changes)
         null = Reading.of(self.source.options).null
         columns = [
-            typed(F.col(quoted(field.name)), field.dataType, null, self._texts_of_options).alias(field.name)
+            typed(F.col(quoted(field.name)), field.dataType, null, self.own_options).alias(field.name)
             for field in schema.fields
         ]
         return rows.select(*columns)
@@ -169,9 +170,7 @@ class XmlFiles(FormatReader):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
             spelt = folder_fields(group[0].path, pinned)
             with_folders = only(pinned.struct, [*schema.names, *spelt])
-            rule = XmlRule(
-                with_folders, reading, *self._names, self._texts_of_options, takes_nil=not with_nils
-            )
+            rule = XmlRule(with_folders, reading, *self._names, self.own_options, takes_nil=not with_nils)
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")
@@ -190,8 +189,8 @@ class XmlFiles(FormatReader):
                 ).alias(f"other{place}")
                 for place, name in enumerate(spelt)
             ]
-            asked = rows.groupBy(path).agg(is_bad, is_converted, some, *others)
-            answers = {row["path"]: row for row in asked.collect()}
+            judged = rows.groupBy(path).agg(is_bad, is_converted, some, *others)
+            answers = {row["path"]: row for row in judged.collect()}
             self._converted -= {file.path for file in group}
             self._converted |= {name for name, row in answers.items() if row["is_converted"]}
             empty += [file for file in group if file.path not in answers]
@@ -222,7 +221,7 @@ class XmlFiles(FormatReader):
 
         def other(text: Column) -> Column:
             is_text = isinstance(data_type, StringType)
-            value = trimmed(text) if is_text else value_of(text, data_type, self._texts_of_options)
+            value = trimmed(text) if is_text else value_of(text, data_type, self.own_options)
             return ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
 
         return F.try_element_at(F.filter(texts, other), F.lit(1))
@@ -249,11 +248,11 @@ class XmlFiles(FormatReader):
             return {}
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         rows = self.scan(spark, [file], rule.as_texts().add(CORRUPT, "string"), **options)
-        asked = [
+        misread_columns = [
             F.array_distinct(F.flatten(F.collect_list(column))).alias(f"c{place}")
             for place, column in enumerate(texts.values())
         ]
-        (row,) = rows.agg(*asked).collect()
+        (row,) = rows.agg(*misread_columns).collect()
         return {name: frozenset(row[place]) for place, name in enumerate(texts)}
 
     def _look(self, file: SourceFile) -> XmlLook:
@@ -311,7 +310,7 @@ class XmlFiles(FormatReader):
 
     @property
     def _form(self) -> XmlForm:
-        encoding = self._option("encoding", self._option("charset", ""))
+        encoding = encoding_of(self.source.options) or ""
         return XmlForm(self._option("rowTag", ""), encoding, self._is_local)
 
     @property
@@ -325,14 +324,9 @@ class XmlFiles(FormatReader):
     def _is_local(self) -> bool:
         return self._option("ignoreNamespace", "false").lower() == "true"
 
-    @property
-    def _texts_of_options(self) -> Mapping[str, str]:
-        return {name: str(value) for name, value in self.source.options.items()}
-
     def _option(self, name: str, default: str) -> str:
         """An option of the user's, whatever its case."""
-        given = {key.lower(): str(value) for key, value in self.source.options.items()}
-        return given.get(name.lower(), default)
+        return by_lower_name(self.source.options).get(name.lower(), default)
 
 
 def _as_record(broken: BrokenXmlError) -> BadRecord:

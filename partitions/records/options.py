@@ -1,0 +1,20 @@
+"""Options of Spark's readers, whose names count in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OF_ENCODING = ("encoding", "charset")
+"""Names of the option for the encoding of files; the first one wins."""
+
+
+def by_lower_name(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options as texts, by their names in lower case."""
+    return {name.lower(): str(value) for name, value in options.items()}
+
+
+def encoding_of(options: Mapping[str, Any]) -> str | None:
+    """Return the encoding that options name; None if they name none."""
+    texts = by_lower_name(options)
+    return next((texts[name] for name in OF_ENCODING if name in texts), None)
