@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from partitions.alerts import CONDITIONS, Condition
+from partitions.alerts.alert import CONDITIONS, Condition
 from partitions.column.lookback import LookBack, as_nested
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance, build_sensor_context
 
-from partitions.alerts import APART
+from partitions.alerts.delivery import APART
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.project import load_project
 from tests.integration.conftest import MakeFeed

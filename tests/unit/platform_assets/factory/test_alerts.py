@@ -17,12 +17,16 @@ import pytest
 from dagster import DagsterInstance, DagsterRunStatus, SensorResult, SkipReason, build_sensor_context
 from dagster._core.test_utils import create_run_for_test
 
-from partitions.alerts import APART, TOLD, Alert, News
+from partitions.alerts.alert import Alert
+from partitions.alerts.changes import TOLD, AlertChanges
+from partitions.alerts.delivery import APART
 from partitions.errors import StrandlineError
 from partitions.sentinels import serialise
-from platform_assets.factory.alerts import Cursor, Look, alerts_sensor, message
+from platform_assets.factory.alert_messages import message
+from platform_assets.factory.alerts import Cursor, alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
+from resources.alerts.scan import AlertScan
 from resources.dagster.reporting import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
@@ -267,12 +271,6 @@ def test_why_an_address_did_not_take_a_message_is_said_in_words(watch: Watch) ->
     assert not any("secretpath" in text for text in said)
 
 
-def test_a_failure_that_names_no_way_on_is_told_with_the_run_to_try(watch: Watch, receiver: Receiver) -> None:
-    watch.run(StrandlineError("the source is away"))
-    watch.tick()
-    assert receiver.taken[0]["began"][0]["text"].endswith(": the source is away\n  strandline run orders")
-
-
 def test_empty_alerts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "platform.yaml").write_text("alerts:\n")
     (error,) = load_project(tmp_path, environment={}).errors
@@ -361,15 +359,15 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
     (watch.folder / "dataflows/zebra.yaml").write_text(FLOW)
     again = Event()
     watch.reload()
-    answer = Look.found
+    answer = AlertScan.alerts
 
-    def found(look: Look, dataflow: Any) -> Any:
+    def found(scan: AlertScan, dataflow: Any) -> Any:
         if dataflow.name == "hangs":
             assert again.wait(60)
-        return answer(look, dataflow)
+        return answer(scan, dataflow)
 
-    monkeypatch.setattr(Look, "found", found)
-    monkeypatch.setattr("platform_assets.factory.alerts._PATIENCE", 0.2)
+    monkeypatch.setattr(AlertScan, "alerts", found)
+    monkeypatch.setattr("resources.alerts.scan._PATIENCE", 0.2)
     watch.run(StrandlineError("the source is away"), "zebra")
     assert watch.tick().startswith("3 dataflows looked at: 1 began")
     assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["zebra"]
@@ -381,14 +379,14 @@ def test_a_dataflow_that_cannot_be_judged_keeps_nobody_from_being_told_of_the_ot
 ) -> None:
     (watch.folder / "dataflows/odd.yaml").write_text(FLOW)
     watch.reload()
-    answer = Look.found
+    answer = AlertScan.alerts
 
-    def found(look: Look, dataflow: Any) -> Any:
+    def found(scan: AlertScan, dataflow: Any) -> Any:
         if dataflow.name == "odd":
             raise RuntimeError("nobody has thought of this")
-        return answer(look, dataflow)
+        return answer(scan, dataflow)
 
-    monkeypatch.setattr(Look, "found", found)
+    monkeypatch.setattr(AlertScan, "alerts", found)
     watch.run(StrandlineError("the source is away"))
     watch.tick()
     assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["orders"]
@@ -397,11 +395,13 @@ def test_a_dataflow_that_cannot_be_judged_keeps_nobody_from_being_told_of_the_ot
 def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> None:
     began = tuple(Alert(f"flow_{number:04d}", "failed", "x" * 5000) for number in range(1000))
     ended = tuple(f"flow_{number:04d}:late" for number in range(1000))
-    said = message(News(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))["text"]
+    said = message(AlertChanges(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))[
+        "text"
+    ]
     assert len(said) < 40_000
     assert "and 980 more (shop): flow_0020 failed, flow_0021 failed" in said
     assert "removed from the project (shop): 1000: flow_0000 late, flow_0001 late" in said
-    told = message(News(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
+    told = message(AlertChanges(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
     cursor = Cursor({alert.key: TOLD for alert in began})
@@ -410,14 +410,14 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
 
 
 def test_slack_takes_an_error_as_plain_text(watch: Watch) -> None:
-    news = News((Alert("orders", "failed", "<!channel> a & b"),), (), {})
-    said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
+    changes = AlertChanges((Alert("orders", "failed", "<!channel> a & b"),), (), {})
+    said = message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {"text": ":red_circle: *orders* (shop) failed: &lt;!channel&gt; a &amp; b"}
 
 
 def test_slack_gets_slack_s_form(watch: Watch) -> None:
-    news = News((Alert("orders", "failed", "why"),), ("orders:late",), {})
-    said = message(news, "hooks.slack.com", watch.project, datetime.now(UTC))
+    changes = AlertChanges((Alert("orders", "failed", "why"),), ("orders:late",), {})
+    said = message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {
         "text": ":red_circle: *orders* (shop) failed: why\n:large_green_circle: *orders* (shop) late: well again"
     }

@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 import pytest
 
-from partitions.alerts import TOLD, Posting
+from partitions.alerts.changes import TOLD
+from partitions.alerts.delivery import DeliveryState
 from partitions.pauses import RetryBackoff
 from platform_assets.factory import alerts
 from platform_assets.factory.cursor import Cursor
@@ -20,7 +21,7 @@ NO_TEXTS = ["x", "[]", "null", "5", '{"resume": 5}', '{"resume": null}']
 
 def test_a_cursor_is_read_as_it_was_written() -> None:
     assert Cursor.read(FULL.write()) == FULL
-    known = alerts.Cursor({"orders:failed": TOLD, "visits:late": TOLD}, "orders", Posting(5.0, 2))
+    known = alerts.Cursor({"orders:failed": TOLD, "visits:late": TOLD}, "orders", DeliveryState(5.0, 2))
     assert alerts.Cursor.read(known.write()) == known
     group = _Cursors({"orders": FULL.write()}, "orders")
     assert _Cursors.read(group.write()) == group

@@ -1,0 +1,18 @@
+"""When the next message may be posted."""
+
+from __future__ import annotations
+
+from partitions.alerts.delivery import APART, DeliveryState
+
+
+def test_messages_are_apart_and_one_that_was_not_taken_is_posted_again_after_longer_and_longer() -> None:
+    assert DeliveryState().rest(10_000) == 0
+    assert DeliveryState(10_000).rest(10_010) == APART - 10
+    assert [DeliveryState(10_000, refused).rest(10_000) for refused in (1, 2, 3, 50)] == [60, 120, 240, 3600]
+    assert DeliveryState(10_000, 50).rest(9_999) == 0  # the clock was put back
+
+
+def test_a_message_that_was_taken_ends_the_longer_pauses() -> None:
+    refused = DeliveryState(10, 2).after(20, taken=False)
+    assert refused == DeliveryState(20, 3)
+    assert refused.after(30, taken=True) == DeliveryState(30)
