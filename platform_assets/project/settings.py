@@ -21,7 +21,7 @@ from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import S3Connection
 from resources.functions import FunctionConnection
-from resources.spark.settings import TIME_ZONE
+from resources.spark.settings import ANSI, TIME_ZONE
 
 _SHORTEST_HIDDEN = 4
 
@@ -39,13 +39,22 @@ def _conf_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _in_utc(conf: dict[str, str]) -> dict[str, str]:
-    """Raise if sessions are to have another zone: times are read, written and compared in UTC."""
-    zone = conf.get(TIME_ZONE, "UTC")
-    if zone != "UTC":
-        raise ValueError(
-            f"expected {TIME_ZONE}: UTC, or none, since times are read, written and compared in UTC (in sql: from_utc_timestamp), found {zone}"
-        )
+_KEPT_SETTINGS = {
+    TIME_ZONE: ("UTC", "times are read, written and compared in UTC (in sql: from_utc_timestamp)"),
+    ANSI: (
+        "true",
+        "without it a value that does not fit its type becomes another one, or NULL, in silence (in sql: try_cast of the values that may be NULL)",
+    ),
+}
+"""Settings that sessions always have: the value, and why."""
+
+
+def _without_kept_settings(conf: dict[str, str]) -> dict[str, str]:
+    """Raise if sessions are to have another value of a setting that all of them have."""
+    for key, (expected, why) in _KEPT_SETTINGS.items():
+        value = conf.get(key, expected)
+        if value.strip().casefold() != expected.casefold():
+            raise ValueError(f"expected {key}: {expected}, or none, since {why}, found {value}")
     return conf
 
 
@@ -58,9 +67,9 @@ class SparkSettings(Model):
     """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
-    conf: Annotated[dict[str, Annotated[str, BeforeValidator(_conf_text)]], AfterValidator(_in_utc)] = Field(
-        default_factory=dict
-    )
+    conf: Annotated[
+        dict[str, Annotated[str, BeforeValidator(_conf_text)]], AfterValidator(_without_kept_settings)
+    ] = Field(default_factory=dict)
     remote: Annotated[str, AfterValidator(_remote)] | None = None
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ from resources.spark.connect_private import running_context
 from resources.spark.errors import SparkUnavailable
 from resources.spark.log_store import JAR, SETTING, log_store_settings
 from resources.spark.process import java_end, java_runs, last_words, said, start_java
-from resources.spark.settings import TIME_ZONE, set_all
+from resources.spark.settings import ANSI, TIME_ZONE, set_all
 from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
@@ -54,6 +54,7 @@ _DELTA_SQL = "io.delta.sql.DeltaSparkSessionExtension"
 _ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _OF_A_SESSION = {
     TIME_ZONE: "UTC",
+    ANSI: "true",
     # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them

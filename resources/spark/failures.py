@@ -6,6 +6,7 @@ import re
 
 from partitions.errors import in_one_line
 from resources.connections.object_store_errors import spark_failure
+from resources.spark.advice import without_advice
 from resources.spark.process import engine_lost, java_end, lacks_iceberg, said
 from resources.spark_runtime import AVRO_PACKAGE
 
@@ -45,5 +46,6 @@ def cause(error: Exception) -> str:
         return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
     causes = _CAUSE.findall(str(error))
     if causes and not causes[-1][1].startswith("Traceback "):
-        return in_one_line(": ".join(causes[-1]))
+        of_java, text = causes[-1]
+        return in_one_line(f"{of_java}: {without_advice(text)}")
     return said(error)

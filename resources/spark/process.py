@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from partitions.errors import in_one_line
+from resources.spark.advice import without_advice
 from resources.spark_runtime import ICEBERG_PACKAGE
 
 SHOW = "STRANDLINE_DEBUG"
@@ -102,19 +103,19 @@ _DETAILS = re.compile(r'details = "(.*?)"\s*$', re.MULTILINE)
 
 
 def said(error: Exception) -> str:
-    """The line of an error of Spark or pyspark that says what happened, whole.
+    """The line of an error of Spark or pyspark that says what happened, whole, but for advice that would change values.
 
     A function of the user's has failed in Python: its own error stands at the end of a traceback. py4j's first line says only
     what was called, and Java's own error is in the second.
     """
     text = str(error).strip()
     if match := _IN_PYTHON.search(text):
-        return in_one_line(match[1])
+        return in_one_line(without_advice(match[1]))
     if _OF_RPC.search(text):
         return _details(text)
     lines = text.splitlines() or [type(error).__name__]
     in_java = lines[1:2] and lines[1].startswith(": ")
-    return in_one_line(lines[1][2:] if in_java else lines[0])
+    return in_one_line(without_advice(lines[1][2:] if in_java else lines[0]))
 
 
 _GONE = ("RetriesExceeded", "Py4JNetworkError")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TIME_ZONE = "spark.sql.session.timeZone"
 """Is UTC in all sessions: times are read, written and compared in it, and those of partitions named."""
+ANSI = "spark.sql.ansi.enabled"
+"""Is true in all sessions: without it a value that does not fit its type becomes another one, or NULL, in silence."""
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 BYTES_PER_ROW = 100

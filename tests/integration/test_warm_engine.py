@@ -145,6 +145,7 @@ def test_a_session_takes_compiled_code_from_others_and_nothing_else(engine: Spar
     assert second.conf.get("strandline.known", None) is None
     assert not second.catalog.tableExists("mine")
     assert second.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert second.conf.get("spark.sql.ansi.enabled") == "true"
 
 
 def test_a_dataflow_whose_functions_run_in_spark_has_a_session_with_classes_of_its_own(

@@ -429,6 +429,12 @@ SETTINGS = [
         "spark.sql.session.timeZone: UTC, or none, since times are read, written and compared in UTC (in sql: from_utc_timestamp)",
         None,
     ),
+    (
+        "spark: {conf: {spark.sql.ansi.enabled: false}}\n",
+        (1, "spark.conf", "false"),
+        "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit its type becomes another one, or NULL, in silence (in sql: try_cast of the values that may be NULL)",
+        None,
+    ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
     (
         "connections: {land: {type: s4}}\n",
