@@ -1,4 +1,4 @@
-"""files.json: each case is loaded by one run of the product, and its table read by another reader; a stream on Spark's engine loads it, too."""
+"""files.json: each case is loaded by one run of the product, and its table read by another reader; streams on both engines load it, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CODES = {"configuration_error": "project"}
 
 
 _EVENT_TIME = "stream_ts"
-"""Streams need an event time, which no case has: a folder above its files names one."""
+"""Streams need an event time, which few cases have: a folder above the files names one."""
 
 _FOLDER = f"{_EVENT_TIME}=2026-01-01"
 
@@ -34,7 +34,14 @@ _ON_SPARK: dict[str, Any] = {
 }
 
 _REFUSED_BESIDE_STREAMS = {"on_bad_file", "max_bad_records"}
-"""Keys of a case that a stream on Spark's engine is refused."""
+"""Keys of a case that a stream is refused."""
+
+_OF_SPLITS: dict[str, Any] = {
+    "type": "stream",
+    "split": "stream_split",
+    # What comes before a bad file is loaded, as by other kinds.
+    "checkpoint": {"interval_files": 1},
+}
 
 
 @pytest.mark.each_case  # each is a rule of its own
@@ -62,17 +69,47 @@ def test_load_by_a_stream_on_spark_s_engine(case: Case, tmp_path: Path, engine: 
     feed.define(watermark=None).define(
         source={"schema": declared}, watermark=_ON_SPARK, target={"origin_columns": False}
     )
-    target = case["input"]["target"]
-    if (
-        _REFUSED_BESIDE_STREAMS & case["input"]["keys"].keys()
-        or target.get("schema_mode", "strict") != "strict"
-    ):
-        error = _run(feed)
-        assert error is not None
-        assert error.code == "project"
-        assert not _rows(feed)
+    if _is_refused_beside_streams(case):
+        _check_refusal(feed)
     else:
         _check_answer(case, feed)
+
+
+@pytest.mark.full
+@pytest.mark.cases("files", "load")
+def test_load_by_a_stream_of_splits(case: Case, tmp_path: Path, engine: SparkEngine) -> None:
+    """Each file is a split of its own. Behind a bad file its rows wait in the buffer; else they are flushed."""
+    feed = _feed(case, tmp_path, engine)
+    for number, file in enumerate(case["input"]["files"]):
+        feed.put_bytes(f"stream_split=s{number}/{_FOLDER}/{file['path']}", _content(file))
+    event_time, timeout = _EVENT_TIME, "PT1H"
+    if case["input"]["schema"] is not None:
+        declared = f"{case['input']['schema']}, stream_split string, {_EVENT_TIME} timestamp"
+        feed.define(source={"schema": declared})
+    elif number_column := _whole_number_column(feed):
+        event_time, timeout = number_column, 1000
+    watermark = _OF_SPLITS | {"event_time": event_time, "timeout": timeout}
+    feed.define(watermark=None).define(watermark=watermark, target={"origin_columns": False})
+    if _is_refused_beside_streams(case):
+        _check_refusal(feed)
+        return
+    error = _run(feed)
+    if error is None:
+        assert feed.cli("stream", "flush", "flow", "--reason", "no more input", "--yes").code == 0
+    places = ("__quarantine", "__buffer" if error else "")
+    _check_outcome(case, error, [row for place in places for row in _rows(feed, place)])
+
+
+def _is_refused_beside_streams(case: Case) -> bool:
+    keys, target = case["input"]["keys"], case["input"]["target"]
+    return bool(_REFUSED_BESIDE_STREAMS & keys.keys()) or target.get("schema_mode", "strict") != "strict"
+
+
+def _check_refusal(feed: Feed) -> None:
+    error = _run(feed)
+    assert error is not None
+    assert error.code == "project"
+    assert not _rows(feed)
 
 
 def _feed(case: Case, folder: Path, engine: SparkEngine) -> Feed:
@@ -88,28 +125,41 @@ def _content(file: dict[str, str]) -> bytes:
 
 def _own_schema(feed: Feed, form: str) -> str | None:
     """The schema that stands in files, as a dataflow of files would pin it, without the folder's column."""
-    if form not in ("parquet", "avro"):
-        return None
+    columns = _inferred_types(feed) if form in ("parquet", "avro") else {}
+    return ", ".join(f"`{name}` {data_type}" for name, data_type in columns.items()) or None
+
+
+def _whole_number_column(feed: Feed) -> str | None:
+    """The first inferred column that can be an event time: a folder's value is inferred as text."""
+    types = _inferred_types(feed)
+    return next((name for name, data_type in types.items() if data_type in ("int", "bigint")), None)
+
+
+def _inferred_types(feed: Feed) -> dict[str, str]:
+    """The columns of the files with their types, without those of folders; none if the files cannot be read."""
     try:
         pinned, _ = feed.platform.loop(feed.dataflow, NOW).infer()
     except StrandlineError:
-        return None
-    if pinned is None:
-        return None
-    columns = PinnedSchema.of(pinned).data.fields
-    return ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in columns)
+        return {}
+    columns = PinnedSchema.of(pinned).data.fields if pinned is not None else []
+    return {each.name: each.dataType.simpleString() for each in columns}
 
 
 def _check_answer(case: Case, feed: Feed) -> None:
-    expected, error = case["expected"], _run(feed)
+    error = _run(feed)
+    _check_outcome(case, error, _rows(feed))
+
+
+def _check_outcome(case: Case, error: StrandlineError | None, rows: list[dict[str, Any]]) -> None:
+    expected = case["expected"]
     if "error" in expected:
-        assert error is not None, f"expected {expected['error']}, loaded {_rows(feed)}"
+        assert error is not None, f"expected {expected['error']}, loaded {rows}"
         assert error.code == _CODES.get(expected["error"], expected["error"]), error.message
         missing = [text for text in expected["mentions"] if text not in error.message]
         assert not missing, error.message
     else:
         assert error is None, error.message
-    _check(_rows(feed), decode(expected["rows"]))
+    _check(rows, decode(expected["rows"]))
 
 
 def _run(feed: Feed) -> StrandlineError | None:
@@ -119,10 +169,12 @@ def _run(feed: Feed) -> StrandlineError | None:
         return error
 
 
-def _rows(feed: Feed) -> list[dict[str, Any]]:
-    if not (feed.table / "_delta_log").exists():
+def _rows(feed: Feed, place: str = "") -> list[dict[str, Any]]:
+    """The rows of the table, or of a side table of a stream."""
+    folder = feed.table.with_name(f"{feed.table.name}{place}")
+    if not (folder / "_delta_log").exists():
         return []
-    rows: list[dict[str, Any]] = DeltaTable(str(feed.table)).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
     return rows
 
 
