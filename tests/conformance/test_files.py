@@ -82,14 +82,13 @@ def test_load_by_a_stream_of_splits(case: Case, tmp_path: Path, engine: SparkEng
     feed = _feed(case, tmp_path, engine)
     for number, file in enumerate(case["input"]["files"]):
         feed.put_bytes(f"stream_split=s{number}/{_FOLDER}/{file['path']}", _content(file))
-    event_time, timeout = _EVENT_TIME, "PT1H"
+    event_time: dict[str, Any] = {"event_time": _EVENT_TIME, "timeout": "PT1H"}
     if case["input"]["schema"] is not None:
         declared = f"{case['input']['schema']}, stream_split string, {_EVENT_TIME} timestamp"
         feed.define(source={"schema": declared})
     elif number_column := _whole_number_column(feed):
-        event_time, timeout = number_column, 1000
-    watermark = _OF_SPLITS | {"event_time": event_time, "timeout": timeout}
-    feed.define(watermark=None).define(watermark=watermark, target={"origin_columns": False})
+        event_time = {"event_time": number_column, "timeout": 1000}
+    feed.define(watermark=None).define(watermark=_OF_SPLITS | event_time, target={"origin_columns": False})
     if _is_refused_beside_streams(case):
         _check_refusal(feed)
         return
