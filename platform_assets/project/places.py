@@ -20,6 +20,8 @@ PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
 
 _WANTED = "a folder or s3://bucket/prefix"
 _STATE_TOO = " or postgresql://host/database"
+_OTHER_STORES = ("gs", "az", "abfs", "abfss")
+_NOT_YET = " (other object stores are not there yet, see ROADMAP.md)"
 
 
 def check_place(
@@ -37,7 +39,8 @@ def check_place(
     scheme, remote, rest = (text or "").partition("://")
     if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
         wanted = _WANTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _WANTED
-        checked.refuse(path, checked.shown(*path), wanted, _nearest(scheme, path))
+        not_yet = _NOT_YET if scheme in _OTHER_STORES else ""
+        checked.refuse(path, checked.shown(*path), f"{wanted}{not_yet}", _nearest(scheme, path))
     known = connections is None or name in connections
     if name is not None and text and scheme != "s3" and known:
         checked.refuse(

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
-from platform_assets.project.document import Document, Key, dotted, value_at
+from platform_assets.project.document import Document, Key, value_at
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.pending import DATAFLOW, SETTINGS, Pending, not_there
 from platform_assets.project.resolving import hidden, resolved
 from platform_assets.project.secrets import literal_secrets, shown
 from platform_assets.project.settings import Settings
@@ -65,11 +64,11 @@ class Checked(Generic[M]):
         """Note an error, unless the key or one above it is blamed already."""
         self.add([masked(self.document.error(key, found, expected, nearest), key, self.texts)])
 
-    def add(self, errors: list[ProjectError], *parts: Key) -> None:
-        """Note errors of one check; later errors at their keys, or in ``parts``, are dropped."""
+    def add(self, errors: list[ProjectError]) -> None:
+        """Note errors of one check; later errors at their keys are dropped."""
         new = [error for error in errors if not self._is_blamed(error.key or "")]
         self.errors += new
-        self._blamed |= {name for name in (*(error.key for error in new), *map(dotted, parts)) if name}
+        self._blamed |= {error.key for error in new if error.key}
 
     def _is_blamed(self, key: str) -> bool:
         parts = key.split(".")
@@ -79,7 +78,7 @@ class Checked(Generic[M]):
 def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
     """Read ``platform.yaml``; an absent file has the defaults."""
     document = _document(path, path.name) if path.exists() else Document(path.name)
-    return _checked(Checked(document), Settings, SETTINGS, environment, {})
+    return _checked(Checked(document), Settings, environment, {})
 
 
 def read_dataflow(
@@ -100,7 +99,7 @@ def read_dataflow(
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
     given = {"name": path.stem}
-    return _checked(checked, Dataflow, DATAFLOW, environment, given, complete)
+    return _checked(checked, Dataflow, environment, given, complete)
 
 
 def _document(path: Path, file: str) -> Document:
@@ -115,7 +114,6 @@ def _document(path: Path, file: str) -> Document:
 def _checked(
     checked: Checked[M],
     model: type[M],
-    rows: tuple[Pending, ...],
     environment: Mapping[str, str],
     given: Mapping[str, Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
@@ -126,8 +124,7 @@ def _checked(
     if document.readable:
         values = resolved(document, model, environment)
         checked.value, checked.texts = complete(values.value), values.texts
-        unavailable, parts = not_there(document, values.value, model, rows)
-        checked.add(literal_secrets(document) + values.errors + unavailable, *parts)
+        checked.add(literal_secrets(document) + values.errors)
         _validate(checked, model, given)
     return checked
 
