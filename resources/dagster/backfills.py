@@ -15,8 +15,9 @@ from dagster import DagsterRun
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Part
-from resources.kinds.window.replay import WindowReplay
 from resources.platform.platform import Platform
+from resources.replay.asked import AskedPartitions
+from resources.replay.kind import ReplayKind
 
 _BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
 """Tags that name the backfill that a user has launched: of a retry the first one."""
@@ -27,7 +28,7 @@ _ROOT_RUN = "dagster/root_run_id"
 
 def backfill_of(
     platform: Platform, dataflow: Dataflow, part: Part, keys: Sequence[str], run: DagsterRun, now: datetime
-) -> WindowReplay:
+) -> ReplayKind:
     """Return the replay that a run over partitions is.
 
     Args:
@@ -38,7 +39,9 @@ def backfill_of(
         run: that was asked for them.
         now: the clock, aware.
     """
-    return WindowReplay(platform, dataflow, f"{_launched(run)} of {_shown(keys)}", now, part)
+    launched = f"{_launched(run)} of {_shown(keys)}"
+    asked = AskedPartitions(start=min(keys), end=max(keys), part=part, launched=launched)
+    return platform.replay(dataflow, asked, now)
 
 
 def _launched(run: DagsterRun) -> str:

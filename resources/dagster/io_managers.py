@@ -192,7 +192,7 @@ class TableIOManager(IOManager):
         try:
             if isinstance(request, Forced) and load.keys is not None:
                 again = backfill_of(self._platform, dataflow, request.of, load.keys, run, now)
-                loop = self._platform.loop(again.loaded_by, now, **how)
+                loop = self._platform.loop(again.loaded_by(dataflow), now, **how)
                 outcome = read_again(again, loop, lambda chunks: self._show(context, load, chunks)).outcome
             else:
                 loop = self._platform.loop(dataflow, now, request, **how)

@@ -12,8 +12,7 @@ from resources.kinds.kind import Kind
 from resources.kinds.state_rules import StateRules
 from resources.platform.stores import Stores
 from resources.replay.asked import Asked
-from resources.replay.isolated.kind import AsideKind
-from resources.replay.replay import InPlaceReplay
+from resources.replay.kind import ReplayKind
 from resources.staging import Staging
 
 
@@ -24,15 +23,13 @@ class KindParts(NamedTuple):
         name: as ``watermark.type`` has it.
         open: binds a dataflow's kind to its source; the staging is None for who reads no rows.
         rules: what decisions about a state go by.
-        replay_in_place: makes a replay of a range into the dataflow's own table; None: the kind reads nothing again.
-        isolated_replay: makes what replays into tables of their own are; None: the kind reads nothing again.
+        replay: makes a replay of a range; None: the kind reads nothing again.
     """
 
     name: str
     open: Callable[[Stores, Dataflow, Staging | None], Kind[Any]]
     rules: Callable[[Stores, Dataflow], StateRules]
-    replay_in_place: Callable[[Stores, Dataflow, Asked, datetime], InPlaceReplay] | None = None
-    isolated_replay: Callable[[Stores, Dataflow], AsideKind] | None = None
+    replay: Callable[[Stores, Dataflow, Asked, datetime], ReplayKind] | None = None
 
 
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:

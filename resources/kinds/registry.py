@@ -10,24 +10,21 @@ from partitions.path.definition import PathWatermark
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.structured import StructuredStream
 from partitions.window.definition import WindowWatermark
-from resources.kinds.column.isolated_replay import AsideColumns
 from resources.kinds.column.opening import column_rules, open_column
 from resources.kinds.column.replay import ColumnReplay
 from resources.kinds.parts import KindParts
-from resources.kinds.path.isolated_replay import AsideFiles
 from resources.kinds.path.opening import open_path, path_rules
 from resources.kinds.path.replay import FileReplay
 from resources.kinds.spark_stream.opening import open_spark_stream, spark_stream_rules
 from resources.kinds.stream.opening import open_stream, stream_rules
-from resources.kinds.window.isolated_replay import AsideWindows
 from resources.kinds.window.opening import open_windows, window_rules
 from resources.kinds.window.replay import WindowReplay
 
 KINDS: Mapping[type, KindParts] = MappingProxyType(
     {
-        PathWatermark: KindParts("path", open_path, path_rules, FileReplay.of, AsideFiles),
-        ColumnWatermark: KindParts("column", open_column, column_rules, ColumnReplay.of, AsideColumns),
-        WindowWatermark: KindParts("window", open_windows, window_rules, WindowReplay.of, AsideWindows),
+        PathWatermark: KindParts("path", open_path, path_rules, FileReplay),
+        ColumnWatermark: KindParts("column", open_column, column_rules, ColumnReplay),
+        WindowWatermark: KindParts("window", open_windows, window_rules, WindowReplay),
         StreamWatermark: KindParts("stream", open_stream, stream_rules),
         StructuredStream: KindParts("stream", open_spark_stream, spark_stream_rules),
     }

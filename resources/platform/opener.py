@@ -27,8 +27,7 @@ from resources.loop.waiting import Patience
 from resources.outcome import Observer
 from resources.platform.stores import Stores
 from resources.replay.asked import Asked
-from resources.replay.isolated.kind import AsideKind
-from resources.replay.replay import InPlaceReplay
+from resources.replay.kind import ReplayKind
 from resources.sources.source import TellsColumns
 from resources.staging import Staging
 from resources.tables.registry import find_table
@@ -60,34 +59,20 @@ class Opener(Stores):
         """Return what decisions about a dataflow's state go by."""
         return self.parts_of(dataflow).rules(self, dataflow)
 
-    def replay_in_place(self, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
-        """Return the replay of a range into the dataflow's own table.
+    def replay(self, dataflow: Dataflow, asked: Asked, now: datetime) -> ReplayKind:
+        """Return the replay of a range, which is not checked yet.
 
         Raises:
-            ConfigurationError: its kind reads nothing again, or not this range.
+            ConfigurationError: the dataflow's kind reads nothing again.
         """
-        make_replay = self.parts_of(dataflow).replay_in_place
+        make_replay = self.parts_of(dataflow).replay
         if make_replay is None:
-            raise self._unreplayable(dataflow)
+            replayable = {parts.name for parts in self.kinds.values() if parts.replay is not None}
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
+                f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
+            )
         return make_replay(self, dataflow, asked, now)
-
-    def isolated_replay(self, dataflow: Dataflow) -> AsideKind:
-        """Return what replays of the dataflow into tables of their own are.
-
-        Raises:
-            ConfigurationError: its kind reads nothing again.
-        """
-        make_replays = self.parts_of(dataflow).isolated_replay
-        if make_replays is None:
-            raise self._unreplayable(dataflow)
-        return make_replays(self, dataflow)
-
-    def _unreplayable(self, dataflow: Dataflow) -> ConfigurationError:
-        replayable = {parts.name for parts in self.kinds.values() if parts.replay_in_place is not None}
-        return ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
-            f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
-        )
 
     def plan(self, dataflow: Dataflow, now: datetime, kind: Kind[Any] | None = None) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.

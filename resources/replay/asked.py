@@ -11,8 +11,8 @@ from shlex import quote
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
-from partitions.replay.chunks import Chunk, chunk_column, chunks
 from partitions.replay.every import interval_of
+from partitions.request import Part
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Asked:
     replace: bool = False
 
     @property
+    def is_isolated(self) -> bool:
+        """Whether the rows go into a table of their own."""
+        return self.table is not None
+
+    @property
     def request(self) -> dict[str, str]:
         """The range, as it is kept."""
         given = {"start": self.start, "end": self.end, "every": self.every, "column": self.column}
@@ -56,15 +61,22 @@ class Asked:
         return interval_of(self.every) if self.every is not None else None
 
 
-def asked_chunks(dataflow: Dataflow, asked: Asked) -> tuple[Chunk, ...]:
-    """Return the chunks of a column watermark that are asked for, with bounds typed by their text.
+@dataclass(frozen=True, kw_only=True)
+class AskedPartitions(Asked):
+    """Partitions that were chosen in Dagster: from the first to the last key, but only these.
 
-    Raises:
-        ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
+    Attributes:
+        part: their windows and units.
+        launched: which backfill, or which run, asks for them.
     """
-    with naming(dataflow):
-        column = chunk_column(asked.column, dataflow.column.columns)
-        return chunks(column, asked.start, asked.end, asked.interval)
+
+    part: Part
+    launched: str
+
+    @property
+    def words(self) -> str:
+        """Who asks: another one for the same partitions is another request."""
+        return self.launched
 
 
 @contextmanager

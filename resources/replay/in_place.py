@@ -7,6 +7,7 @@ have no entry. It is removed when all chunks are done, so the same command then 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from partitions.dataflow import Dataflow
@@ -16,9 +17,9 @@ from resources.loop.loop import Loop
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.asked import Asked
-from resources.replay.reading import Replayed, Told, read_chunks
-from resources.replay.replay import InPlaceReplay
-from resources.replay.under_way import forget
+from resources.replay.kind import ReplayKind
+from resources.replay.reading import Piece, Replayed, Told, read_chunks
+from resources.replay.under_way import begin, find, forget
 
 
 def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
@@ -27,7 +28,10 @@ def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datet
     Raises:
         ConfigurationError: as :func:`replay_in_place`.
     """
-    return _checked(platform, dataflow, asked, now).plan()
+    replay = _checked(platform, dataflow, asked, now)
+    begun = find(platform.log, dataflow.name, asked.words)
+    cut = replay.cut(begun.range if begun else None)
+    return replay.plan(cut, replay.done(cut, begun))
 
 
 def replay_in_place(
@@ -55,33 +59,46 @@ def replay_in_place(
         ConfigurationError: the range or the dataflow is not one that can be replayed so; nothing was changed.
     """
     replay = _checked(platform, dataflow, asked, now)
-    return read_again(replay, platform.loop(replay.loaded_by, now, observer=observer, **how), told)
+    return read_again(replay, platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how), told)
 
 
-def read_again(replay: InPlaceReplay, loop: Loop[Any], told: Told = lambda reports: None) -> Replayed:
+def read_again(replay: ReplayKind, loop: Loop[Any], told: Told = lambda reports: None) -> Replayed:
     """Read all chunks of a replay that are still to be read; when none is left, the same may be asked for again.
 
     Args:
         replay: what is read.
-        loop: of its ``loaded_by``.
+        loop: of the dataflow that it is loaded by.
         told: hears what has become of all chunks, after each.
     """
-    pieces, warnings = replay.pieces(loop)
-    done = read_chunks(loop, pieces, told)
-    done.outcome.warnings[:0] = warnings
-    if done.outcome.error is None:
-        forget(replay.platform.log, replay.dataflow.name, replay.words)
-    return done
+    log, name, words = replay.platform.log, replay.dataflow.name, replay.asked.words
+    begun = begin(log, name, words, replay.range)
+    cut = replay.cut(begun.range)
+    done, table = replay.done(cut, begun), loop.context.table
+    pieces = [
+        Piece(
+            *chunk.bounds,
+            partial(replay.request, chunk, begun.number, table),
+            replay.reason(chunk),
+            done=chunk in done,
+        )
+        for chunk in cut.chunks
+    ]
+    replayed = read_chunks(loop, pieces, told)
+    replayed.outcome.warnings[:0] = replay.warnings(cut, done)
+    if replayed.outcome.error is None:
+        forget(log, name, words)
+    return replayed
 
 
-def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> InPlaceReplay:
+def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> ReplayKind:
     """Return the replay that is asked for.
 
     Raises:
         ConfigurationError: the range or the dataflow is not one that can be replayed so.
     """
     name, target = dataflow.name, dataflow.target
-    replay = platform.replay_in_place(dataflow, asked, now)
+    replay = platform.replay(dataflow, asked, now)
+    replay.check()
     if target.load == "append" and not asked.replace:
         raise ConfigurationError(
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"

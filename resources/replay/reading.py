@@ -13,7 +13,7 @@ from partitions.errors import Conflict, Held, StrandlineError
 from partitions.request import Request
 from partitions.sentinels import serialise
 from resources.loop.loop import Loop
-from resources.outcome import Committed, Outcome
+from resources.outcome import Outcome
 
 Report = dict[str, Any]
 """What has become of a chunk, in the public JSON form (docs/cli.md)."""
@@ -33,7 +33,7 @@ class Piece:
         lower: its bound below, for reports.
         upper: its bound above.
         request: makes what is asked for.
-        reason: of its entries; None: as all entries that are made for it.
+        reason: of its entries.
         done: whether it was done before.
         finished: is told once it is done.
     """
@@ -41,7 +41,7 @@ class Piece:
     lower: Any
     upper: Any
     request: Callable[[], Request]
-    reason: str | None = None
+    reason: str
     done: bool = False
     finished: Callable[[], None] = lambda: None
 
@@ -83,7 +83,8 @@ def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda re
         if piece.done:
             continue
         done = _read(loop, piece.request())
-        own = [each.rows for each in done.committed if _is_own(each, piece)]
+        # A run may also have finished what another had begun.
+        own = [each.rows for each in done.committed if each.entry.reason == piece.reason]
         _add(outcome, done)
         if done.error is not None:
             _name(done.error, piece)
@@ -110,13 +111,6 @@ def _read(loop: Loop[Any], asked: Request) -> Outcome:
         before, done = done, Loop(alone, loop.patience, loop.history).run()
         done.committed[:0] = before.committed
     return done
-
-
-def _is_own(committed: Committed, piece: Piece) -> bool:
-    """Whether a commit is the chunk's: a run may also have finished what another had begun."""
-    return committed.entry.reason == piece.reason and (
-        piece.reason is not None or committed.entry.why == "replay"
-    )
 
 
 def _add(outcome: Outcome, done: Outcome) -> None:

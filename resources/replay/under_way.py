@@ -27,21 +27,19 @@ class InPlace(Record):
     Attributes:
         dataflow: its name.
         asked: what was asked for: as options of the command, or which partitions by which backfill.
-        range: of columns: lower (inclusive) and upper (exclusive) bound, sentinel JSON text, of the column's type.
+        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text; of a column as values of its type.
         number: of the newest entry when it began; 0 without one.
         time: when it began, ISO in UTC; for people.
     """
 
     dataflow: str
     asked: str
-    range: str = "{}"
+    range: str
     number: int
     time: str
 
 
-def begin(
-    log: WatermarkLog, dataflow: str, asked: str, typed_range: Callable[[], str] = lambda: "{}"
-) -> InPlace:
+def begin(log: WatermarkLog, dataflow: str, asked: str, typed_range: Callable[[], str]) -> InPlace:
     """Return the replay that was asked for in these words; put it, if there is none."""
     if (known := find(log, dataflow, asked)) is not None:
         return known
@@ -72,11 +70,9 @@ def entries_of(log: WatermarkLog, replay: InPlace) -> Iterator[Entry]:
             yield entry
 
 
-def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace | None) -> set[Any]:
+def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace) -> set[Any]:
     """Return what tells the parts of slices that a replay has loaded, as far as the log knows."""
     keys: set[Any] = set()
-    if replay is None:
-        return keys
     for entry in entries_of(log, replay):
         intent = log.intent(replay.dataflow, entry.number)
         if intent is not None and intent.id == entry.id:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.kinds.path import isolated_replay as files
+from resources.kinds.path import replay as files
 from resources.outcome import Step
 from resources.replay.asked import Asked
 from resources.replay.isolated.promoting import preview_promote, promote

@@ -1,157 +1,221 @@
-"""A replay in place of rows above columns: chunks of the calendar, or of a step (docs/replay.md, In place)."""
+"""Replays of rows above columns: chunks of the calendar, or of a step; a promote swaps rows of the range (docs/replay.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
+from partitions.column.predicates import shown
+from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
-from partitions.plan import Plan, Skip, counted
-from partitions.replay.chunks import Chunk, chunks, remaining
+from partitions.plan import Skip
+from partitions.replay.chunks import Chunk, chunk_column, chunks, remaining
 from partitions.replay.every import fitted_chunks
-from partitions.replay.reading import chunk_slice
+from partitions.replay.promotion import (
+    Loaded,
+    lies_below,
+    loaded_again,
+    promoted_rows,
+    swaps_nothing,
+)
+from partitions.replay.reading import adds_above, chunk_slice
 from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value
 from partitions.watermark import compare_values
+from resources.kinds.column.kind import ColumnKind
 from resources.kinds.column.opening import open_column
-from resources.loop.loop import Loop
-from resources.platform.stores import Stores
-from resources.replay.asked import Asked, asked_chunks, naming
-from resources.replay.reading import Piece
-from resources.replay.replay import InPlaceReplay
-from resources.replay.under_way import InPlace, begin, entries_of, find
-from resources.watermarks.entry import Entry
+from resources.replay.asked import naming
+from resources.replay.chunks import ReplayChunk
+from resources.replay.isolated.refusals import again_refused, moved_refused, never_loaded
+from resources.replay.isolated.standing import Aside
+from resources.replay.kind import Cut, ReplayKind, Swap
+from resources.replay.under_way import InPlace, entries_of
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import LOADS, Entry, Why
 
-
-def typed_range(platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> str:
-    """Return the bounds that are asked for as values of the column, whose type the source tells; sentinel JSON text.
-
-    Raises:
-        ConfigurationError: the column holds something else.
-    """
-    planned, kind = asked_chunks(dataflow, asked), open_column(platform, dataflow)
-    known = kind.with_kinds(kind.above.observe(dataflow.column.columns, now))
-    with naming(dataflow):
-        fitted = fitted_chunks(planned, known.get(planned[0].column))
-    return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
+_MOVES: frozenset[Why] = frozenset({"set", "adopt", "import"})
+"""Decisions after which rows at or below the watermark need not have been loaded by a run."""
 
 
 @dataclass(frozen=True)
-class ColumnReplay(InPlaceReplay):
-    """Chunks of a range of a column.
+class ColumnReplay(ReplayKind):
+    """Chunks of a range of a column."""
 
-    Attributes:
-        asked: the range, and what becomes of table and watermark.
-    """
+    @property
+    def column(self) -> str:
+        """The one that is asked for, or the first watermark column."""
+        return chunk_column(self.asked.column, self.dataflow.column.columns)
 
-    asked: Asked
+    def check(self) -> None:
+        """Cut the range."""
+        self._asked_chunks()
 
-    @classmethod
-    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> ColumnReplay:
-        """Chunks that the range can be cut into."""
-        asked_chunks(dataflow, asked)
-        return cls(platform, dataflow, asked.words, now, asked)
+    def range(self) -> str:
+        """Bounds are values of the column, whose type the source tells."""
+        planned, kind = self._asked_chunks(), self.kind_of(self.dataflow)
+        kinds = kind.with_kinds(kind.above.observe(self.dataflow.column.columns, self.now))
+        with naming(self.dataflow):
+            fitted = fitted_chunks(planned, kinds.get(self.column))
+        return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
 
-    def plan(self) -> Plan[Any]:
-        """Return a slice for each chunk that is still to be read. Opens no source."""
-        dataflow, log = self.dataflow, self.platform.log
-        known, newest = find(log, dataflow.name, self.words), log.newest(dataflow.name)
-        planned, state = asked_chunks(dataflow, self.asked), _state(newest)
-        stored = state.marks.get(planned[0].column)
-        if known is not None:
-            planned = self._chunks(known)
-        elif stored is not None:
-            with naming(dataflow):
-                planned = fitted_chunks(planned, kind_of_value(stored.value))
-        left = self._left(known, planned, newest)
-        done = planned[: len(planned) - len(left)]
-        slices, skips = [], [Skip(chunk.span, "done before") for chunk in done]
-        for chunk in left:
-            request = self._request(chunk, 0)
-            slice_ = chunk_slice(dataflow.target, dataflow.column.columns, state, request, None)
-            if slice_ is None:
-                skips.append(Skip(chunk.span, "lies above the watermark, and is left to the next run"))
-            else:
-                slices.append(slice_)
-        why = f"{counted(len(slices), 'chunk')} of {len(planned)} to replay into {dataflow.table}"
-        number = newest.number if newest else 0
-        return Plan(dataflow.name, dataflow.kind, number, self.now, why, tuple(slices), tuple(skips))
-
-    def pieces(self, loop: Loop[Any]) -> tuple[Sequence[Piece], Sequence[str]]:
-        """Begin, or go on: return all chunks, and what there is to warn of."""
-        log, name = self.platform.log, self.dataflow.name
-        begun = begin(
-            log, name, self.words, lambda: typed_range(self.platform, self.dataflow, self.asked, self.now)
-        )
-        planned, newest = self._chunks(begun), log.newest(name)
-        left = self._left(begun, planned, newest)
-        pieces = [
-            Piece(
-                chunk.lower,
-                chunk.upper,
-                partial(self._next, loop, chunk, begun.number),
-                self.words,
-                done=number < len(planned) - len(left),
-            )
-            for number, chunk in enumerate(planned)
+    def cut(self, range_: str | None = None) -> Cut:
+        """Cut at the calendar's boundaries, or at those of a step; the type of bounds that are not typed yet is that of the watermark."""
+        live = _state(self.newest)
+        if range_ is not None:
+            bounds = deserialise(range_)
+            planned = chunks(self.column, bounds["lower"], bounds["upper"], self.asked.interval)
+        else:
+            planned, mark = self._asked_chunks(), live.marks.get(self.column)
+            with naming(self.dataflow):
+                planned = fitted_chunks(planned, kind_of_value(mark.value)) if mark else planned
+        cut = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
+        state = ColumnState.of({}) if self.asked.is_isolated else live
+        slices = [self._slices(chunk, state) for chunk in cut]
+        above = [
+            Skip(chunk.words, "lies above the watermark, and is left to the next run")
+            for chunk, parts in zip(cut, slices, strict=True)
+            if not parts
         ]
-        return pieces, self._passed_over(newest, left) if self.asked.save_watermark else ()
+        return Cut(cut, slices, above)
 
-    def _chunks(self, begun: InPlace) -> tuple[Chunk, ...]:
-        bounds, column = deserialise(begun.range), asked_chunks(self.dataflow, self.asked)[0].column
-        return chunks(column, bounds["lower"], bounds["upper"], self.asked.interval)
+    def slices(self, dataflow: Dataflow, chunk: ReplayChunk) -> Sequence[ColumnSlice]:
+        """One, of which the source need not be asked."""
+        return self._slices(chunk, ColumnState.of({}))
 
-    def _left(
-        self, known: InPlace | None, planned: Sequence[Chunk], newest: Entry | None
-    ) -> tuple[Chunk, ...]:
-        """The last chunks, which are still to be read: above the watermark that is saved, or above the last one with an entry."""
+    def _slices(self, chunk: ReplayChunk, state: ColumnState) -> Sequence[ColumnSlice]:
+        columns, request = self.dataflow.column.columns, self.request(chunk)
+        slice_ = chunk_slice(self.dataflow.target, columns, state, request, None)
+        return () if slice_ is None else (slice_,)
+
+    def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Replay:
+        """Its rows; without rows it is loaded, too, if rows of the table are to go."""
+        asked, isolated = self.asked, self.asked.is_isolated
+        request = Replay(
+            self._chunk(chunk),
+            since,
+            self.reason(chunk),
+            saves=asked.save_watermark or isolated,
+            replaces=asked.replace and not isolated,
+            leaves_above=not asked.save_watermark and not isolated,
+        )
+        clears = request.replaces or self.dataflow.target.replace_by_watermark
+        if not clears or table is None or not table.exists():
+            return request
+        return replace(request, clears=table.holds_any(table.newest_version(), request.chunk.range.rows))
+
+    def kind_of(self, dataflow: Dataflow) -> ColumnKind:
+        """Rows above its columns."""
+        return open_column(self.platform, dataflow)
+
+    def done(self, cut: Cut, begun: InPlace | None) -> Collection[ReplayChunk]:
+        """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
         if self.asked.save_watermark:
-            return remaining(planned, {name: mark.value for name, mark in _state(newest).marks.items()})
-        column, highest = planned[0].column, None
-        for entry in entries_of(self.platform.log, known) if known else ():
-            upper = deserialise(entry.upper)[column] if entry.upper else None
+            reached = {name: mark.value for name, mark in _state(self.newest).marks.items()}
+        else:
+            highest = self._highest(begun) if begun else None
+            reached = {} if highest is None else {self.column: highest}
+        left = remaining([self._chunk(chunk) for chunk in cut.chunks], reached)
+        return {*cut.chunks[: len(cut.chunks) - len(left)]}
+
+    def _highest(self, begun: InPlace) -> Any:
+        """The upper bound of the last chunk that has an entry; None if none has."""
+        highest = None
+        for entry in entries_of(self.platform.log, begun):
+            upper = deserialise(entry.upper)[self.column] if entry.upper else None
             if upper is not None and (highest is None or compare_values(upper, highest) > 0):
                 highest = upper
-        return remaining(planned, None if highest is None else {column: highest})
+        return highest
 
-    def _next(self, loop: Loop[Any], chunk: Chunk, since: int) -> Replay:
-        """What is asked for of a chunk now: without rows it is loaded, too, if rows of the table are to go."""
-        made, table = self._request(chunk, since), loop.context.table
-        if not (made.replaces or self.dataflow.target.replace_by_watermark) or not table.exists():
-            return made
-        return replace(made, clears=table.holds_any(table.newest_version(), chunk.range.rows))
-
-    def _request(self, chunk: Chunk, since: int) -> Replay:
-        return Replay(
-            chunk,
-            since,
-            self.words,
-            saves=self.asked.save_watermark,
-            replaces=self.asked.replace,
-            leaves_above=not self.asked.save_watermark,
-        )
-
-    def _passed_over(self, newest: Entry | None, left: Sequence[Chunk]) -> list[str]:
+    def warnings(self, cut: Cut, done: Collection[ReplayChunk]) -> Sequence[str]:
         """Say which rows a saved watermark passes over."""
-        if not left:
-            return []
-        column, said = left[0].column, []
-        mark, last = _state(newest).marks.get(column), left[-1].upper
-        if mark is not None and compare_values(mark.value, left[0].lower) < 0:
+        left = [chunk for chunk in cut.chunks if chunk not in done]
+        if not self.asked.save_watermark or not left:
+            return ()
+        said, mark = [], _state(self.newest).marks.get(self.column)
+        (lower, _), (_, upper) = left[0].bounds, left[-1].bounds
+        if mark is not None and compare_values(mark.value, lower) < 0:
             said.append(
-                f"rows between the watermark before and the start of chunk {left[0].span} are passed over: no run reads them"
+                f"rows between the watermark before and the start of chunk {left[0].words} are passed over: no run reads them"
             )
-        if isinstance(last, datetime) and last.tzinfo is not None and last > self.now:
+        if isinstance(upper, datetime) and upper.tzinfo is not None and upper > self.now:
             said.append(
-                f"chunk {left[-1].span} ends after now: rows of {column} that come later below its end are read by no run, if it is saved"
+                f"chunk {left[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
             )
         return said
+
+    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+        """The rows of the range, but for what the live flow has loaded since and what it will load."""
+        dataflow, now = self.dataflow, ColumnState.of(entry.state() if entry else None)
+        leaves_above = adds_above(dataflow.target, dataflow.column.columns, now)
+        if not now.marks and leaves_above:
+            raise never_loaded(aside)
+        begun, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
+        range_ = aside.rows
+        if entry is not None and entry.number != aside.number:
+            if self.platform.log.floor(dataflow.name) > aside.number:
+                raise again_refused(aside, "an entry that is no longer in the log")
+            loads = [
+                Loaded(past.number, _read_state(past.lower), _read_state(past.upper))
+                for past in since
+                if past.why in LOADS
+            ]
+            for again in loaded_again(loads, aside.rows, columns, begun):
+                raise again_refused(aside, f"entry {again.number}")
+        moved = [past for past in since if past.why in _MOVES]
+        if moved and not lies_below(range_, columns, begun):
+            raise moved_refused(aside, moved[0])
+        if swaps_nothing(range_, columns, begun, now, leaves_above=leaves_above):
+            loaded = [past for past in since if past.why in LOADS]
+            if not loaded:
+                raise never_loaded(aside)
+            raise again_refused(aside, f"entry {loaded[-1].number}")
+        where = promoted_rows(
+            range_,
+            columns,
+            begun,
+            now,
+            keeps_boundary=dataflow.column.boundary == "inclusive",
+            leaves_above=leaves_above,
+        )
+        slice_ = ColumnSlice(entry.state() if entry else {}, (range_.range,))
+        column = range_.column
+        return Swap(
+            slice_,
+            {column: range_.lower},
+            {column: range_.upper},
+            lambda _: where,
+            f"rows with {aside.words}",
+            () if lies_below(range_, columns, begun) else (_staying(begun, leaves_above=leaves_above),),
+        )
+
+    def _asked_chunks(self) -> tuple[Chunk, ...]:
+        """The chunks as they were asked for, with bounds typed by their text.
+
+        Raises:
+            ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
+        """
+        with naming(self.dataflow):
+            return chunks(self.column, self.asked.start, self.asked.end, self.asked.interval)
+
+    def _chunk(self, chunk: ReplayChunk) -> Chunk:
+        return Chunk(self.column, *chunk.bounds)
+
+
+def _staying(begun: ColumnState, *, leaves_above: bool) -> str:
+    """What of a range does not come that reaches above the state when the replay began."""
+    stood = ", ".join(f"{name} = {shown(mark.value)}" for name, mark in begun.marks.items())
+    above = f"above {stood}, where the watermark stood when the replay began," if stood else "of the range"
+    also = ", or are left to its next run" if leaves_above else ""
+    return f"rows {above} stay as they are if the live flow has loaded them since{also}"
 
 
 def _state(entry: Entry | None) -> ColumnState:
     return ColumnState.of(entry.state() if entry else None)
+
+
+def _read_state(text: str | None) -> ColumnState | None:
+    return ColumnState.of(deserialise(text)) if text else None

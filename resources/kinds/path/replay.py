@@ -1,67 +1,146 @@
-"""A replay in place of files: those of a range of partition folders, in slices by ``checkpoint`` (docs/replay.md, Files)."""
+"""Replays of files: those of a range of partition folders, in slices by ``checkpoint``; a promote swaps the rows of each file (docs/replay.md, Files)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.path.slices import PathSlice
-from partitions.plan import Plan
+from partitions.path.slices import PathSlice, watermark_of
+from partitions.path.source import SourceFile, in_pair_order
+from partitions.path.state import PathState
+from partitions.plan import counted
+from partitions.predicate import Among, Between, Predicate
+from partitions.replay.parts import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
+from partitions.sentinels import serialise
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.kinds.path.kind import PathKind
 from resources.kinds.path.opening import open_path
-from resources.platform.stores import Stores
-from resources.replay.asked import Asked, asked_partitions
-from resources.replay.parts import PartsReplay
+from resources.replay.asked import asked_partitions
+from resources.replay.chunks import ReplayChunk
+from resources.replay.isolated.refusals import again_refused, never_loaded
+from resources.replay.isolated.standing import Aside
+from resources.replay.kind import Cut, ReplayKind, Swap
 from resources.sources.files.paths import SOURCE_FILE
+from resources.sql import quoted
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import Entry
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.quarantine import read_quarantine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_NAMED = 100
+"""Files of one condition that are named."""
 
 
 @dataclass(frozen=True)
-class FileReplay(PartsReplay):
-    """Files of a range of partitions.
+class FileReplay(ReplayKind):
+    """Files of a range of partitions."""
 
-    Attributes:
-        asked: the range, and what becomes of rows that are there.
-    """
+    @property
+    def _replaces(self) -> bool:
+        """Whether rows of the files that are there go."""
+        return self.asked.replace or self.asked.is_isolated
 
-    asked: Asked
+    def check(self) -> None:
+        """Of partitions, in a table whose rows tell their files if rows are looked for by them."""
+        asked_partitions(self.dataflow, self.asked)
+        if self._replaces or self.dataflow.target.way == "merge_overwrite":
+            self._check_files_of_rows()
 
-    @classmethod
-    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> FileReplay:
-        """Files that can be read again."""
-        asked_partitions(dataflow, asked)
-        if asked.replace or dataflow.target.way == "merge_overwrite":
-            check_files_of_rows(platform, dataflow)
-        return cls(platform, dataflow, asked.words, now, asked)
+    def _check_files_of_rows(self) -> None:
+        """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
+        dataflow, table = self.dataflow, self.platform.table(self.dataflow)
+        by_default = [SOURCE_FILE] if dataflow.target.origin_columns else []
+        columns = table.columns() if table.exists() else by_default
+        if SOURCE_FILE not in columns:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: the rows of each file that is read again are looked for: expected a column {SOURCE_FILE} in table"
+                f" {dataflow.table}, found {', '.join(columns) or 'none (origin_columns: false)'}"
+            )
 
-    def planned(self) -> tuple[PathKind, Plan[PathSlice]]:
-        """List the source."""
-        kind, newest = open_path(self.platform, self.dataflow), self.platform.log.newest(self.dataflow.name)
-        start, end = asked_partitions(self.dataflow, self.asked)
-        return kind, kind.read_again(newest, start, end, self.now, replaces=self.asked.replace)
+    def range(self) -> str:
+        """Bounds are folders."""
+        lower, upper = asked_partitions(self.dataflow, self.asked)
+        return serialise({"lower": lower, "upper": upper})
 
-    def label(self, slice_: PathSlice) -> str:
-        """Its files."""
-        return ", ".join(slice_.keys)
-
-    def bounds(self, slice_: PathSlice) -> tuple[Any, Any]:
-        """Its first and its last file."""
-        return slice_.files[0].path, slice_.files[-1].path
-
-    def request(self, slice_: PathSlice, since: int) -> ReplayFiles:
-        """Its files, as they are when they are read."""
-        return ReplayFiles(tuple(slice_.keys), since, self.words, replaces=self.asked.replace)
-
-
-def check_files_of_rows(platform: Stores, dataflow: Dataflow) -> None:
-    """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
-    table = platform.table(dataflow)
-    known = table.columns() if table.exists() else [SOURCE_FILE] if dataflow.target.origin_columns else []
-    if SOURCE_FILE not in known:
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: the rows of each file that is read again are looked for: expected a column {SOURCE_FILE} in table"
-            f" {dataflow.table}, found {', '.join(known) or 'none (origin_columns: false)'}"
+    def cut(self, range_: str | None = None) -> Cut:
+        """List the source: files as they are now."""
+        folders = asked_partitions(self.dataflow, self.asked)
+        plan = self.kind_of(self.dataflow).read_again(
+            self.newest, *folders, self.now, replaces=self._replaces
         )
+        chunks = [
+            ReplayChunk.of(slice_.files[0].path, slice_.files[-1].path, files=tuple(slice_.keys))
+            for slice_ in plan.slices
+        ]
+        return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
+
+    def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:
+        """Its files, as they are when they are read."""
+        return ReplayFiles(
+            chunk.files,
+            since,
+            self.reason(chunk),
+            replaces=self._replaces,
+            saves=self.asked.is_isolated,
+        )
+
+    def kind_of(self, dataflow: Dataflow) -> PathKind:
+        """Its files."""
+        return open_path(self.platform, dataflow)
+
+    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+        """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
+        log, dataflow, kind = self.platform.log, self.dataflow, self.kind_of(self.dataflow)
+        known = list(Ingested(log, aside.log, log.newest(aside.log)).all())
+        loaded = [SourceFile(*file[:4]) for file in known if file.reason is None]
+        paths = [file.path for file in loaded]
+        recorded = Ingested(log, dataflow.name, entry).recorded(paths)
+        newer = {path for path, file in recorded.items() if file.number > aside.number}
+        released = {aside.file.path for aside in read_quarantine(log, entry).released}
+        below = kind.not_new(entry, paths) - released
+        files = in_pair_order(list(promoted_files(loaded, newer, below)))
+        if not files and newer:
+            number = max(recorded[path].number for path in newer)
+            raise again_refused(aside, f"entry {number}")
+        if not files:
+            raise never_loaded(aside)
+        state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
+        slice_ = PathSlice(files, state, state, dataflow.path, why="replay", replaces=True)
+        unread = [file.path for file in known if file.reason is not None]
+        left = {
+            "could not be read": unread,
+            "were loaded by runs since": sorted(newer),
+            "are left to the next run": sorted({*paths} - below - newer),
+        }
+        stays = [
+            f"rows of {_named(names)} stay as they are: they {why}" for why, names in left.items() if names
+        ]
+        swapped = {file.path for file in files}
+        where = partial(self._where, swapped, {file.path for file in known} - swapped)
+        amount = f"rows of {counted(len(files), 'file')} ({aside.words})"
+        return Swap(slice_, None, slice_.upper, where, amount, stays)
+
+    def _where(self, swapped: Collection[str], aside: Collection[str], rows: DataFrame) -> Predicate:
+        """The rows of files; of many by ranges of paths between which neither table holds another's: each path costs some milliseconds."""
+        live = self.platform.table(self.dataflow)
+        if len(swapped) <= _MOST_NAMED or not live.exists():
+            return Among(SOURCE_FILE, tuple(sorted(swapped)))
+        within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
+        there = live.read(rows.sparkSession, live.newest_version(), within).where(sql(within, SPARK))
+        held = {row[0] for row in there.select(quoted(SOURCE_FILE)).distinct().collect()}
+        return rows_of_files(SOURCE_FILE, swapped, held.union(aside))
+
+
+def _named(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:5])
+    more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
+    return f"{counted(len(paths), 'file')} ({shown}{more})"

@@ -1,82 +1,142 @@
-"""A replay in place of windows: all that intersect a range, each whole, as forced windows (docs/replay.md, Windows)."""
+"""Replays of windows: all that intersect a range, each whole, as forced windows; a promote swaps the rows of each window of each unit (docs/replay.md, Windows)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
-from partitions.plan import Plan
+from partitions.plan import counted
+from partitions.predicate import Predicate
+from partitions.replay.parts import promoted_works
 from partitions.request import Forced, Part
+from partitions.sentinels import serialise
 from partitions.window.slices import WindowSlice
-from partitions.window.work_unit import WorkUnit
-from resources.kinds.kind import Kind
+from partitions.window.state import WindowState
+from partitions.window.work_unit import WorkUnit, describe_works
+from resources.kinds.window.columns import WindowColumns
+from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.opening import open_windows
-from resources.platform.stores import Stores
-from resources.replay.asked import Asked, asked_windows
-from resources.replay.parts import PartsReplay
+from resources.replay.asked import AskedPartitions, asked_windows
+from resources.replay.chunks import ReplayChunk
+from resources.replay.isolated.chunks import chunks_of
+from resources.replay.isolated.refusals import again_refused, never_loaded
+from resources.replay.isolated.standing import Aside
+from resources.replay.kind import Cut, ReplayKind, Swap
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.work_units import WORK_UNITS, loaded_units
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _ALL = 1_000_000
 """Slices of one plan: a replay is not cut short by what a run may take on."""
 
 
 @dataclass(frozen=True)
-class WindowReplay(PartsReplay):
-    """Windows of a range, or of partitions.
-
-    Attributes:
-        part: which windows of which units.
-    """
-
-    part: Part
-
-    @classmethod
-    def of(cls, platform: Stores, dataflow: Dataflow, asked: Asked, now: datetime) -> WindowReplay:
-        """Windows that intersect a range, of all units."""
-        range_ = asked_windows(dataflow, asked, now)
-        return cls(platform, dataflow, asked.words, now, Part((range_,)))
+class WindowReplay(ReplayKind):
+    """Windows of a range, of all units; or of partitions."""
 
     @property
-    def loaded_by(self) -> Dataflow:
-        """The dataflow, whatever one of its runs may take on."""
-        return unlimited(self.dataflow)
+    def _part(self) -> Part:
+        if isinstance(self.asked, AskedPartitions):
+            return self.asked.part
+        return Part((asked_windows(self.dataflow, self.asked, self.now),))
 
-    def planned(self) -> tuple[Kind[Any], Plan[WindowSlice]]:
-        """Look up units only."""
-        kind, newest = (
-            open_windows(self.platform, self.loaded_by),
-            self.platform.log.newest(self.dataflow.name),
-        )
-        return kind, kind.plan(newest, self.now, Forced(self.part))
+    def check(self) -> None:
+        """Windows of time; for a promote none of which are in the table as they were cut before."""
+        asked_windows(self.dataflow, self.asked, self.now)
+        newest, name = self.newest, self.dataflow.name
+        if self.asked.is_isolated and newest is not None and WindowState.of(newest.state()).stale:
+            raise ConfigurationError(
+                f"dataflow {name}: expected windows as they are cut now, found rows of windows that were cut otherwise in {self.dataflow.table}: a promote"
+                " would leave them. Replay in place, without --into: that deletes them"
+            )
 
-    def label(self, slice_: WindowSlice) -> str:
-        """Its first work unit."""
-        return slice_.works[0].label(self.dataflow.window.zone)
+    def range(self) -> str:
+        """Bounds are times in the zone of the definition; of all windows of some units there are none."""
+        ranges, zone = self._part.ranges or (), self.dataflow.window.zone
+        if not ranges:
+            return "{}"
+        lower, upper = min(start for start, _ in ranges), max(end for _, end in ranges)
+        return serialise({"lower": as_datetime(lower, zone), "upper": as_datetime(upper, zone)})
 
-    def bounds(self, slice_: WindowSlice) -> tuple[Any, Any]:
+    def cut(self, range_: str | None = None) -> Cut:
+        """Look up units only: windows and units as they are now."""
+        plan = self.kind_of(self.loaded_by(self.dataflow)).plan(self.newest, self.now, Forced(self._part))
+        chunks = [
+            ReplayChunk.of(
+                *self._bounds(slice_.works),
+                works=[(work.start, work.end, work.unit, work.grid) for work in slice_.works],
+            )
+            for slice_ in plan.slices
+        ]
+        return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
+
+    def _bounds(self, works: Sequence[WorkUnit]) -> tuple[Any, Any]:
         """From the first window to the last; of units without time the first and the last unit."""
-        zone, works = self.dataflow.window.zone, slice_.works
+        zone = self.dataflow.window.zone
         starts = [work.start for work in works if work.start is not None]
         ends = [work.end for work in works if work.end is not None]
         if not starts or not ends:
             return works[0].label(zone), works[-1].label(zone)
         return as_datetime(min(starts), zone), as_datetime(max(ends), zone)
 
-    def request(self, slice_: WindowSlice, since: int) -> Forced:
+    def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Forced:
         """Its windows and units."""
-        return Forced(part_of(slice_.works), self.words)
+        return Forced(_part_of(_works(chunk)), self.reason(chunk))
+
+    def kind_of(self, dataflow: Dataflow) -> WindowKind:
+        """Its windows and units."""
+        return open_windows(self.platform, dataflow)
+
+    def loaded_by(self, dataflow: Dataflow) -> Dataflow:
+        """Return the dataflow whose plans hold all that is asked for, however much."""
+        update = {"max_slices": _ALL, "parallelism": None}
+        return dataflow.model_copy(update={"watermark": dataflow.window.model_copy(update=update)})
+
+    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+        """The rows of the windows that the live state has, but for what runs have read since."""
+        log, dataflow = self.platform.log, self.dataflow
+        if entry is not None and entry.number != aside.number and log.floor(dataflow.name) > aside.number:
+            raise again_refused(aside, "an entry that is no longer in the log")
+        columns = WindowColumns.of(dataflow)
+        works = [work for chunk in chunks_of(log, aside) for work in _works(chunk)]
+        state = WindowState.of(entry.state() if entry else None)
+        loads = [past for past in since if past.why in LOADS and past.file_list]
+        read = [
+            work for past in loads for work in loaded_units(log.get_list(past.file_list or "", WORK_UNITS))
+        ]
+        swapped = promoted_works(works, state, read, whole=columns.tagged)
+        if not swapped and loads:
+            raise again_refused(aside, f"entry {loads[0].number}")
+        if not swapped:
+            raise never_loaded(aside)
+        zone, time = dataflow.window.zone, dataflow.window.time_entry
+        name = time.name if time else WindowSlice.name
+        slice_ = WindowSlice(swapped, zone, dataflow.window.default_grid.text, name, makes_room=True)
+        there = {(work.start, work.unit): (work.lower, work.end) for work in swapped}
+        left = [work for work in works if there.get(work.key) != (work.start, work.end)]
+        stays = [
+            f"rows of {describe_works(left, zone)} stay as they are where runs have loaded them since, or are still to load them"
+        ]
+        amount = f"rows of {counted(len(swapped), 'work unit')} ({aside.words})"
+
+        def where(rows: DataFrame) -> Predicate:
+            return columns.where(swapped, rows)
+
+        return Swap(slice_, slice_.lower, slice_.upper, where, amount, stays if left else ())
 
 
-def unlimited(dataflow: Dataflow) -> Dataflow:
-    """Return the dataflow whose plans hold all that is asked for, however much."""
-    update = {"max_slices": _ALL, "parallelism": None}
-    return dataflow.model_copy(update={"watermark": dataflow.window.model_copy(update=update)})
+def _works(chunk: ReplayChunk) -> list[WorkUnit]:
+    return [WorkUnit(start, end, unit, start, "forced", grid=grid) for start, end, unit, grid in chunk.works]
 
 
-def part_of(works: Collection[WorkUnit]) -> Part:
+def _part_of(works: Collection[WorkUnit]) -> Part:
     """Return the windows of work units, with all of their units: stretches that follow each other are one."""
     units = frozenset(work.unit for work in works)
     if any(work.start is None for work in works):

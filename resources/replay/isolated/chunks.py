@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from partitions.column.predicates import shown
 from partitions.replay.chunks import remaining
-from partitions.sentinels import deserialise, serialise
+from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import Aside, is_marked
 from resources.watermarks.entry import Record, read_record
 from resources.watermarks.log import WatermarkLog
@@ -15,35 +14,6 @@ from resources.watermarks.log import WatermarkLog
 _FOLDER, _NAME = "chunks", "chunks.json"
 _DONE = "chunks_done"
 _MOST = 10_000_000
-
-Work = tuple[int, int, str, str]
-"""A window of a unit: start and end in epoch milliseconds, the unit's identity, and the text of how the window is cut."""
-
-
-class AsideChunk(Record):
-    """A chunk of a replay aside.
-
-    Attributes:
-        range: lower and upper bound for reports, sentinel JSON text.
-        files: paths of files, in pair order.
-        works: windows of units.
-    """
-
-    range: str
-    files: tuple[str, ...] = ()
-    works: tuple[Work, ...] = ()
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        """Lower and upper bound."""
-        bounds = deserialise(self.range)
-        return bounds["lower"], bounds["upper"]
-
-    @property
-    def words(self) -> str:
-        """The bounds for people."""
-        lower, upper = self.bounds
-        return f"{shown(lower)} to {shown(upper)}"
 
 
 class Parts(Record):
@@ -54,7 +24,7 @@ class Parts(Record):
         warnings: what there is to say of them, such as which files are gone at the source.
     """
 
-    chunks: tuple[AsideChunk, ...] = ()
+    chunks: tuple[ReplayChunk, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -70,17 +40,14 @@ def stored_parts(log: WatermarkLog, aside: Aside) -> Parts | None:
     return None if data is None else read_record(Parts, data, what)
 
 
-def chunks_of(log: WatermarkLog, aside: Aside) -> tuple[AsideChunk, ...]:
+def chunks_of(log: WatermarkLog, aside: Aside) -> tuple[ReplayChunk, ...]:
     """Return all chunks, in order; none as long as it is not known which there are."""
     if aside.column is None:
         return (stored_parts(log, aside) or Parts()).chunks
-    return tuple(
-        AsideChunk(range=serialise({"lower": chunk.lower, "upper": chunk.upper}))
-        for chunk in aside.column_chunks
-    )
+    return tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in aside.column_chunks)
 
 
-def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[AsideChunk, ...]:
+def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[ReplayChunk, ...]:
     """Return the chunks that are still to be read: of a column those that end above the newest one with rows, since nothing tells of empty ones."""
     if is_marked(log, aside, "complete"):
         return ()

@@ -40,7 +40,6 @@ from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
 from resources.replay.isolated.chunks import chunks_of, first_missing
 from resources.replay.isolated.definition import check_defined_so
-from resources.replay.isolated.kind import Swap
 from resources.replay.isolated.refusals import without_chunks
 from resources.replay.isolated.removing import remove
 from resources.replay.isolated.standing import (
@@ -52,6 +51,7 @@ from resources.replay.isolated.standing import (
     replay_command,
 )
 from resources.replay.isolated.unchanged import check_unchanged
+from resources.replay.kind import Swap
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.table import Table
@@ -229,7 +229,7 @@ def _checked(
     if not chunks_of(log, aside):
         raise without_chunks(aside)
     version = check_unchanged(platform, dataflow, aside)
-    swap = platform.isolated_replay(dataflow).swap(aside, entry, _since(log, aside))
+    swap = platform.replay(dataflow, aside.asked, aside.began).swap(aside, entry, _since(log, aside))
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
     _check_stands(log, aside)
     return swap, version

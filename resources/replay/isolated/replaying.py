@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
-from partitions.plan import Plan, Skip, counted
+from partitions.plan import Plan
 from partitions.request import Request
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
 from resources.replay.asked import Asked
+from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import (
-    AsideChunk,
     Parts,
     chunks_of,
     note_done,
@@ -27,7 +26,6 @@ from resources.replay.isolated.chunks import (
 )
 from resources.replay.isolated.claim import begin, check_unclaimed
 from resources.replay.isolated.definition import check_defined_so, definition_of_rows
-from resources.replay.isolated.kind import Begun
 from resources.replay.isolated.promoting import promoted_entry
 from resources.replay.isolated.refusals import changed_aside, stopped
 from resources.replay.isolated.standing import (
@@ -41,6 +39,7 @@ from resources.replay.isolated.standing import (
     stored_asides,
 )
 from resources.replay.isolated.unchanged import check_unchanged
+from resources.replay.kind import Cut, ReplayKind
 from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks
 from resources.tables.registry import find_format
 from resources.watermarks.entry import new_id, utc_now
@@ -55,20 +54,14 @@ def plan_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
     """
-    known = check_aside(platform, dataflow, asked, now)
-    kind, log = platform.isolated_replay(dataflow), platform.log
-    if known is None or not chunks_of(log, known):
-        made = kind.planned(asked, now)
-        count = len(made.slices)
-    else:
-        left, chunks = remaining_chunks(log, known), chunks_of(log, known)
-        pending = {*left}
-        slices = tuple(slice_ for chunk in left for slice_ in kind.slices(known, chunk, now))
-        skips = tuple(Skip(chunk.words, "done before") for chunk in chunks if chunk not in pending)
-        made = Plan(dataflow.name, dataflow.kind, 0, now, "", slices, skips)
-        count = len(chunks)
-    why = f"{counted(len(made.slices), 'chunk')} of {count} to replay into {asked.table}"
-    return replace(made, state_number=0, why=why)
+    aside = check_aside(platform, dataflow, asked, now)
+    replay, log = platform.replay(dataflow, asked, now), platform.log
+    chunks = chunks_of(log, aside) if aside is not None else ()
+    if aside is None or not chunks:
+        return replay.plan(replay.cut(), ())
+    left, loading = {*remaining_chunks(log, aside)}, replay.loaded_by(aside.of(dataflow))
+    slices = [replay.slices(loading, chunk) if chunk in left else () for chunk in chunks]
+    return replay.plan(Cut(chunks, slices), {*chunks} - left)
 
 
 def replay_aside(
@@ -97,20 +90,21 @@ def replay_aside(
         NeedsDecision: the replay there is being dropped, or is promoted.
     """
     known = check_aside(platform, dataflow, asked, now)
-    kind, log = platform.isolated_replay(dataflow), platform.log
-    aside = known or _new(platform, dataflow, asked, kind.begun(asked, now))
+    replay, log = platform.replay(dataflow, asked, now), platform.log
+    aside = known or _new(dataflow, replay)
     if not is_marked(log, aside, "complete"):
         aside = begin(log, aside)
     _check_same(aside, asked)
     if aside.column is None and stored_parts(log, aside) is None:
-        put_parts(log, aside, kind.parts(aside, now))
-    loop = platform.loop(kind.loaded_by(aside), now, observer=observer, **how)
+        cut = replay.cut()
+        put_parts(log, aside, Parts(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
+    loop = platform.loop(replay.loaded_by(aside.of(dataflow)), now, observer=observer, **how)
     left = {*remaining_chunks(log, aside)}
     pieces = [
         Piece(
             *chunk.bounds,
-            partial(_asked, platform, dataflow, aside, chunk),
-            None if aside.column else chunk.words,
+            partial(_request, platform, replay, aside, chunk),
+            replay.reason(chunk),
             done=chunk not in left,
             finished=partial(note_done, log, aside, number),
         )
@@ -126,12 +120,12 @@ def replay_aside(
     return done
 
 
-def _asked(platform: Opener, dataflow: Dataflow, aside: Aside, chunk: AsideChunk) -> Request:
+def _request(platform: Opener, replay: ReplayKind, aside: Aside, chunk: ReplayChunk) -> Request:
     """Return what is asked for of a chunk, if the replay is still there and the table is what the chunks before have made of it."""
     if stored_aside(platform.log, aside) != aside or is_marked(platform.log, aside, "dropping"):
         raise stopped(aside)
-    check_unchanged(platform, dataflow, aside)
-    return platform.isolated_replay(dataflow).request(aside, chunk)
+    check_unchanged(platform, replay.dataflow, aside)
+    return replay.request(chunk)
 
 
 def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
@@ -155,7 +149,7 @@ def check_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetim
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
         )
-    platform.isolated_replay(dataflow).check(asked, now)
+    platform.replay(dataflow, asked, now).check()
     _check_load(dataflow)
     _check_name(platform, dataflow, asked.table)
     log = platform.log
@@ -224,19 +218,19 @@ def _check_same(aside: Aside, asked: Asked) -> None:
         )
 
 
-def _new(platform: Opener, dataflow: Dataflow, asked: Asked, begun: Begun) -> Aside:
+def _new(dataflow: Dataflow, replay: ReplayKind) -> Aside:
     """Return a replay that begins now."""
+    asked, newest = replay.asked, replay.newest
     assert asked.table is not None
-    newest = platform.log.newest(dataflow.name)
     return Aside(
         id=new_id(),
         dataflow=dataflow.name,
         kind=dataflow.kind,
         table=asked.table,
         request=asked.request,
-        column=begun.column,
-        interval=begun.interval,
-        range=begun.range,
+        column=replay.column,
+        interval=asked.interval,
+        range=replay.range(),
         number=newest.number if newest else 0,
         watermark=newest.watermark if newest else "{}",
         definition=definition_of_rows(dataflow),

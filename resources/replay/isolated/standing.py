@@ -5,6 +5,7 @@ The object is put before anything else and removed last but for marks, so whatev
 
 from __future__ import annotations
 
+from datetime import datetime
 from shlex import quote
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.replay.chunks import Chunk, chunks
 from partitions.sentinels import deserialise
+from resources.replay.asked import Asked
 from resources.watermarks.entry import Record, read_record
 from resources.watermarks.log import WatermarkLog
 
@@ -47,7 +49,7 @@ class Aside(Record):
         number: of the live flow's newest entry when it began; 0 without one.
         watermark: of that entry.
         definition: what decides which rows it has.
-        time: when it began, ISO in UTC; for people.
+        time: when it began, ISO in UTC.
     """
 
     id: str
@@ -67,6 +69,19 @@ class Aside(Record):
     def log(self) -> str:
         """The name that its own log has: of no dataflow, and of no other replay."""
         return f"{self.dataflow}~{self.id[:16]}"
+
+    @property
+    def asked(self) -> Asked:
+        """What was asked for."""
+        request = self.request
+        return Asked(
+            request["start"], request["end"], self.table, request.get("every"), request.get("column")
+        )
+
+    @property
+    def began(self) -> datetime:
+        """When it began."""
+        return datetime.fromisoformat(self.time)
 
     @property
     def rows(self) -> Chunk:

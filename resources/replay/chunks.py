@@ -1,0 +1,53 @@
+"""A chunk of a replay, whatever the kind of watermark: what its plans, its reports and what is stored of it have in common (docs/replay.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from partitions.column.predicates import shown
+from partitions.sentinels import deserialise, serialise
+from partitions.window.work_outcomes import TimeBound
+from resources.watermarks.entry import Record
+
+StoredWork = tuple[TimeBound, TimeBound, str, str]
+"""A window of a unit: start and end in epoch milliseconds, the unit's identity, and the text of how the window is cut."""
+
+
+class ReplayChunk(Record):
+    """A chunk of a replay.
+
+    Attributes:
+        range: lower and upper bound, sentinel JSON text: values of a column, paths of files, or times.
+        files: paths of files, in pair order; none of other kinds.
+        works: windows of units; none of other kinds.
+    """
+
+    range: str
+    files: tuple[str, ...] = ()
+    works: tuple[StoredWork, ...] = ()
+
+    @classmethod
+    def of(
+        cls, lower: Any, upper: Any, files: Sequence[str] = (), works: Sequence[StoredWork] = ()
+    ) -> ReplayChunk:
+        """Return the chunk between two bounds."""
+        range_ = serialise({"lower": lower, "upper": upper})
+        return cls(range=range_, files=tuple(files), works=tuple(works))
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Lower and upper bound."""
+        bounds = deserialise(self.range)
+        return bounds["lower"], bounds["upper"]
+
+    @property
+    def words(self) -> str:
+        """The bounds for people."""
+        lower, upper = self.bounds
+        return f"{shown(lower)} to {shown(upper)}"
+
+    @property
+    def keys(self) -> frozenset[Any]:
+        """What its slices call their parts; none of a column, which its bounds tell."""
+        return frozenset(self.files or ((start, unit) for start, _, unit, _ in self.works))
