@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from partitions.plan import counted
 from partitions.records.forms import Reading, Type, in_a_row, text_form
 from partitions.records.judge import Fault, fault_of_text, shown
-from partitions.records.options import by_lower_name, encoding_of
+from partitions.records.options import by_lower_name, other_encoding
 
 _END = r"(?![\s\S])"
 BREAK = r"(?:\r\n|\n|\r)"
@@ -81,7 +81,7 @@ class CsvForm:
             over_lines=_is_true(names.get("multiline", "")),
             trims=_is_true(names.get("ignoreleadingwhitespace", ""))
             or _is_true(names.get("ignoretrailingwhitespace", "")),
-            encoding=encoding_of(options),
+            encoding=other_encoding(options),
             line_break=names.get("linesep", ""),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from partitions.json_types import json_type
@@ -17,6 +17,7 @@ MOST_LEVELS = 30
 """Objects and arrays of a record that may lie in each other where types are inferred: Spark Connect sends no type of more than 33."""
 
 _BESIDE_BRACKETS = re.compile(BESIDE_BRACKETS)
+_IN_ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -41,6 +42,22 @@ DECODER = json.JSONDecoder(
     object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=Number
 )
 """Decodes without a loss: objects as :class:`Members`, numbers as they are written."""
+
+
+_PLAIN_DECODER = json.JSONDecoder()
+
+
+def records_of_document(text: str) -> Iterator[str]:
+    """Yield the records of a sound JSON document, an object or an array of objects, in their own letters; each is one line."""
+    position = begin_of(text)
+    if text.startswith("[", position):
+        position = skip_blanks(text, position + 1)
+    while position < len(text) and text[position] != "]":
+        _, end = _PLAIN_DECODER.raw_decode(text, position)
+        yield text[position:end].translate(_IN_ONE_LINE)
+        position = skip_blanks(text, end)
+        if text.startswith(",", position):
+            position = skip_blanks(text, position + 1)
 
 
 def first_names(text: str) -> Names | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,3 +19,21 @@ def encoding_of(options: Mapping[str, Any]) -> str | None:
     """Return the encoding that options name; None if they name none."""
     texts = by_lower_name(options)
     return next((texts[name] for name in OF_ENCODING if name in texts), None)
+
+
+def other_encoding(options: Mapping[str, Any]) -> str | None:
+    """Return the encoding that options name; None if it is UTF-8, by whatever name, or none is named."""
+    encoding = encoding_of(options)
+    return None if encoding is None or _codec(encoding) == "utf-8" else encoding
+
+
+def without_encoding(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options without the one that names an encoding."""
+    return {name: value for name, value in options.items() if name.lower() not in OF_ENCODING}
+
+
+def _codec(encoding: str) -> str:
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        return encoding

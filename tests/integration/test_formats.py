@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 from decimal import Decimal
 from io import BytesIO
@@ -521,6 +523,51 @@ class TestSchema:
         feed.define(source={"options": {"encoding": "windows-1252", "lineSep": "\n"}})
         feed.load()
         assert feed.rows("name") == [("a",), ("weiß",), ("x",)]
+
+    @pytest.mark.parametrize(
+        ("form", "options", "codec", "path", "mode"),
+        [
+            ("ndjson", {"encoding": "UTF-16LE", "lineSep": "\n"}, "utf-16", "k=1/a.json.gz", "strict"),
+            ("ndjson", {"encoding": "windows-1252", "lineSep": "\n"}, "cp1252", "a{1}.json", "merge"),
+            ("ndjson", {"encoding": "UTF-8"}, "utf-8", "a.json", "strict"),
+            ("json", {"encoding": "UTF-16"}, "utf-16-be", "a.json", "strict"),
+            ("json", {}, "utf-8", "a:1.json.bz2", "strict"),
+            ("json", {"encoding": "windows-1252"}, "cp1252", "a.json.gz", "rescue"),
+            ("json", {}, "utf-8-sig", "a.json", "rescue"),
+            ("ndjson", {}, "utf-8", "a.json", "rescue"),
+        ],
+    )
+    def test_a_number_of_json_in_a_column_of_texts_keeps_its_letters_however_its_file_is_written(
+        self,
+        make_feed: MakeFeed,
+        form: str,
+        options: dict[str, Any],
+        codec: str,
+        path: str,
+        mode: str,
+    ) -> None:
+        schema = "id long, t string, s struct<t: string, a: array<string>>"
+        may_set_aside = {"max_bad_records": 1} if form == "ndjson" else {}
+        feed = make_feed(
+            source={"format": form, "schema": schema, "options": options},
+            target={"schema_mode": mode},
+            **may_set_aside,
+        )
+        lines = [
+            f'{{"id": {n}, "t": {t}, "s": {{"t": {t}, "a": ["é"]}}}}' for n, t in ((1, "1.50"), (2, "7"))
+        ]
+        text = f"[{','.join(lines)}]" if form == "json" else "\n".join([*lines, "é\n"])
+        data = text.encode(codec)
+        packed = {"gz": gzip.compress(data), "bz2": bz2.compress(data)}
+        feed.put_bytes(path, packed.get(path.rpartition(".")[2], data))
+        feed.load()
+        struct = {"t": "1.50", "a": ["é"]}
+        assert feed.rows("id", "t", "s", "_source_file") == [
+            (1, "1.50", None if mode == "rescue" else struct, path),
+            (2, "7", {"t": "7", "a": ["é"]}, path),
+        ]
+        if mode == "rescue":
+            assert feed.rows("_rescued_data")[1] == ('{"s":{"t":1.50,"a":["é"]}}',)
 
     def test_a_name_that_stands_twice_is_told_whatever_the_session_has_read_before(
         self, make_feed: MakeFeed

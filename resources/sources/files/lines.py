@@ -17,6 +17,9 @@ from resources.connections.places import Place
 if TYPE_CHECKING:
     import obstore
 
+PACKED_ENDINGS = (".gz", ".zst", ".bz2")
+"""Of files that are packed as a whole."""
+
 _BEGINNING = 64 * 1024
 """Bytes of a file that tell the order of its names."""
 _LONGEST_LINE = 16 * 2**20
@@ -33,7 +36,7 @@ def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
                 if not (more := file.read(_BEGINNING)):
                     break
                 data += more
-            return data.decode(encoding, "replace")
+            return data.decode(codec_of(encoding, data), "replace")
     except (OSError, EOFError, LookupError, obstore.exceptions.BaseError):
         return ""
 
@@ -61,6 +64,20 @@ def fault_of_archive(error: Exception) -> str | None:
         and ("Invalid data" in message or "ZSTD" in message)
     )
     return "its compressed bytes are damaged, or of another form than its ending says" if is_damaged else None
+
+
+def codec_of(encoding: str, begin: bytes) -> str:
+    """Return the codec of a text, whose first bytes these are: UTF-16 and UTF-32 without a byte order mark are big-endian, as Java reads them.
+
+    Raises:
+        LookupError: Python does not know the encoding.
+    """
+    name = codecs.lookup(encoding).name
+    marks = {
+        "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+        "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    }
+    return f"{name}-be" if name in marks and not begin.startswith(marks[name]) else name
 
 
 def _is_known(encoding: str) -> bool:
@@ -91,7 +108,8 @@ def whole_text(place: Place, path: str, encoding: str = "utf-8") -> str:
     encoding = encoding if _is_known(encoding) else "utf-8"
     try:
         with opened(place, path) as file:
-            return file.read().decode(encoding, "replace").removeprefix("\ufeff")
+            data = file.read()
+            return data.decode(codec_of(encoding, data), "replace").removeprefix("\ufeff")
     except (OSError, EOFError):
         return ""
 

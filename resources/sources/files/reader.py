@@ -89,10 +89,7 @@ class FilesReader:
         if self._format.is_strict:
             self._check_folders(files, pinned)
         filled = [file for file in files if self._format.has_rows(file)]
-        where_they_lie = self._format.located(filled, pinned)
-        texts = {file: bad for file in filled if (bad := (without or {}).get(file.path))}
-        copies = self._format.without_records(texts)
-        scanners = {file.path: copies.get(file.path, where_they_lie) for file in filled}
+        scanners = self._format.located(filled, pinned, without or {})
         frames = [
             self._load(spark, scanners[group[0].path], alike, group, pinned, origin)
             for alike, group in self._alike(spark, scanners, filled, pinned).items()

@@ -26,6 +26,10 @@ _SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
 _PIECE = r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++'
 """A name or text, a sign, or a number or word of JSON."""
 
+_TEXT = r'"(?:[^"\\]|\\.)*+"'
+_WRITTEN_ANEW = r"[0-9][.eE]|(?<![0-9])0(?![0-9])"
+"""In numbers as Spark's parser of texts writes them: they may have had other letters, such as ``1.50``, ``1e3`` or ``-0``."""
+
 Parse = Callable[["StructField", "StructField"], "Column | None"]
 """Makes a value of the second column of one of the first; None if nothing can."""
 
@@ -92,7 +96,7 @@ def rescued_records(
     """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit, as they are written and in their order.
 
     Args:
-        texts: with the column ``TEXT``: an object, or an array of objects.
+        texts: with the column ``TEXT``: an object.
         data: the pinned columns.
         folders: the pinned columns that folders tell.
         options: of the reader.
@@ -101,11 +105,9 @@ def rescued_records(
     from pyspark.sql.types import StringType, StructType
 
     whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
-    items = F.coalesce(F.from_json(whole, "array<string>"), F.array(whole))
-    records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "")
-    records_apart = records.withColumn("item", F.explode(items))
+    records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "").withColumn("item", whole)
     both = StructType([*data.fields, *[folder.field for folder in folders]])
-    parsed = records_apart.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
+    parsed = records.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
     members = F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>")
     written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
@@ -263,7 +265,7 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
             F.size(F.map_filter(members, lambda name, member: ~name.isin(*names) & ~_is_null(member))) == 0
         )
         inner = [
-            _fits(
+            _fits_within(
                 F.try_element_at(members, F.lit(field.name)),
                 _part(parsed, field.name),
                 field.dataType,
@@ -275,19 +277,33 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
         return _is_null(value) | (parsed.isNotNull() & all_fit)
     if isinstance(kind, ArrayType):
         items = F.try_variant_get(value, "$", "array<variant>")
-        items_fit = F.zip_with(items, parsed, lambda own, read: _fits(own, read, kind.elementType, reading))
+        items_fit = F.zip_with(
+            items, parsed, lambda own, read: _fits_within(own, read, kind.elementType, reading)
+        )
         all_items_fit = F.forall(items_fit, lambda fits: fits)
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
     if isinstance(kind, MapType):
         members = F.try_variant_get(value, "$", "map<string,variant>")
         all_items_fit = F.forall(
             F.map_keys(members),
-            lambda key: _fits(
+            lambda key: _fits_within(
                 F.try_element_at(members, key), F.try_element_at(parsed, key), kind.valueType, reading
             ),
         )
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
     return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, kind, reading))
+
+
+def _fits_within(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Column:
+    """Whether all of a variant within a value is in what was parsed of it; of a number, or an object with some, as text only if its letters stayed."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    if not isinstance(kind, StringType):
+        return _fits(value, parsed, kind, reading)
+    beside_texts = F.regexp_replace(parsed, _TEXT, "")
+    is_text = F.schema_of_variant(value) == "STRING"
+    return _is_null(value) | is_text | ~F.coalesce(beside_texts.rlike(_WRITTEN_ANEW), F.lit(True))
 
 
 def _is_exact_value(value: Column, kind: DataType, reading: Reading) -> Column:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
 from partitions.path.source import SourceFile
+from partitions.records.options import without_encoding
 from resources.connections.places import Place
 from resources.sources.files.paths import escaped, is_glob, is_plain, relative_path, text_column
 from resources.sql import literal
@@ -25,7 +26,13 @@ _PROTECTING = {
 
 
 class Scanner:
-    """Scans files under a root."""
+    """Scans files under a root.
+
+    Attributes:
+        IS_REWRITTEN: whether it scans copies in UTF-8, whatever encoding the options of the source name.
+    """
+
+    IS_REWRITTEN: ClassVar[bool] = False
 
     def __init__(self, place: Place) -> None:
         """Use a root."""
@@ -90,3 +97,41 @@ class Scanner:
         """Whether Spark would take the path for a glob. A root's letters can be escaped, unless a colon is there, too: globs fail on it."""
         root = self.place.spark_url.rpartition("://")[2]
         return is_glob(file.path) or (is_glob(root) and ":" in f"{root}/{file.path}")
+
+
+class StagedScanner(Scanner):
+    """Scans what was staged of files, with an ending of its own behind their paths; a row's file is the source's."""
+
+    def __init__(self, place: Place, ending: str) -> None:
+        """Use the folder of the staging, and the ending."""
+        super().__init__(place)
+        self._ending = ending
+
+    def address(self, file: SourceFile) -> str:
+        """Return the path of what was staged of a file."""
+        return file.path + self._ending
+
+    def relative_path(self, *, plain: bool) -> Column:
+        """Return the path without the ending that staging has added."""
+        from pyspark.sql import functions as F
+
+        path = super().relative_path(plain=plain)
+        return F.substr(path, F.lit(1), F.length(path) - F.lit(len(self._ending)))
+
+
+class RewrittenScanner(StagedScanner):
+    """Scans copies that were rewritten in UTF-8."""
+
+    IS_REWRITTEN = True
+
+    def scan(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType | None,
+        reader: str,
+        options: Mapping[str, str],
+        **changes: str,
+    ) -> DataFrame:
+        """Scan the copies, without the encoding of their files."""
+        return super().scan(spark, files, schema, reader, without_encoding(options), **changes)

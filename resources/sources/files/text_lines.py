@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.path.source import SourceFile
-from partitions.records.options import by_lower_name, encoding_of
+from partitions.records.options import by_lower_name, other_encoding
 from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def lines_of(
 
     names = by_lower_name(options)
     of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
-    encoding = encoding_of(options)
+    encoding = None if scanner.IS_REWRITTEN else other_encoding(options)
     if encoding is not None:
         of_text["encoding"] = encoding
     rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})
-    if encoding is None or encoding.lower().replace("-", "") == "utf8":
+    if encoding is None:
         return rows
     return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,16 +31,17 @@ from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.scan import Scanner
+from resources.sources.files.scan import Scanner, StagedScanner
 from resources.sources.files.workbook import Column as SheetColumn
 from resources.sources.files.workbook import Record, Sheet, read_sheet
 from resources.staging import StagedBatches, Staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+_STAGED_ENDING = "-0.parquet"
 _BATCH = 10_000
 """Rows that are converted at once."""
 _SAMPLE_ROWS = 10_000
@@ -68,7 +69,9 @@ class ExcelFiles(FormatReader):
             return (f"{which} no record in sheet {sheet.name}{_other_sheets(sheet)}",)
         return ()
 
-    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
+    def located(
+        self, files: Sequence[SourceFile], pinned: PinnedSchema, left_out: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Scanner]:
         """Stage the files that are not staged yet.
 
         Raises:
@@ -76,7 +79,8 @@ class ExcelFiles(FormatReader):
         """
         for file in files:
             self._stage(file, pinned)
-        return _StagedScanner(self._staging.folder) if files else self.scanner
+        scanner = StagedScanner(self._staging.folder, _STAGED_ENDING) if files else self.scanner
+        return {file.path: scanner for file in files}
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Spark reads the rows that were put for it."""
@@ -316,20 +320,3 @@ class _Rows:
         cell = record.cells[number]
         value = None if cell is None else as_text(cell)
         return bad_records(self._path, [BadRecord(text, why, value=value)], show=self._show)
-
-
-class _StagedScanner(Scanner):
-    """Scans the Parquet files that were made of workbooks; a row's file is the workbook."""
-
-    _ENDING = "-0.parquet"
-
-    def address(self, file: SourceFile) -> str:
-        """Return the path of what was staged of a file."""
-        return file.path + self._ENDING
-
-    def relative_path(self, *, plain: bool) -> Column:
-        """Return the path without the ending that staging has added."""
-        from pyspark.sql import functions as F
-
-        path = super().relative_path(plain=plain)
-        return F.substr(path, F.lit(1), F.length(path) - F.lit(len(self._ENDING)))

@@ -21,12 +21,12 @@ from partitions.untyped_columns import typed_fields, untyped_as_text
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.copies import REWRITTEN_ENDING, FileCopies, Rewrite
 from resources.sources.files.failures import bad_document, bad_file
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns, surviving
-from resources.sources.files.scan import Scanner
-from resources.sources.files.without_records import CopiesWithoutRecords
+from resources.sources.files.scan import RewrittenScanner, Scanner
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class FormatReader(ABC):
         """
         self.place, self.source, self.scanner = place, dataflow.files, Scanner(place)
         self._dataflow, self._staging = dataflow, staging
-        self._copies = CopiesWithoutRecords(place, staging, self.own_options)
+        self._copies = FileCopies(place, staging, self.own_options)
 
     @property
     def may_rescue(self) -> bool:
@@ -144,29 +144,39 @@ class FormatReader(ABC):
         """Return the schema of a file, in which the columns that its folders name are not read from its records."""
         return pinned.beside(spellings([file.path]))
 
-    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
-        """Return what scans these files: where they lie, or where their rows were put for Spark.
+    def located(
+        self, files: Sequence[SourceFile], pinned: PinnedSchema, left_out: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Scanner]:
+        """Return what scans each of these files, by path: where they lie, or where their rows were put for Spark.
+
+        Args:
+            files: with rows.
+            pinned: their schema.
+            left_out: by path, the texts of lines that :meth:`check` has told as bad; the copy of a file lacks them.
 
         Raises:
             BadFile: the rows of a file cannot be had.
         """
-        return self.scanner
+        rewritten: dict[Rewrite | None, dict[SourceFile, Collection[str]]] = {}
+        for file in files:
+            rewrite, texts = self.rewrite_of(file.path), left_out.get(file.path, ())
+            if rewrite is not None or texts:
+                rewritten.setdefault(rewrite, {})[file] = texts
+        scanners = dict.fromkeys((file.path for file in files), self.scanner)
+        for rewrite, copied in rewritten.items():
+            self._copies.put(copied, self.header_line, rewrite)
+            folder = self._staging.folder
+            scanner = Scanner(folder) if rewrite is None else RewrittenScanner(folder, REWRITTEN_ENDING)
+            scanners |= {file.path: scanner for file in copied}
+        return scanners
+
+    def rewrite_of(self, path: str) -> Rewrite | None:
+        """Return what rewrites a file whose values Spark would change, in its encoding or packed, so that a copy is read; None if it is read as it is."""
+        return None
 
     def tells_folders(self, path: str) -> bool:
         """Return whether Spark adds the columns of folders where it reads such a file."""
         return True
-
-    def without_records(self, texts: Mapping[SourceFile, Collection[str]]) -> dict[str, Scanner]:
-        """Return what scans copies of files that lack the lines of these texts, which :meth:`check` has told as bad, by path.
-
-        Raises:
-            BadFile: a file does not hold them.
-        """
-        if not texts:
-            return {}
-        self._copies.put(texts, self.header_line)
-        scanner = Scanner(self._staging.folder)
-        return {file.path: scanner for file in texts}
 
     def header_line(self, file: SourceFile) -> str | None:
         """Return the text of the first record of a file if it is none, but names the columns; None if all are records."""

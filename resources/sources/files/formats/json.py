@@ -11,10 +11,12 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names
 from partitions.records.json_lines import LENIENT, JsonRule
+from partitions.records.options import other_encoding, without_encoding
 from partitions.schema_merging import new_fields
 from partitions.sources.formats import Option
 from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
+from resources.sources.files.copies import Rewrite, write_in_utf8, write_records_as_lines
 from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.json_inferring import JsonColumns
@@ -24,7 +26,7 @@ from resources.sources.files.json_check import (
     check_documents,
     check_lines,
 )
-from resources.sources.files.lines import Lines, beginning, whole_text
+from resources.sources.files.lines import PACKED_ENDINGS, Lines, beginning, whole_text
 from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_records
@@ -78,6 +80,18 @@ class _Json(JsonColumns):
     ) -> CheckedFiles:
         """Look through files that are read in one scan."""
         raise NotImplementedError
+
+    def rewrite_of(self, path: str) -> Rewrite | None:
+        """Return what rewrites a file in another encoding: of such a one Spark does not see the letters of a number, and takes ``1.50`` for the text ``1.5``.
+
+        With ``rescue`` texts are parsed, which have all letters.
+        """
+        return None if self.rescues or other_encoding(self.source.options) is None else write_in_utf8
+
+    def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
+        """Return the options without an encoding if that is UTF-8: Spark reads the letters of numbers only where it is told none."""
+        options = super().reader_options(path, infer=infer)
+        return options if other_encoding(options) else without_encoding(options)
 
     @property
     def _is_lenient(self) -> bool:
@@ -134,8 +148,7 @@ class _Json(JsonColumns):
             schema = StructType().add(RECORD, VariantType())
             records = self.scan(spark, files, schema, scanner, singleVariantColumn=RECORD)
             return records.select(F.to_json(RECORD).alias(TEXT))
-        whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
-        return lines_of(spark, scanner, files, self.own_options, **whole)
+        return lines_of(spark, scanner, files, self.own_options)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
@@ -184,6 +197,12 @@ class JsonFiles(_Json):
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """A document goes over several lines."""
         return {"multiLine": True}
+
+    def rewrite_of(self, path: str) -> Rewrite | None:
+        """Return what rewrites a packed file as well, whose letters Spark does not see either; and with ``rescue`` each, in which it would write all records anew."""
+        if self.rescues:
+            return None if self._is_lenient else write_records_as_lines
+        return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
 
     def _check_alike(
         self,

@@ -15,7 +15,7 @@ from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.json_decoding import MOST_LEVELS, depth_of, names_by_case
 from partitions.records.json_lines import JsonRule
-from partitions.records.options import encoding_of
+from partitions.records.options import other_encoding
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.connections.places import Place
@@ -70,7 +70,7 @@ class JsonColumns(FormatReader):
 
     @property
     def _encoding(self) -> str:
-        return encoding_of(self.source.options) or "utf-8"
+        return other_encoding(self.source.options) or "utf-8"
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in the records that read; those that do not are told when the files are checked.
@@ -240,7 +240,7 @@ class JsonColumns(FormatReader):
         )
 
     def _undecodable(self, path: str) -> BadFile | None:
-        if self._encoding.lower().replace("-", "") != "utf8":
+        if self._encoding != "utf-8":
             return None
         line = undecodable_line(self.place, path)
         if line is None:

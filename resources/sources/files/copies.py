@@ -1,7 +1,7 @@
-"""Files without their bad records: copies that are staged, so that Spark reads the other records as it reads those of any file.
+"""Staged copies of files: without their bad records, or in UTF-8, so that Spark reads each record as it reads those of any file.
 
-A second reader, of lines that were filtered, would have to follow each rule of the first one: it would take numbers in columns of texts apart, and
-know nothing of folders.
+A second reader, of lines that were filtered or decoded, would have to follow each rule of the first one: it would take numbers in columns of texts
+apart, and know nothing of folders.
 """
 
 from __future__ import annotations
@@ -13,11 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
 from partitions.path.source import SourceFile
+from partitions.records.json_decoding import records_of_document
 from partitions.records.options import by_lower_name, encoding_of
 from resources.connections.places import Place
 from resources.sources.files.failures import bad_document
-from resources.sources.files.lines import opened, packed
+from resources.sources.files.lines import codec_of, opened, packed
 from resources.staging import Staging
+
+Rewrite = Callable[[IO[bytes], IO[bytes], str], None]
+"""Writes what a file in an encoding holds into another one, in UTF-8; UnicodeError: it has bytes that are no text."""
+
+REWRITTEN_ENDING = ".json"
+"""Behind the path of a copy that is rewritten: by an ending such as ``.gz`` Spark would unpack it."""
 
 _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\r|\n|\Z)")
 _BLOCK = 1024 * 1024
@@ -25,7 +32,7 @@ _MOST_MARKS = 16
 _AT_ONCE = 8
 
 
-class CopiesWithoutRecords:
+class FileCopies:
     """The copies of one run's files; each is made once as long as its staging lasts."""
 
     def __init__(self, place: Place, staging: Staging, options: Mapping[str, str]) -> None:
@@ -36,16 +43,20 @@ class CopiesWithoutRecords:
         self._copied: set[tuple[str, SourceFile, frozenset[str]]] = set()
 
     def put(
-        self, texts: Mapping[SourceFile, Collection[str]], header: Callable[[SourceFile], str | None]
+        self,
+        texts: Mapping[SourceFile, Collection[str]],
+        header: Callable[[SourceFile], str | None],
+        rewrite: Rewrite | None = None,
     ) -> None:
         """Copy files under their own paths into the folder of the staging, some at once.
 
         Args:
             texts: of lines that are left out, each time that they stand in the file.
             header: returns the text of a file's first record if it is none; it stays.
+            rewrite: writes the copies in UTF-8, not packed, with ``REWRITTEN_ENDING`` behind their paths; None: they are as their files are.
 
         Raises:
-            BadFile: a file does not hold these lines.
+            BadFile: a file does not hold these lines, or bytes that are no text.
             SourceError: the lake cannot be written.
         """
         folder = self._staging.folder.url
@@ -53,29 +64,64 @@ class CopiesWithoutRecords:
         self._copied = {key for key in self._copied if key[0] == folder}
         new = [file for key, file in keys.items() if key not in self._copied]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for _ in pool.map(lambda file: self._copy(file.path, set(texts[file]), header(file)), new):
+            for _ in pool.map(
+                lambda file: self._copy(file.path, set(texts[file]), header(file), rewrite), new
+            ):
                 pass
         self._copied |= keys.keys()
 
-    def _copy(self, path: str, texts: set[str], header: str | None) -> None:
+    def _copy(self, path: str, texts: set[str], header: str | None, rewrite: Rewrite | None) -> None:
+        if rewrite is None:
+            with (
+                opened(self._place, path) as file,
+                self._staging.file(path) as copy,
+                packed(copy, path) as lines,
+            ):
+                self._write_others(path, file, lines, texts, header)
+            return
+        with opened(self._place, path) as file, self._staging.file(path + REWRITTEN_ENDING) as copy:
+            try:
+                if texts:
+                    self._write_others(path, file, copy, texts, header, in_utf8=True)
+                else:
+                    rewrite(file, copy, self._encoding)
+            except UnicodeError as error:
+                raise bad_document(path, f"expected text in {self._encoding}, found other bytes") from error
+
+    def _write_others(
+        self,
+        path: str,
+        file: IO[bytes],
+        lines: IO[bytes],
+        texts: set[str],
+        header: str | None,
+        *,
+        in_utf8: bool = False,
+    ) -> None:
+        """Write the lines that have none of these texts.
+
+        Raises:
+            BadFile: some of the texts stand in no line.
+            UnicodeError: a line is no text.
+        """
         text_of, marks = self._decoder(texts), self._marks(texts)
         is_first, is_header_due, removed = True, header in texts, set[str]()
-        with opened(self._place, path) as file, self._staging.file(path) as copy, packed(copy, path) as lines:
-            for block in self._blocks(file):
-                if marks and not any(mark in block for mark in marks):
-                    lines.write(block)
-                    is_first = False
-                    continue
-                for line, line_break in self._lines(block):
-                    text = text_of(line.removeprefix(codecs.BOM_UTF8) if is_first else line)
-                    is_first = False
-                    if text is None or text not in texts:
-                        lines.write(line + line_break)
-                    elif is_header_due and text == header:
-                        is_header_due = False
-                        lines.write(line + line_break)
-                    else:
-                        removed.add(text)
+        for block in self._blocks(file):
+            if marks and not any(mark in block for mark in marks):
+                lines.write(block)
+                is_first = False
+                continue
+            for line, line_break in self._lines(block):
+                text = text_of(line.removeprefix(codecs.BOM_UTF8) if is_first else line)
+                is_first = False
+                is_header = is_header_due and text == header
+                is_header_due = is_header_due and not is_header
+                if text is not None and text in texts and not is_header:
+                    removed.add(text)
+                elif in_utf8:
+                    lines.write((line + line_break).decode(self._codec).encode())
+                else:
+                    lines.write(line + line_break)
         missing = texts - removed
         if missing:
             raise bad_document(
@@ -125,6 +171,32 @@ class CopiesWithoutRecords:
         yield from ((line, line_break) for line in lines)
         if rest:
             yield rest, b""
+
+
+def write_in_utf8(file: IO[bytes], copy: IO[bytes], encoding: str) -> None:
+    """Write a text in UTF-8, without a byte order mark.
+
+    Raises:
+        UnicodeError: it is none in its encoding.
+    """
+    block = file.read(_BLOCK)
+    decoder = codecs.getincrementaldecoder(codec_of(encoding, block))()
+    text = decoder.decode(block).removeprefix("\ufeff")
+    while block:
+        copy.write(text.encode())
+        block = file.read(_BLOCK)
+        text = decoder.decode(block, final=not block)
+
+
+def write_records_as_lines(file: IO[bytes], copy: IO[bytes], encoding: str) -> None:
+    """Write each record of a JSON document on a line of its own, as it is written.
+
+    Raises:
+        UnicodeError: the document is no text in its encoding.
+    """
+    data = file.read()
+    for record in records_of_document(data.decode(codec_of(encoding, data))):
+        copy.write(f"{record}\n".encode())
 
 
 def _encoded(text: str, encoding: str) -> bytes:

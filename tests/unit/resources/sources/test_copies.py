@@ -1,10 +1,10 @@
-"""Copies of files without their bad records."""
+"""Copies of files without their bad records, and in UTF-8."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +13,14 @@ import pytest
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
+from resources.sources.files.copies import (
+    REWRITTEN_ENDING,
+    FileCopies,
+    Rewrite,
+    write_in_utf8,
+    write_records_as_lines,
+)
 from resources.sources.files.lines import opened
-from resources.sources.files.without_records import CopiesWithoutRecords
 from resources.staging import Staging
 
 
@@ -32,10 +38,28 @@ def copied(
     file.write_bytes(content)
     staging = Staging(Place(str(folder / "lake")))
     place = Place(str(folder / "landing"))
-    copies = CopiesWithoutRecords(place, staging, options)
+    copies = FileCopies(place, staging, options)
     copies.put({SourceFile(path, len(content), "1", 0): texts}, lambda _: header)
     with opened(staging.folder, path) as copy:
         return copy.read()
+
+
+def in_utf8(
+    folder: Path,
+    content: bytes,
+    encoding: str,
+    *,
+    texts: Collection[str] = (),
+    path: str = "a.json",
+    rewrite: Rewrite = write_in_utf8,
+) -> str:
+    """The text of a copy in UTF-8."""
+    (folder / path).write_bytes(content)
+    staging = Staging(Place(str(folder / "lake")))
+    copies = FileCopies(Place(str(folder)), staging, {"encoding": encoding, "lineSep": "\n"})
+    copies.put({SourceFile(path, len(content), "1", 0): texts}, lambda _: None, rewrite)
+    with opened(staging.folder, path + REWRITTEN_ENDING) as copy:
+        return copy.read().decode()
 
 
 def _zstd(data: bytes) -> bytes:
@@ -87,3 +111,47 @@ def test_many_lines_are_left_out_in_one_pass(tmp_path: Path) -> None:
     kept = b"".join(line for number, line in enumerate(lines) if number % 7)
     assert copied(tmp_path, b"".join(lines), bad) == kept
     assert copied(tmp_path, b"|".join(lines), {"199999\n"}, lineSep="|") == b"|".join(lines[:-1]) + b"|"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "codec"),
+    [("UTF-16", "utf-16"), ("UTF-16", "utf-16-be"), ("UTF-32", "utf-32-be"), ("UTF-8", "utf-8-sig"), ("UTF-16LE", "utf-16-le"), ("cp1252", "cp1252")],
+)  # fmt: skip
+def test_a_copy_in_utf8_has_all_letters_and_no_byte_order_mark(
+    tmp_path: Path, encoding: str, codec: str
+) -> None:
+    text = "é" * 1_100_000 + "\nbad ü\nz"
+    assert in_utf8(tmp_path, text.encode(codec), encoding) == text
+    if encoding in ("UTF-16LE", "cp1252"):
+        assert in_utf8(tmp_path, text.encode(codec), encoding, texts={"bad ü"}) == text.replace("bad ü\n", "")
+
+
+def test_a_copy_in_utf8_is_not_packed(tmp_path: Path) -> None:
+    assert in_utf8(tmp_path, gzip.compress(b"{}"), "utf-8", path="a.json.gz") == "{}"
+
+
+@pytest.mark.parametrize(
+    ("document", "lines"),
+    [
+        (
+            '\ufeff [ {"a":\r\n 1.50, "b": "]\\n"} ,{"a": 1e3}\n]\n',
+            '{"a":   1.50, "b": "]\\n"}\n{"a": 1e3}\n',
+        ),
+        ('{"a":\n[{}, -0]}', '{"a": [{}, -0]}\n'),
+        (" [ ] ", ""),
+        ("", ""),
+    ],
+)
+def test_the_records_of_a_document_become_lines_in_their_own_letters(
+    tmp_path: Path, document: str, lines: str
+) -> None:
+    copy = in_utf8(tmp_path, document.encode("utf-16"), "UTF-16", rewrite=write_records_as_lines)
+    assert copy == lines
+
+
+@pytest.mark.parametrize("texts", [(), {"bad"}])
+def test_bytes_that_are_no_text_in_the_encoding_make_the_file_bad(
+    tmp_path: Path, texts: Collection[str]
+) -> None:
+    with pytest.raises(BadFile, match=r"file a\.json, expected text in cp1252, found other bytes"):
+        in_utf8(tmp_path, b"bad\n\x81\n", "cp1252", texts=texts)
