@@ -32,7 +32,8 @@ from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
 from resources.kinds.stream import rows as R
 from resources.kinds.stream.buffer import Buffer
-from resources.kinds.stream.emission import Decision, Emission, Epoch, emission_of, refusals_of_spark
+from resources.kinds.stream.emission import Emission, emission_of, refusals_of_spark
+from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.inputs import Epochs, Waiting
 from resources.sources.schema import pinned_struct
 from resources.spark.settings import tune, tune_for
