@@ -18,6 +18,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
 from partitions.maintenance import Maintenance
 from partitions.model import Duration, Model
+from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
@@ -113,7 +114,7 @@ class Dataflow(Model):
     operators: tuple[Operator, ...] = ()
     target: Target = Target()
     late_files: LatePolicy = "ingest"
-    on_bad_file: Literal["stop", "quarantine"] = "stop"
+    on_bad_file: OnBadFile = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: bool | None = None
     max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS)] = 0

@@ -14,6 +14,7 @@ from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
 from partitions.maintenance import Maintenance
 from partitions.path import refusals as path
+from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
 from partitions.sources import (
@@ -184,7 +185,7 @@ class Parts:
     target: Target
     schedule: str | None
     unknown_fields: str
-    on_bad_file: str = "stop"
+    on_bad_file: OnBadFile = "stop"
     late_files: str = "ingest"
     maintenance: Maintenance | None = None
     max_bad_records: int = 0

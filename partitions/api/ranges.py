@@ -1,4 +1,4 @@
-"""Ranges that one run asks an API for one after another (docs/source-api.md, Ranges)."""
+"""Ranges that one run asks an API for one after another (docs/source-api.md, Windows)."""
 
 from __future__ import annotations
 

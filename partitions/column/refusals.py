@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.lookback import LookBack
+from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
@@ -14,7 +15,7 @@ _AGAIN = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true
 
 
 def refusals(
-    source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: str
+    source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
     """Yield why rows above these columns cannot be read from the source, or loaded into the target."""
     yield from source.column_refusals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partitions.path.bad_files import OnBadFile
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
 from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition
@@ -22,7 +23,7 @@ _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_up
 
 
 def refusals(
-    source: SourceDefinition, watermark: WindowWatermark, target: Target, on_bad_file: str = "stop"
+    source: SourceDefinition, watermark: WindowWatermark, target: Target, on_bad_file: OnBadFile = "stop"
 ) -> Iterator[Refusal]:
     """Yield why these windows cannot be read from the source, or loaded into the target."""
     if on_bad_file == "quarantine":

@@ -17,12 +17,9 @@ from resources.listing.budget import Budget
 from resources.listing.local import check_local, list_local, stat_local
 from resources.listing.objects import list_objects
 from resources.listing.step import Listing
-from resources.listing.unchanged import FILE_CHANGED, FILE_VANISHED, OUTDATED, check_objects, stat_objects
+from resources.listing.unchanged import check_objects, stat_objects
 
 __all__ = [
-    "FILE_CHANGED",
-    "FILE_VANISHED",
-    "OUTDATED",
     "Budget",
     "Listing",
     "check_unchanged",

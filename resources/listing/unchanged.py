@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
+from partitions.path.bad_files import FILE_CHANGED, FILE_VANISHED
 from partitions.path.order import below
 from partitions.path.source import SourceFile, in_pair_order
 from resources.connections.places import Place
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _AT_ONCE = 16
-
-FILE_CHANGED, FILE_VANISHED = "file_changed", "file_vanished"
-"""Codes of a BadFile that is not what was listed any more, or is not there any more."""
-
-OUTDATED = frozenset({FILE_CHANGED, FILE_VANISHED})
-"""Codes of a BadFile that another listing would not name so."""
 
 
 def check_objects(place: Place, files: Sequence[SourceFile]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Generic
 
 from partitions.errors import BadPart, StrandlineError
+from partitions.path.bad_files import is_loaded
 from partitions.plan import counted
 from resources.kinds.kind import SetsAside, SliceT
 from resources.loop.context import RunContext
-from resources.loop.protocol import CHANGED_WHILE_READ
 from resources.outcome import LeftOut, Outcome
 
 PASSED_OVER = "passed over"
@@ -29,7 +29,7 @@ class BadParts(Generic[SliceT]):
 
     def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without what is bad, if the policy says so; it is never passed silently."""
-        rest = self._kind.slice_without(slice_, bad) if bad.code != CHANGED_WHILE_READ else None
+        rest = None if is_loaded(bad.code) else self._kind.slice_without(slice_, bad)
         if rest is None:
             return None
         self._warn(bad)
@@ -46,7 +46,7 @@ class BadParts(Generic[SliceT]):
         label = "released" if slice_.why == "release" else "late"
         self._outcome.left_out[bad.part] = LeftOut(label, bad)
         rest = kind.defer(slice_, (bad.part,))
-        if rest is not None and pinned is not None and bad.code != CHANGED_WHILE_READ:
+        if rest is not None and pinned is not None and not is_loaded(bad.code):
             for other in self._others(rest, pinned, bad):
                 self._outcome.left_out[other.part] = LeftOut(label, other)
         return True
@@ -98,7 +98,7 @@ class BadParts(Generic[SliceT]):
 
 def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:
     """The error of a run that has loaded all but these."""
-    loaded = [part for part in left if part.bad.code == CHANGED_WHILE_READ]
+    loaded = [part for part in left if is_loaded(part.bad.code)]
     waiting = [part for part in left if part not in loaded]
     if not waiting:
         return loaded[0].bad

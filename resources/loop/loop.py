@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
+from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, counted, is_repeat
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
-from resources.listing import OUTDATED
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
@@ -25,7 +25,7 @@ from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import close, drop
 from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.pinning import pinned_schema
-from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
+from resources.loop.protocol import commit, resume
 from resources.loop.recorded import recorded_slice
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, abandoned_intent
@@ -174,7 +174,7 @@ class _Run(Generic[SliceT]):
             return
         if not isinstance(why, BadPart):
             raise why
-        if why.code in OUTDATED or why.code == UNREADABLE_VERSION:
+        if is_outdated(why.code) or why.code == UNREADABLE_VERSION:
             outcome.warnings.append(
                 f"slice {intent.number} of a run that died is given up, and planned again: {why.part}: {why.why}"
             )
@@ -288,7 +288,7 @@ class _Run(Generic[SliceT]):
         return result.changed
 
     def _load_before(self, slice_: SliceT, bad: BadPart, pinned: str) -> None:
-        shorter = slice_.up_to(bad) if bad.code != CHANGED_WHILE_READ else None
+        shorter = slice_.up_to(bad) if not is_loaded(bad.code) else None
         if shorter is not None:
             self._load(shorter, pinned)
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
+from partitions.path.bad_files import CHANGED_WHILE_READ
 from partitions.plan import counted
 from resources.kinds.kind import (
     ROWS,
@@ -34,9 +35,6 @@ from resources.watermarks.stored_objects import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-CHANGED_WHILE_READ = "file_changed_while_read"
-"""Code of a BadFile whose slice is committed all the same."""
 
 
 def commit(

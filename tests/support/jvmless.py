@@ -26,10 +26,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
+from partitions.path.bad_files import FILE_VANISHED
 from partitions.path.source import SourceFile
 from platform_assets.project import load_project
 from resources.connections.places import Place
-from resources.listing import FILE_VANISHED
 from resources.loop import intents
 from resources.platform.platform import Platform
 from resources.sources.files.source import FileSource

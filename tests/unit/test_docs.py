@@ -113,3 +113,23 @@ def test_every_key_of_a_record_is_in_the_table_of_documents(command: str, tmp_pa
         if one.startswith(f"| `{command}` | a list of")
     ]
     assert [key for key in json.loads(found.stdout)[0] if f'"{key}"' not in line] == []
+
+
+def _headings(page: Path) -> set[str]:
+    return {
+        re.sub("[`*]", "", line.lstrip("# ")).lower()
+        for line in page.read_text().splitlines()
+        if line.startswith("#")
+    }
+
+
+def test_every_section_of_docs_that_code_cites_is_there() -> None:
+    headings = {page.name: _headings(page) for page in DOCS.rglob("*.md")}
+    missing = []
+    for folder in ("partitions", "resources", "platform_assets", "tests"):
+        for module in sorted((DOCS.parent / folder).rglob("*.py")):
+            for page, section in re.findall(r"docs/([\w-]+\.md), ([A-Z][^);.:]*)", module.read_text()):
+                title = re.sub(r"[`*]|\s*\n\s*", "", section).strip().lower()
+                if title not in headings.get(page, ()):
+                    missing.append(f"{module.name}: {page}, {section}")
+    assert missing == []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import ByPath, Lacking, Load, ReplaceKeys, load_into
+from partitions.path.bad_files import is_passed_over
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
 from partitions.path.listing_start import at_or_below, between, position
@@ -25,7 +26,7 @@ from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.states import cold_start_of, state_of
-from resources.listing import FILE_CHANGED, Budget, Listing
+from resources.listing import Budget, Listing
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
@@ -334,8 +335,8 @@ class PathKind:
         return [file.path for file in slice_.all_files]
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
-        """The slice that passes over the file, if the policy is quarantine. A file that grows is no such file: it is mended by time."""
-        if self._dataflow.on_bad_file == "stop" or bad.code == FILE_CHANGED or not slice_.contains(bad):
+        """Return the slice without the file, if it is one to pass over."""
+        if not is_passed_over(self._dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
             return None
         return slice_.without(bad.part, bad.why)
 

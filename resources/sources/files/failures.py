@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
+from partitions.path.bad_files import FILE_VANISHED
 from resources.connections.object_store_errors import spark_failure
-from resources.listing import FILE_VANISHED
 from resources.sources.files.checked import NAMED, BadRecord
 from resources.spark.failures import cause
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
 from partitions.load import Lacking
+from partitions.path.bad_files import FILE_VANISHED
 from partitions.path.listing_bounds import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from resources import listing
 from resources.connections.places import Place
-from resources.listing import FILE_VANISHED, Budget, Listing
+from resources.listing import Budget, Listing
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.encodings import check_encoding

@@ -10,9 +10,9 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import BadFile
+from partitions.path.bad_files import FILE_VANISHED
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.listing import FILE_VANISHED
 from resources.listing.failures import store_failures
 from resources.sources.files.cells import Cell, as_text, is_blank
 from resources.sources.files.sheet_xml import notes_of

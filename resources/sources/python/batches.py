@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
-from resources.sources.python.values import column_type, of_arrow, of_python, own_array
+from resources.sources.python.arrow_types import column_type
+from resources.sources.python.values import of_arrow, of_python, own_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

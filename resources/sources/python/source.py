@@ -35,6 +35,7 @@ from resources.functions import UserCode
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.python.arrow_types import number_type
 from resources.sources.python.batches import (
     Raw,
     WrongYield,
@@ -47,7 +48,7 @@ from resources.sources.python.batches import (
 )
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
-from resources.sources.python.values import number_type, of_python, own_array, plain_value
+from resources.sources.python.values import of_python, own_array, plain_value
 from resources.sources.schema import check_columns, kinds, pinned_struct, plain
 from resources.staging import Staging
 

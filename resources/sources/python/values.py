@@ -6,24 +6,28 @@ Belongs here: what one value may stand for. Which columns a batch has is :mod:`r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import accumulate
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from partitions.ddl import Column
 from partitions.errors import SchemaError
-from partitions.instants import zone_of
-from partitions.local_time import latest
+from resources.sources.python.arrow_types import are_alike, family_of, is_number, is_text
+from resources.sources.python.times import (
+    are_zoned,
+    is_missing,
+    is_missing_type,
+    is_time_type,
+    python_time,
+    times_of_one_kind,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 _ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 """A text with a time that ends with an offset."""
-_MISSING = frozenset({"NaTType", "NAType"})
-"""What pandas writes for no value, by the names of the types."""
 
 
 def of_python(
@@ -46,12 +50,12 @@ def of_python(
 
     if pa.types.is_nested(target):
         return _nested(
-            [None if _is_missing(value) else value for value in values], target, zone, ignore_unknown
+            [None if is_missing(value) else value for value in values], target, zone, ignore_unknown
         )
     has_zone = pa.types.is_timestamp(target) and target.tz is not None
     if _reads_text(target) and (texts := [isinstance(value, str) for value in values]) and any(texts):
-        others = [None if is_text else value for value, is_text in zip(values, texts, strict=True)]
-        texts_alone = [value if is_text else None for value, is_text in zip(values, texts, strict=True)]
+        others = [None if has_text else value for value, has_text in zip(values, texts, strict=True)]
+        texts_alone = [value if has_text else None for value, has_text in zip(values, texts, strict=True)]
         read = _read_text(pa.array(texts_alone, pa.string()), target, zone)
         return pc.coalesce(read, of_arrow(own_array(others, zone, zoned=has_zone), target, zone))
     return of_arrow(own_array(values, zone, zoned=has_zone), target, zone)
@@ -71,11 +75,11 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
     import pyarrow as pa
 
     kinds = set(map(type, values))
-    if any(_is_missing_type(kind) for kind in kinds):
-        values = [None if _is_missing(value) else value for value in values]
-    kinds = {kind for kind in kinds if kind is not type(None) and not _is_missing_type(kind)}
-    if any(_is_time_type(kind) for kind in kinds):
-        return pa.array(values if _are_zoned(values, kinds) else _moments(values, zone, zoned))
+    if any(is_missing_type(kind) for kind in kinds):
+        values = [None if is_missing(value) else value for value in values]
+    kinds = {kind for kind in kinds if kind is not type(None) and not is_missing_type(kind)}
+    if any(is_time_type(kind) for kind in kinds):
+        return pa.array(values if are_zoned(values, kinds) else times_of_one_kind(values, zone, zoned))
     if len(kinds) > 1 and any(issubclass(kind, bool) or kind.__name__ == "bool" for kind in kinds):
         raise TypeError("they are true or false, and others")
     if len(kinds) > 1 and any(issubclass(kind, Decimal) for kind in kinds):
@@ -96,10 +100,10 @@ def plain_value(value: Any) -> Any:
     Raises:
         ValueError: a time has nanoseconds.
     """
-    if _is_missing(value):
+    if is_missing(value):
         return None
-    if _is_time_type(type(value)):
-        return _python_time(value)
+    if is_time_type(type(value)):
+        return python_time(value)
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
@@ -112,136 +116,21 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
         return of_arrow(values.cast(given.value_type), target, zone, ignore_unknown=ignore_unknown)
     if values.null_count == len(values):
         return pa.nulls(len(values), target)
-    if _are_alike(given, target):
+    if are_alike(given, target):
         return values.cast(target)
     if pa.types.is_nested(target):
         return _nested(values.to_pylist(), target, zone, ignore_unknown)
-    if _is_text(given) and not _is_text(target):
+    if is_text(given) and not is_text(target):
         return _read_text(values.cast(pa.string()), target, zone)
     if pa.types.is_timestamp(target):
         return _as_times(values, target, zone)
     if pa.types.is_date(target):
         return _as_days(values, target)
-    if _is_number(given) and _is_number(target):
+    if is_number(given) and is_number(target):
         return _as_numbers(values, target)
-    if _family(given) is None or _family(given) != _family(target):
+    if family_of(given) is None or family_of(given) != family_of(target):
         raise TypeError(f"they are {given}")
     return values.cast(target)
-
-
-def column_type(given: pa.DataType) -> pa.DataType | None:
-    """Return the type of a column that holds values of a type: without dictionaries, nanoseconds or unsigned numbers; None: nothing tells it.
-
-    Raises:
-        TypeError: no column of a table holds such values.
-    """
-    import pyarrow as pa
-
-    if pa.types.is_null(given):
-        return None
-    if pa.types.is_dictionary(given):
-        return column_type(given.value_type)
-    if pa.types.is_map(given):
-        key, item = column_type(given.key_type), column_type(given.item_type)
-        return None if key is None or item is None else pa.map_(key, item)
-    if pa.types.is_struct(given):
-        fields = [(field.name, column_type(field.type)) for field in given]
-        return None if any(kind is None for _, kind in fields) else pa.struct(fields)
-    if pa.types.is_nested(given):
-        element = column_type(given.value_type)
-        return None if element is None else pa.list_(pa.field("element", element))
-    if pa.types.is_timestamp(given):
-        return pa.timestamp("us", tz="UTC" if given.tz is not None else None)
-    plain = {"text": pa.string(), "bytes": pa.binary(), "unsigned": pa.int64(), "day": pa.date32()}
-    if (family := _family(given)) in plain:
-        return plain[family]
-    if pa.types.is_decimal(given):
-        return pa.decimal128(min(given.precision, 38), min(given.scale, 38))
-    if pa.types.is_float16(given):
-        return pa.float32()
-    if pa.types.is_boolean(given) or _is_number(given):
-        return given
-    raise TypeError(f"values of type {given}, which no column holds: yield text or numbers")
-
-
-def number_type(column: Column | None) -> pa.DataType | None:
-    """Return the type of a declared column of numbers; None for any other."""
-    import pyarrow as pa
-
-    if column is None:
-        return None
-    if column.type in ("decimal", "dec", "numeric"):
-        precision, scale = (*column.numbers, *(10, 0)[len(column.numbers) :])
-        return pa.decimal128(precision, scale)
-    types = {
-        **dict.fromkeys(("tinyint", "byte"), pa.int8()),
-        **dict.fromkeys(("smallint", "short"), pa.int16()),
-        **dict.fromkeys(("int", "integer"), pa.int32()),
-        **dict.fromkeys(("bigint", "long"), pa.int64()),
-        **dict.fromkeys(("float", "real"), pa.float32()),
-        "double": pa.float64(),
-    }
-    return types.get(column.type)
-
-
-# Python
-
-
-def _is_missing_type(kind: type) -> bool:
-    return kind.__name__ in _MISSING and kind.__module__.startswith("pandas.")
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or _is_missing_type(type(value))
-
-
-def _is_time_type(kind: type) -> bool:
-    return issubclass(kind, date) or kind.__name__ == "datetime64"
-
-
-def _are_zoned(values: Sequence[Any], kinds: set[type]) -> bool:
-    """Whether all are times with a zone, which Arrow takes as they are."""
-    return kinds == {datetime} and all(value is None or value.tzinfo is not None for value in values)
-
-
-def _moments(values: Sequence[Any], zone: str | None, zoned: bool) -> Sequence[Any]:
-    """Days, if all are; else times, all with a zone if one has it."""
-    found = [_python_time(value) for value in values]
-    if all(value is None or not isinstance(value, datetime) for value in found) and not zoned:
-        return found
-    times = [_midnight(value) for value in found]
-    if zoned or any(value is not None and value.tzinfo is not None for value in times):
-        if zone is None and not all(value is None or value.tzinfo for value in times):
-            raise TypeError("they are times with and without a zone")
-        local = zone_of(zone or "UTC")
-        return [
-            value and (value.astimezone(UTC) if value.tzinfo else latest(value, local)) for value in times
-        ]
-    return times
-
-
-def _python_time(value: Any) -> Any:
-    """A time of Python for one of NumPy or pandas.
-
-    Raises:
-        ValueError: it has nanoseconds.
-        TypeError: it is no time.
-    """
-    import pyarrow as pa
-
-    if type(value).__name__ == "datetime64":
-        value = pa.scalar(value).as_py()
-    if getattr(value, "nanosecond", 0):
-        raise ValueError(f"{value} has nanoseconds, which no column holds")
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime()
-    if value is not None and not isinstance(value, date):
-        raise TypeError(f"they are times, and {type(value).__name__}")
-    return value
-
-
-def _midnight(value: date | None) -> datetime | None:
-    return value if value is None or isinstance(value, datetime) else datetime.combine(value, time.min)
 
 
 def _decimal(value: Any) -> Decimal | None:
@@ -316,51 +205,6 @@ def _elements(value: Any, target: pa.DataType) -> Sequence[Any]:
     return list(value)
 
 
-# Arrow
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _family(kind: pa.DataType) -> str | None:
-    """What types hold whose values are the same, whatever their widths."""
-    import pyarrow as pa
-
-    if _is_text(kind):
-        return "text"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return "bytes"
-    if pa.types.is_date(kind):
-        return "day"
-    if pa.types.is_unsigned_integer(kind):
-        return "unsigned"
-    if pa.types.is_time(kind):
-        return "time"
-    return "duration" if pa.types.is_duration(kind) else None
-
-
-def _are_alike(given: pa.DataType, target: pa.DataType) -> bool:
-    """Whether two types differ in nothing but what Arrow notes beside them."""
-    import pyarrow as pa
-
-    if not pa.types.is_nested(target):
-        return bool(given == target)
-    if given.id != target.id or given.num_fields != target.num_fields:
-        return False
-    fields = [(given.field(number), target.field(number)) for number in range(target.num_fields)]
-    named = not pa.types.is_struct(target) or all(one.name == other.name for one, other in fields)
-    return named and all(_are_alike(one.type, other.type) for one, other in fields)
-
-
 def _read_text(values: Any, target: pa.DataType, zone: str) -> Any:
     """Text stands for times, days and decimals, which JSON has no other way to say."""
     import pyarrow as pa
@@ -405,7 +249,7 @@ def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
     try:
         return pc.assume_timezone(local, zone, ambiguous="latest", nonexistent="raise").cast(target)
     except pa.ArrowInvalid:
-        return pa.array(_moments(local.to_pylist(), zone, zoned=True), target)
+        return pa.array(times_of_one_kind(local.to_pylist(), zone, zoned=True), target)
 
 
 def _as_days(values: Any, target: pa.DataType) -> Any:

@@ -12,9 +12,9 @@ import openpyxl
 import pytest
 
 from partitions.errors import BadFile
+from partitions.path.bad_files import FILE_VANISHED
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.listing import FILE_VANISHED
 from resources.sources.files.workbook import Sheet, letters, read_sheet, sheets_of
 from tests.support.workbooks import edited, numbers, ods, saved, xlsx
 

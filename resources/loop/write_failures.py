@@ -1,0 +1,203 @@
+"""Tell why a write failed: the source, the user's query, the table's rules, or another writer (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from partitions.errors import (
+    BadPart,
+    NeedsDecision,
+    RowsRefused,
+    StrandlineError,
+    TargetError,
+)
+from partitions.evolution import differences
+from partitions.load import Load, Replace
+from partitions.predicate import columns_of
+from partitions.schema_types import all_nullable, shown
+from partitions.sources.files import FilesSource
+from resources.kinds.kind import SliceT
+from resources.loop.context import RunContext
+from resources.spark.errors import EngineLost, SparkUnavailable
+from resources.spark.failures import cause, is_of_values
+from resources.spark.process import engine_lost, lacks_iceberg, server_of
+from resources.tables.contract.table import Table, TellsNextColumns, TellsRefusals
+from resources.tables.folder_values import NOT_KEPT
+from resources.watermarks.entry import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+_ACCEPTED = {
+    "strict": "schema_mode: strict accepts no change of columns",
+    "merge": "schema_mode: merge accepts new columns and wider types",
+    "overwrite": "schema_mode: overwrite accepts columns that the rows of the table can be cast to",
+    "rescue": "schema_mode: rescue accepts what the source has, and no change of sql, transform or source.schema",
+}
+"""What a table takes, by its schema mode."""
+
+
+_OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
+"""Codes of Spark's and Delta's by which columns of rows and table differ."""
+
+
+_OF_TYPES = ("DELTA_MERGE_INCOMPATIBLE_DATATYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "expected type ")
+"""Codes of Delta's, and Strandline's own words, by which types of rows and table differ."""
+
+
+_CONSTRAINTS = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+
+
+_TWICE = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
+"""Codes by which a MERGE says that it has two changes for one row: of a slice whose rows are told apart that is a version which the table has twice."""
+
+
+def find_bad_part(
+    run: RunContext[SliceT], intent: Intent, slice_: SliceT, error: Exception
+) -> BadPart | None:
+    """Find the part of the source, or the input, that made Spark fail; None if it is the fault of neither.
+
+    Raises:
+        EngineLost: the engine is gone, so nothing can be told of the source.
+        SparkUnavailable: the engine lacks what the dataflow's tables need.
+    """
+    if lost := engine_lost(error):
+        raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
+    if without := lacks_iceberg(error, server_of(run.spark)):
+        raise SparkUnavailable(
+            f"dataflow {run.name}: slice {intent.number} cannot be written: {without}. Nothing is lost: the next run with such an engine goes on",
+            choices=("strandline doctor",),
+        ) from error
+    bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+    return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {}, error)
+
+
+def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
+    """What an error says of the user's query, function or options, with which a read fails over some row every time; None if it does not come from them."""
+    steps = [name for name in ("transform", "sql") if getattr(run.dataflow, name)]
+    if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
+        steps.append("source.options")
+    if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
+        return None
+    return StrandlineError(
+        f"dataflow {run.name}: {' or '.join(steps)} fails over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f" loaded, and its number was given up: correct {' or '.join(steps)}, or the rows at the source, and run again",
+        code="query",
+    )
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
+    from pyspark.errors import AnalysisException
+
+    return isinstance(error, (AnalysisException, RowsRefused)) or _has(error, _CONSTRAINTS)
+
+
+def _has(error: Exception, codes: Sequence[str]) -> bool:
+    return any(code in str(error) for code in codes)
+
+
+def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError:
+    """The error of a write that was not refused for good: its slice stays open."""
+    if _has(error, _TWICE):
+        return NeedsDecision(
+            f"dataflow {run.name}: table {run.dataflow.table}: expected each version of a key once, found one that slice {intent.number} ends or corrects"
+            " several times: another writer has added rows that were there. Nothing is lost. Delete the rows that are too many, or RESTORE the table to the"
+            " version before them: the next run finishes the slice then; or empty the table and load its history again",
+            code="versions_twice",
+            choices=(
+                f"strandline run {run.name}",
+                f"strandline state reset {run.name} --replace --reason TEXT",
+            ),
+        )
+    return TargetError(
+        f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
+        f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
+    )
+
+
+def write_refusal(
+    run: RunContext[SliceT], intent: Intent, load: Load, rows: DataFrame | None, error: Exception
+) -> TargetError:
+    """Return the error of rows that the table will never take, with what to change."""
+    reload = f"strandline state reset {run.name} --replace --reason TEXT"
+    table, mode = run.table, run.dataflow.target.schema_mode
+    if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
+        columns = columns_of(load.where)
+        return TargetError(
+            f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
+            f" transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
+            f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
+            choices=(reload,),
+        )
+    if isinstance(error, RowsRefused) and error.code == NOT_KEPT:
+        return TargetError(
+            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {error.message}",
+            code=NOT_KEPT,
+        )
+    refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+    if _has(error, _CONSTRAINTS):
+        return TargetError(
+            f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
+            " (ALTER TABLE … DROP CONSTRAINT)"
+        )
+    if mode != "merge" and _has(error, _OF_TYPES) and (widened := _widened_columns(table, rows)):
+        return TargetError(
+            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {widened}: another writer has widened the table."
+            f" Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} which takes rows of narrower types"
+        )
+    refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
+    if run.dataflow.target.shared:
+        merge = (
+            ""
+            if mode == "merge"
+            else "set schema_mode: merge in each file of the table, which takes new columns; or "
+        )
+        return TargetError(
+            f"{refused}, and a reset leaves the columns of a table that holds rows of other dataflows. To go on, {merge}give the rows the table's"
+            " columns, by source.schema or sql; or use another target.table"
+        )
+    return TargetError(
+        f"{refused}: put the old definition back; or empty the table and load it again",
+        choices=(reload,),
+    )
+
+
+def _widened_columns(table: Table, rows: DataFrame | None) -> str:
+    """Name the columns whose types hold all values of the rows' narrower ones; "" if there are none, or rows and table differ in other ways."""
+    if isinstance(table, TellsNextColumns):
+        there = table.next_columns()
+    else:
+        _, there = table.schema() or (None, None)
+    if rows is None or there is None:
+        return ""
+    changes = [
+        change
+        for change in differences(json.loads(there), all_nullable(rows.schema.jsonValue()))
+        if change.found is not None and change.was != change.found
+    ]
+    if not all(change.narrows for change in changes):
+        return ""
+    told = (
+        f"column {change.field} is {shown(change.was)} there and {shown(change.found)} in the rows"
+        for change in changes
+    )
+    return "; ".join(told)
+
+
+def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
+    """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
+    if rows is None or not _has(error, _OF_COLUMNS):
+        return ""
+    there, coming = table.columns(), dict(rows.dtypes)
+    known, brought = {name.casefold() for name in there}, {name.casefold() for name in coming}
+    new = [f"{name} {kind}" for name, kind in coming.items() if name.casefold() not in known]
+    lacking = [name for name in there if name.casefold() not in brought]
+    said = [
+        *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),
+        *([f"the table has {', '.join(lacking)}, which the rows lack"] if lacking else []),
+    ]
+    return f" Of their columns, {'; '.join(said)}." if said else ""

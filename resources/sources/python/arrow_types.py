@@ -1,0 +1,109 @@
+"""Types of Arrow: which ones hold the same values, and which type a column gets (docs/source-python.md, What it yields)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partitions.ddl import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def column_type(given: pa.DataType) -> pa.DataType | None:
+    """Return the type of a column that holds values of a type: without dictionaries, nanoseconds or unsigned numbers; None: nothing tells it.
+
+    Raises:
+        TypeError: no column of a table holds such values.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_null(given):
+        return None
+    if pa.types.is_dictionary(given):
+        return column_type(given.value_type)
+    if pa.types.is_map(given):
+        key, item = column_type(given.key_type), column_type(given.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if pa.types.is_struct(given):
+        fields = [(field.name, column_type(field.type)) for field in given]
+        return None if any(kind is None for _, kind in fields) else pa.struct(fields)
+    if pa.types.is_nested(given):
+        element = column_type(given.value_type)
+        return None if element is None else pa.list_(pa.field("element", element))
+    if pa.types.is_timestamp(given):
+        return pa.timestamp("us", tz="UTC" if given.tz is not None else None)
+    plain = {"text": pa.string(), "bytes": pa.binary(), "unsigned": pa.int64(), "day": pa.date32()}
+    if (family := family_of(given)) in plain:
+        return plain[family]
+    if pa.types.is_decimal(given):
+        return pa.decimal128(min(given.precision, 38), min(given.scale, 38))
+    if pa.types.is_float16(given):
+        return pa.float32()
+    if pa.types.is_boolean(given) or is_number(given):
+        return given
+    raise TypeError(f"values of type {given}, which no column holds: yield text or numbers")
+
+
+def number_type(column: Column | None) -> pa.DataType | None:
+    """Return the type of a declared column of numbers; None for any other."""
+    import pyarrow as pa
+
+    if column is None:
+        return None
+    if column.type in ("decimal", "dec", "numeric"):
+        precision, scale = (*column.numbers, *(10, 0)[len(column.numbers) :])
+        return pa.decimal128(precision, scale)
+    types = {
+        **dict.fromkeys(("tinyint", "byte"), pa.int8()),
+        **dict.fromkeys(("smallint", "short"), pa.int16()),
+        **dict.fromkeys(("int", "integer"), pa.int32()),
+        **dict.fromkeys(("bigint", "long"), pa.int64()),
+        **dict.fromkeys(("float", "real"), pa.float32()),
+        "double": pa.float64(),
+    }
+    return types.get(column.type)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of the type are texts."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether values of the type are whole numbers, floats or decimals."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def family_of(kind: pa.DataType) -> str | None:
+    """What types hold whose values are the same, whatever their widths."""
+    import pyarrow as pa
+
+    if is_text(kind):
+        return "text"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return "bytes"
+    if pa.types.is_date(kind):
+        return "day"
+    if pa.types.is_unsigned_integer(kind):
+        return "unsigned"
+    if pa.types.is_time(kind):
+        return "time"
+    return "duration" if pa.types.is_duration(kind) else None
+
+
+def are_alike(given: pa.DataType, target: pa.DataType) -> bool:
+    """Whether two types differ in nothing but what Arrow notes beside them."""
+    import pyarrow as pa
+
+    if not pa.types.is_nested(target):
+        return bool(given == target)
+    if given.id != target.id or given.num_fields != target.num_fields:
+        return False
+    fields = [(given.field(number), target.field(number)) for number in range(target.num_fields)]
+    named = not pa.types.is_struct(target) or all(one.name == other.name for one, other in fields)
+    return named and all(are_alike(one.type, other.type) for one, other in fields)

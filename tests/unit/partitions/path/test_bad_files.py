@@ -1,0 +1,31 @@
+"""What a run does with a file that it cannot load."""
+
+from __future__ import annotations
+
+import pytest
+
+from partitions.path.bad_files import (
+    CHANGED_WHILE_READ,
+    FILE_CHANGED,
+    FILE_VANISHED,
+    is_loaded,
+    is_outdated,
+    is_passed_over,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "passed_over", "outdated", "loaded"),
+    [
+        ("bad_record", True, False, False),
+        (FILE_VANISHED, True, True, False),
+        (FILE_CHANGED, False, True, False),
+        (CHANGED_WHILE_READ, False, False, True),
+    ],
+)
+def test_quarantine_passes_over_what_time_does_not_mend(
+    code: str, passed_over: bool, outdated: bool, loaded: bool
+) -> None:
+    assert is_passed_over("quarantine", code) is passed_over
+    assert not is_passed_over("stop", code)
+    assert (is_outdated(code), is_loaded(code)) == (outdated, loaded)
