@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from partitions.model import Duration, Model
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.sources.rows import ColumnName
+from partitions.stream.late_rows import OnLateRows
 from partitions.stream.scaling import Mode
 from partitions.stream.splits import Splits
 
@@ -65,7 +66,7 @@ class StreamWatermark(Model):
     split: ColumnName | Annotated[tuple[ColumnName, ...], Field(min_length=1)] | None = None
     timeout: SpanOfTime
     order_by: tuple[ColumnName, ...] = ()
-    late: Literal["divert", "drop", "fail"] = "divert"
+    late: OnLateRows = "divert"
     splits: tuple[SplitName, ...] = ()
     min_splits: Annotated[int, Field(ge=1, strict=True)] = 1
     idle: Literal["exclude", "adopt_max", "stall"] = "exclude"

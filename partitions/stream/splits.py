@@ -28,3 +28,12 @@ class Splits:
     idle: Literal["exclude", "adopt_max", "stall"] = "exclude"
     idle_after: int = 5
     scaling: Mode = "split"
+
+
+ONLY_SPLIT = ""
+"""The name of the split of a stream that is one split."""
+
+
+def split_in_words(name: str) -> str:
+    """Return how a message names a split."""
+    return f"split {name}" if name != ONLY_SPLIT else "the stream's only split"

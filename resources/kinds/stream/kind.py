@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
 from partitions.load import Append, Load
-from partitions.plan import Plan, counted
+from partitions.plan import Plan
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.stream.buffer_limit import buffer_full_error
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.drain import drained
 from partitions.stream.ending import pending, raised_by
 from partitions.stream.epoch import closed, opened
 from partitions.stream.event_time import EventTime, after
 from partitions.stream.inputs import Nothing, Versions, input_of
-from partitions.stream.operators import EPOCH, Aggregate, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.late_rows import are_diverted, are_refused, late_rows_error
+from partitions.stream.operators import EPOCH
 from partitions.stream.plan import plan
 from partitions.stream.side_tables import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice, Judgement, Tally
@@ -344,32 +346,19 @@ class StreamKind:
         return Buffer(self.dataflow, self.sides, self._pinned)
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
-        definition, name, found = self._definition, self.dataflow.name, slice_.judged
-        if found.tally.late and definition.late == "fail":
-            from pyspark.sql import functions as F
-
-            by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
-            worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
-            splits = ", ".join(
-                f"{counted(row['rows'], 'row')} of {_split_in_words(row[R.SPLIT])}" for row in worst
-            )
-            raise StrandlineError(
-                f"dataflow {name}: {counted(found.tally.late, 'row')} of epoch {slice_.number} came late, and late is fail: {splits}. Nothing of this"
-                " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
-                code="late_rows",
-            )
-        most, waits = definition.buffer.max_rows, found.tally.buffered
-        if waits > most:
-            of_splits = self._emission.above(epoch)
-            causes = [(of_splits, f"for {_split_in_words(_slowest(found.after))}, the slowest")]
-            held = f"for {_held_open(self.dataflow)}"
-            causes += [(waits - of_splits, held)] if self.dataflow.operators else []
-            told = ", ".join(f"{rows:,} {why}" for rows, why in sorted(causes, reverse=True) if rows)
-            mend = "Mend the split, remove it, or" if of_splits * 2 >= waits else "Make it shorter, or"
-            raise StrandlineError(
-                f"dataflow {name}: {counted(waits, 'row')} would wait after epoch {slice_.number}: {told}. That is more than"
-                f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {mend} raise the limit",
-                code="buffer_full",
+        definition, name, judged = self._definition, self.dataflow.name, slice_.judged
+        late, waiting = judged.tally.late, judged.tally.buffered
+        if are_refused(definition.late, late):
+            raise late_rows_error(name, slice_.number, late, _latest_splits(epoch))
+        if waiting > definition.buffer.max_rows:
+            raise buffer_full_error(
+                name,
+                slice_.number,
+                self.dataflow.operators,
+                judged.after,
+                waiting=waiting,
+                for_splits=self._emission.above(epoch),
+                most=definition.buffer.max_rows,
             )
 
     # -- its rows -------------------------------------------------------------------------------------------------
@@ -453,7 +442,7 @@ class StreamKind:
         split = F.col(R.SPLIT).alias(_SPLIT)
         mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
         late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
-        diverts = found.tally.late > 0 and self._definition.late == "divert"
+        diverts = are_diverted(self._definition.late, found.tally.late)
         asides.append(Aside(LATE, late, diverts, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
         reason = F.col(R.REASON).alias(_REASON)
@@ -505,29 +494,15 @@ def _rows_read(before: StreamState, value: EventTime | None) -> int:
     return sum(segment.rows for segment in drained(before.segments, value).read)
 
 
-def _slowest(state: StreamState) -> str:
-    """The split that the global watermark waits for."""
-    awaited = sorted(name for name, split in state.splits.items() if split.watermark is None)
-    if awaited and state.value is None:
-        return awaited[0]
-    marks = [(split.watermark, name) for name, split in state.splits.items() if split.watermark is not None]
-    return min(marks, default=(None, ""))[1]
+def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
+    """The splits with the most late rows, and how many each has."""
+    from pyspark.sql import functions as F
 
-
-def _held_open(dataflow: Dataflow) -> str:
-    """What holds rows below the global watermark."""
-    match one_of_splits(dataflow.operators):
-        case Aggregate(window=SessionWindows()):
-            return "sessions that are open"
-        case OverWindow():
-            return "rows that values look ahead to"
-    return "windows that are open"
+    by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
+    worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
+    return [(row[R.SPLIT], row["rows"]) for row in worst]
 
 
 def _any_late(row: Any, bound: EventTime | None) -> bool:
     """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
     return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))
-
-
-def _split_in_words(name: str) -> str:
-    return f"split {name}" if name != R.ONLY_SPLIT else "the stream's only split"

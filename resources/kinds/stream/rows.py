@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import ConfigurationError
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.event_time import EventTime
+from partitions.stream.splits import ONLY_SPLIT
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME, LOWEST, ticks
 from resources.sql import quoted
 from resources.tables.contract.appends import VERSION
@@ -31,8 +32,6 @@ TIME, SPLIT, REASON, JUDGED_BY = (
 _PRIOR = "_strandline_prior"
 _WHOLE = ("byte", "short", "integer", "long")
 _ZERO = "CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)"
-ONLY_SPLIT = ""
-"""The name of the split of a stream that is one split."""
 
 
 def time_type(rows: DataFrame, definition: StreamWatermark, dataflow: str) -> str:

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from typing import Generic, Literal, TypeVar
 
 from partitions.stream.event_time import EventTime, Span, before, later
-from partitions.stream.filter import raised
+from partitions.stream.split_watermark import raised
 
 Row = TypeVar("Row")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.filter import raised
+from partitions.stream.split_watermark import raised
 from tests.support.stream_oracle.filter import held_before_each, quarantine_reason, sift
 
 _CHUNK = st.lists(st.none() | st.integers(-20, 60), max_size=5)

@@ -1,0 +1,63 @@
+"""Tell why too many rows of a stream wait: for its slowest split, or for what an operator holds open (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partitions.errors import StrandlineError
+from partitions.plan import counted
+from partitions.stream.operators import Aggregate, Operator, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.splits import split_in_words
+from partitions.stream.state import StreamState
+
+
+def buffer_full_error(
+    dataflow: str,
+    epoch: int,
+    operators: Sequence[Operator],
+    after: StreamState,
+    *,
+    waiting: int,
+    for_splits: int,
+    most: int,
+) -> StrandlineError:
+    """Return the error of an epoch after which more rows would wait than may.
+
+    Args:
+        dataflow: its name.
+        epoch: its number.
+        operators: of the dataflow.
+        after: the state after the epoch.
+        waiting: how many rows would wait.
+        for_splits: those of them at or above the global watermark; all others wait for the operator.
+        most: how many may wait.
+    """
+    reasons = [(for_splits, f"for {split_in_words(_slowest_split(after))}, the slowest")]
+    if operators:
+        reasons.append((waiting - for_splits, f"for {_held_open(operators)}"))
+    causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
+    remedy = "Mend the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
+    return StrandlineError(
+        f"dataflow {dataflow}: {counted(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
+        f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {remedy} raise the limit",
+        code="buffer_full",
+    )
+
+
+def _slowest_split(state: StreamState) -> str:
+    """Return the split that the global watermark waits for."""
+    awaited = sorted(name for name, split in state.splits.items() if split.watermark is None)
+    if awaited and state.value is None:
+        return awaited[0]
+    marks = [(split.watermark, name) for name, split in state.splits.items() if split.watermark is not None]
+    return min(marks, default=(None, ""))[1]
+
+
+def _held_open(operators: Sequence[Operator]) -> str:
+    """Return what holds rows below the global watermark."""
+    match one_of_splits(operators):
+        case Aggregate(window=SessionWindows()):
+            return "sessions that are open"
+        case OverWindow():
+            return "rows that values look ahead to"
+    return "windows that are open"

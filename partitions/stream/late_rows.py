@@ -1,0 +1,42 @@
+"""Decide what becomes of late rows: they are diverted, dropped, or fail the run (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from partitions.errors import StrandlineError
+from partitions.plan import counted
+from partitions.stream.splits import split_in_words
+
+OnLateRows = Literal["divert", "drop", "fail"]
+"""What becomes of rows below their split's watermark: a table of their own, nothing, or the end of the run."""
+
+
+def are_diverted(policy: OnLateRows, late: int) -> bool:
+    """Return whether late rows are written into their side table."""
+    return policy == "divert" and late > 0
+
+
+def are_refused(policy: OnLateRows, late: int) -> bool:
+    """Return whether late rows fail the run."""
+    return policy == "fail" and late > 0
+
+
+def late_rows_error(
+    dataflow: str, epoch: int, late: int, of_splits: Sequence[tuple[str, int]]
+) -> StrandlineError:
+    """Return the error of late rows that must not be.
+
+    Args:
+        dataflow: its name.
+        epoch: its number.
+        late: how many rows.
+        of_splits: the splits with the most of them, and how many each has.
+    """
+    splits = ", ".join(f"{counted(rows, 'row')} of {split_in_words(name)}" for name, rows in of_splits)
+    return StrandlineError(
+        f"dataflow {dataflow}: {counted(late, 'row')} of epoch {epoch} came late, and late is fail: {splits}. Nothing of this"
+        " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
+        code="late_rows",
+    )
