@@ -57,7 +57,7 @@ def _through_watch() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         here = project(Path(folder))
         with _running(here, "watch"):
-            _until((here / ".strandline/watch").exists)
+            _until((here / ".strandline/watch.lock").exists)
             return [
                 {"drop": number + 1, "through": "watch", "total": _dropped(here, number)[1]}
                 for number in range(RUNS)

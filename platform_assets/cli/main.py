@@ -100,7 +100,7 @@ class Strandline(click.Group):
             try:
                 code = super().main(arguments, *positional, **named)
             except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
-                code = report(error, context)
+                code = _report(error, context)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -112,7 +112,7 @@ class _Failure:
     choices: Sequence[str] = ()
 
 
-def report(error: Exception, context: Context) -> int:
+def _report(error: Exception, context: Context) -> int:
     """Say what failed, as JSON on stdout or for people on stderr, and return the exit code."""
     failure = _failure(error)
     if os.environ.get("STRANDLINE_DEBUG") == "1":

@@ -1,4 +1,4 @@
-"""``strandline run``: loads what is new, in a process of ``strandline watch`` if there is one, and else in this one."""
+"""``strandline run``: loads what is new, in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import click
 
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import confirm
-from platform_assets.cli.resident import ask
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
@@ -38,10 +37,6 @@ def command(
         raise click.UsageError("expected the names of dataflows, or --all")
     if unit is not None and force is None:
         raise click.UsageError("--unit: expected --force START..END beside it")
-    if context.now is None and force is None:
-        answered = ask(context, names)
-        if answered is not None:
-            return answered
     from platform_assets.cli.running import Runner, instance
 
     flows = context.dataflows(names)
@@ -50,10 +45,10 @@ def command(
     requests = _forced(context, flows, force, unit) if force else {}
     with instance(context.project.folder) as kept:
         runner = Runner(context.project, flows, kept, now=context.now, requests=requests)
-        return load(context, runner, flows, everything=everything)
+        return _load(context, runner, flows, everything=everything)
 
 
-def load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everything: bool) -> int:
+def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everything: bool) -> int:
     """Run dataflows, show what they have done, and return the exit code.
 
     Args:

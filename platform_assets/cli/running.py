@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -46,17 +45,6 @@ _NO_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class":
 _PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
-class Turns:
-    """Has each dataflow run once at a time in this process: whoever comes second waits, where the log would refuse it."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, Lock] = {}
-
-    def of(self, dataflow: str) -> Lock:
-        """Return what a run of a dataflow holds."""
-        return self._locks.setdefault(dataflow, Lock())
-
-
 class Runner:
     """Runs dataflows of a project; the resources and the jobs are made once.
 
@@ -73,8 +61,6 @@ class Runner:
         *,
         now: datetime | None = None,
         requests: Mapping[str, Request] = MappingProxyType({}),
-        turns: Turns | None = None,
-        done: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
         """Prepare to run some dataflows.
 
@@ -84,23 +70,17 @@ class Runner:
             instance: which the runs are told; None: nobody.
             now: the clock of all runs; None reads it once for each.
             requests: by dataflow, what is asked for instead of what is due.
-            turns: of a process that runs several dataflows beside each other, by several runners.
-            done: gets the outcome of each run, in the run's own thread.
         """
         self.platform, self.instance = build_platform(project, say).loading(flows), instance
         self._heard: dict[str, Outcome] = {}
-        self._turns, self._done = turns or Turns(), done
         self._options = RunOptions(
             now=now, hold_wait=timedelta(0), observer=_progress, report=self._hear, requests=requests
         )
         self._jobs: dict[str, JobDefinition] = {}
 
     def run(self, flow: Dataflow) -> Outcome:
-        """Run a dataflow when it is its turn in this process, and return its outcome, which holds its error."""
-        with self._turns.of(flow.name):
-            outcome = self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
-        self._done(outcome)
-        return outcome
+        """Run a dataflow, and return its outcome, which holds its error."""
+        return self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
 
     def _run_in(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
         from platform_assets.build import build_job

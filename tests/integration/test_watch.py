@@ -1,9 +1,8 @@
-"""``strandline watch``: a process that stays, loads what arrives, and works for ``strandline run`` (docs/watch.md)."""
+"""``strandline watch``: a process that stays, and loads what arrives (docs/watch.md)."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -17,14 +16,15 @@ from dagster import AssetKey, DagsterInstance, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 from deltalake import DeltaTable
 
-from platform_assets.cli import resident
+from partitions.errors import Held
 from platform_assets.cli.context import Context
-from platform_assets.cli.watch import Watch
+from platform_assets.cli.watching import Watch
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.reporting import DATAFLOW_TAG
 from resources.spark.connect_server import ConnectServer
 from resources.spark.engine import SparkEngine
+from resources.watch.only_one import only_one
 from tests.integration.conftest import MakeFeed
 from tests.support.engine import QUICK
 from tests.support.feed import NAME, Feed
@@ -37,7 +37,7 @@ def watching(feed: Feed, *arguments: str, told: list[str] | None = None) -> Iter
     """The process, as long as the block runs; it must end by itself when it is asked to. ``told`` gets the status of each run that it has told."""
     process = feed.start("watch", "--every", "0.3", *arguments)
     try:
-        until(lambda: process.poll() is not None or _listens(feed))
+        until(lambda: process.poll() is not None or _is_watched(feed))
         assert process.poll() is None, process.communicate()
         yield process
     finally:
@@ -66,9 +66,12 @@ def runs(feed: Feed) -> list[Any]:
         return list(instance.get_runs())
 
 
-def _listens(feed: Feed) -> bool:
-    path = resident.address(feed.folder)
-    return path is not None and path.exists()
+def _is_watched(feed: Feed) -> bool:
+    try:
+        with only_one(feed.folder / ".strandline" / "watch.lock", "watch"):
+            return False
+    except Held:
+        return True
 
 
 @pytest.fixture
@@ -99,25 +102,14 @@ def test_arrivals(short: Feed) -> None:
         assert event.asset_materialization.metadata["rows"].value == 1
 
 
-def test_asked(short: Feed) -> None:
-    """``strandline run`` lets it work, and answers as it does alone."""
+def test_beside(short: Feed) -> None:
+    """``strandline run`` works beside it, as beside a sensor; a second one is refused."""
     with watching(short, NAME):
         answer = short.cli("run", NAME)
         assert (answer.code, [document["status"] for document in answer.json]) == (0, ["nothing"])
-        assert answer.json[0]["run_id"] in [run.run_id for run in runs(short)]
-        refused = short.cli("run", "nobody")
-        assert (refused.code, refused.error["code"]) == (2, "unknown_dataflow")
-        assert "known are" in refused.error["message"]
-        (short.folder / "dataflows/other.yaml").write_text(
-            (short.folder / f"dataflows/{NAME}.yaml").read_text().replace("layer: bronze", "layer: silver")
-        )
-        for names in (["other"], [NAME, "other"], ["--all"]):  # which it does not watch: they run alone
-            assert short.cli("run", *names).code == 0
-        assert len(runs(short)) == 1
         second = short.cli("watch")
         assert (second.code, second.error["code"]) == (3, "held")
-    assert not _listens(short)
-    assert short.cli("run", NAME).code == 0
+    assert runs(short) == []
 
 
 def test_failing(short: Feed) -> None:
@@ -203,25 +195,19 @@ def wait(rows, batch):
 
 @pytest.mark.full
 def test_long(short: Feed) -> None:
-    """A load that takes long holds up no other dataflow; who asks for it waits for its end, and hears of nothing else."""
+    """A load that takes long holds up no other dataflow."""
     gate, begun = short.folder / "gate", short.folder / "begun"
     (short.folder / "long_step.py").write_text(LONG.format(gate=str(gate), begun=str(begun)))
     long = Feed(short.folder, short.engine, {"transform": "long_step:wait"}, name="a_long_one")
     long.put("1.ndjson", 1)
     with watching(short):
         until(begun.exists)
-        asked = long.start("run", "a_long_one")
         for number in (2, 3):
             short.put(f"{number}.ndjson", number)
             until(lambda: short.ids[-1] == number)  # noqa: B023 - called in this round
-        assert short.cli("run", NAME).json[0]["status"] == "nothing"
-        assert (long.ids, asked.poll()) == ([], None)
+        assert long.ids == []
         gate.touch()
-        out, err = asked.communicate(timeout=PATIENCE)
-        assert long.ids == [1]
-    assert asked.returncode == 0, err
-    assert [(one["dataflow"], one["status"]) for one in json.loads(out)] == [("a_long_one", "nothing")]
-    assert "slice" not in err  # of the others' loads
+        until(lambda: long.ids == [1])
 
 
 DAILY = """
@@ -285,16 +271,14 @@ def test_loads_upstream_meanwhile(chain: Feed) -> None:
 
 
 @pytest.mark.full
-def test_asked_for_upstream(chain: Feed) -> None:
-    """What a run that was asked for has loaded is read by what is downstream of it, too."""
+def test_loaded_by_others(chain: Feed) -> None:
+    """What another process has loaded upstream is read by what is downstream of it, too."""
     (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
-    with watching(chain, "--every", "60"):
+    with watching(chain, "daily"):
         put_row(chain, 1)
         assert chain.cli("run", NAME).code == 0
         until(lambda: of_day(chain) == [1])
-        draft = chain.folder / "2.ndjson"
-        draft.write_text('{"id": 2, "at": "2026-05-30T12:00:00Z"}\n')
-        os.link(draft, chain.landing / "2.ndjson")  # no file was closed or moved, so no look begins by itself
+        put_row(chain, 2)
         assert chain.cli("run", NAME).json[0]["status"] == "committed"
         until(lambda: of_day(chain) == [1, 2])
 
@@ -325,7 +309,7 @@ def test_never_started(
     short: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that waits for a daemon that is gone is told of, and waited for until somebody ends it."""
-    monkeypatch.setattr("platform_assets.cli.watch._SLOW", 0.2)
+    monkeypatch.setattr("partitions.watch.waiting.LONG", 0.2)
     with in_this_process(short, monkeypatch) as (watch, instance):
         queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
         short.put("2.ndjson", 2)
@@ -364,47 +348,17 @@ def test_failing_downstream(chain: Feed, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (chain.folder / "failed").exists()
 
 
-def test_edited(short: Feed) -> None:
-    """A run that is asked for right after an edit is of what is written there now."""
-    with watching(short, "--every", "60"):
-        assert (
-            short.cli("run", NAME).json[0]["status"] == "nothing"
-        )  # it has looked once, and looks again in a minute
-        before = len(runs(short))
-        other = Feed(short.folder, short.engine, name="other")
-        other.put("1.ndjson", 7)
-        assert other.cli("run", "other").json[0]["status"] == "committed"
-        assert len(runs(short)) == before + 1  # it was the resident process that made it
-
-
 def test_killed(short: Feed) -> None:
-    """What is left of one that was killed keeps neither the next one nor a run from working."""
+    """What remains of one that was killed keeps neither the next one nor a run from working."""
     killed = short.start("watch")
-    until(lambda: _listens(short))
+    until(lambda: _is_watched(short))
     killed.kill()
     killed.communicate()
-    assert _listens(short)  # its socket is still there
     short.put("2.ndjson", 2)
     assert short.cli("run", NAME).json[0]["status"] == "committed"
     with watching(short):
         short.put("3.ndjson", 3)
         until(lambda: short.ids == [1, 2, 3])
-
-
-@pytest.mark.full
-def test_stopped(short: Feed) -> None:
-    """A run waits for no resident process that is stopped: it goes on alone, and is not made once more later."""
-    with watching(short, "--every", "60") as process:
-        process.send_signal(signal.SIGSTOP)
-        try:
-            short.put("2.ndjson", 2)
-            answer = short.cli("run", NAME)
-        finally:
-            process.send_signal(signal.SIGCONT)
-        assert (answer.code, answer.json[0]["status"], short.ids) == (0, "committed", [1, 2])
-        assert "has not answered within" in answer.err
-        time.sleep(2)
-    assert runs(short) == []
 
 
 @pytest.mark.full
@@ -414,7 +368,6 @@ def test_several_at_once(short: Feed) -> None:
     until(lambda: sum(process.poll() is not None for process in started) == 2)
     ended = [process for process in started if process.poll() is not None]
     (left,) = (process for process in started if process not in ended)
-    until(lambda: _listens(short))
     short.put("2.ndjson", 2)
     until(lambda: short.ids == [1, 2])
     told = [process.communicate()[1] for process in ended]
@@ -439,20 +392,15 @@ def test_removed(short: Feed) -> None:
 
 @pytest.mark.full
 def test_home(short: Feed, tmp_path: Path) -> None:
-    """Where DAGSTER_HOME is set its runs are there; a run that is asked for elsewhere works alone."""
+    """Where DAGSTER_HOME is set its runs are there."""
     home = tmp_path / "home"
     home.mkdir()
     kept = Feed(short.folder, short.engine, short.definition, environment={"DAGSTER_HOME": str(home)})
     with watching(kept):
         kept.put("2.ndjson", 2)
         until(lambda: kept.ids == [1, 2])
-        elsewhere = {"DAGSTER_HOME": str(tmp_path / "other")}
-        (tmp_path / "other").mkdir()
-        alone = Feed(short.folder, short.engine, short.definition, environment=elsewhere).cli("run", NAME)
-        assert alone.json[0]["status"] == "nothing"
     with DagsterInstance.from_config(str(home)) as instance:
         assert [run.status for run in instance.get_runs()] == [DagsterRunStatus.SUCCESS]
-        assert alone.json[0]["run_id"] not in [run.run_id for run in instance.get_runs()]
     assert not (short.folder / ".strandline" / "dagster").exists()
 
 

@@ -1,10 +1,28 @@
-"""What ``strandline watch`` says while it waits."""
+"""The process of ``strandline watch``, without a run."""
 
 from __future__ import annotations
 
-from platform_assets.cli.watch import _doubled
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+
+from platform_assets.cli.context import Context
+from platform_assets.cli.watching import Watch
+
+FLOW = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 
 
-def test_a_source_that_does_not_answer_is_told_less_and_less_often() -> None:
-    told = dict.fromkeys(_doubled(seconds) for seconds in range(30, 24 * 3600, 2))
-    assert list(told) == [30.0 * 2**step for step in range(12)]
+def test_a_file_with_errors_is_told_and_the_other_dataflows_are_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "dataflows/orders.yaml").write_text(FLOW)
+    (tmp_path / "dataflows/broken.yaml").write_text("source: 7\n")
+    with DagsterInstance.ephemeral() as instance:
+        watch = Watch(Context(tmp_path), (), instance, 1, lambda: None)
+        watch.look()
+        watch.end()
+    assert (watch.names, watch.folders) == (["orders"], {tmp_path / "landing"})
+    assert capsys.readouterr().err == "  broken: its file has errors; run `strandline validate`\n"

@@ -1,0 +1,55 @@
+"""Looks at several sources beside each other, none of which keeps the others waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from threading import Condition, Thread
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_THREADS, _PATIENCE = 8, 1.0
+"""Sources that are looked at beside each other, and the seconds that a call waits for them."""
+
+
+class Looks(Generic[Item, Result]):
+    """Looks at items in threads of its own, which end with the process whatever they wait for."""
+
+    def __init__(self, look: Callable[[Item], Result]) -> None:
+        """Start the threads; ``look`` raises nothing."""
+        self._look = look
+        self._queue: SimpleQueue[tuple[str, Item]] = SimpleQueue()
+        self._since: dict[str, float] = {}
+        self._results: dict[str, Result] = {}
+        self._news = Condition()
+        for number in range(_THREADS):
+            Thread(target=self._work, name=f"strandline-look-{number}", daemon=True).start()
+
+    def ask(self, items: Mapping[str, Item]) -> dict[str, Result]:
+        """Look at those that are not being looked at; return what was found within a second, or since the last call."""
+        with self._news:
+            new = [name for name in items if name not in self._since]
+            self._since |= dict.fromkeys(new, time.monotonic())
+            for name in new:
+                self._queue.put((name, items[name]))
+            self._news.wait_for(lambda: not any(name in self._since for name in new), _PATIENCE)
+            results, self._results = self._results, {}
+            return results
+
+    def unanswered(self) -> dict[str, float]:
+        """Return the seconds since each look began that is not over."""
+        with self._news:
+            now = time.monotonic()
+            return {name: now - since for name, since in self._since.items()}
+
+    def _work(self) -> None:
+        while True:
+            name, item = self._queue.get()
+            result = self._look(item)
+            with self._news:
+                self._results[name] = result
+                self._since.pop(name, None)
+                self._news.notify_all()

@@ -1,0 +1,30 @@
+"""One process of its kind at a time, by a lock on a file that ends with the process."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from partitions.errors import Held
+
+
+@contextmanager
+def only_one(lock: Path, what: str) -> Iterator[None]:
+    """Be the only process that holds a lock as long as the block runs, or this process, however it ends.
+
+    Args:
+        lock: a file, made if it is missing.
+        what: the process is, for the error.
+
+    Raises:
+        Held: if another process holds it.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Held(f"expected no other {what}, found one that holds {lock}") from None
+        yield
