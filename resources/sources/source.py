@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
@@ -61,19 +61,7 @@ class PinsRows(Protocol):
 class RowSource(PinsRows, Protocol):
     """A source that is asked for the rows of stretches of time and units."""
 
-    def version(self) -> Version | None:
-        """Return what can be asked for again later; None if the source has no versions. Starts no Spark.
-
-        It is asked for once a plan, stored with each slice, and given to :meth:`read` by whoever loads the slice.
-
-        Raises:
-            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
-        """
-        ...
-
-    def read(
-        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
-    ) -> DataFrame:
+    def read(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """Return exactly the rows of these extents, with the pinned columns in their order; no extent is no row.
 
         The rows may be fetched as late as they are written; what goes wrong then, :meth:`failure` tells.
@@ -82,7 +70,6 @@ class RowSource(PinsRows, Protocol):
             spark: a session.
             extents: which may overlap: a row of several is read once.
             pinned: what :meth:`pin` gave.
-            version: what :meth:`version` gave; None means as the source is now.
 
         Raises:
             SourceError: the source refuses, or does not answer. Unless it is transient, each work unit is read alone, and those that are
@@ -107,29 +94,31 @@ class ReadsAbove(Protocol):
         """
         ...
 
-    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
+    def holds_any(self, rows: Predicate) -> bool:
+        """Return whether there is at least one of these rows."""
+        ...
+
+    def highest(self, column: str, rows: Predicate) -> Any:
+        """Return the highest value of a column in some rows; None: none has a value. It may scan them: asked only if nothing else tells it."""
+        ...
+
+    def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
+        """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
+        ...
+
+
+@runtime_checkable
+class TellsCuts(Protocol):
+    """A source that may tell without a scan where a range falls into parts."""
+
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
         """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none if only a scan would tell.
 
         Args:
             range_: of one column.
             rows: of a part.
             most: cuts at most.
-            version: that is read.
         """
-        ...
-
-    def holds_any(self, rows: Predicate, version: Version | None) -> bool:
-        """Return whether there is at least one of these rows."""
-        ...
-
-    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:
-        """Return the highest value of a column in some rows; None: none has a value. It may scan them: asked only if nothing else tells it."""
-        ...
-
-    def read_rows(
-        self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
-    ) -> DataFrame:
-        """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
         ...
 
 
@@ -253,15 +242,33 @@ class TellsColumns(Protocol):
 class HasVersions(Protocol):
     """A source whose rows are read at one version of it, which may be gone when they are read."""
 
-    def find_unreadable(self, spark: SparkSession, version: Version, error: Exception) -> BadPart | None:
-        """Return the version as a bad part if it cannot be read; None if it can, or if nobody answers.
+    def version(self) -> Version:
+        """Return what can be asked for again later, by :meth:`at`. Starts no Spark.
+
+        It is asked for once a plan, and stored with each slice.
+
+        Raises:
+            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
+        """
+        ...
+
+    def at(self, version: Version) -> Self:
+        """Return the source as it is at a version."""
+        ...
+
+    def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
+        """Return the version that is read as a bad part if it cannot be read; None if it can, or if nobody answers.
 
         Args:
             spark: a session.
-            version: that was read.
             error: of the write of its rows.
         """
         ...
+
+
+def at_version(source: T, version: Version | None) -> T:
+    """Return a source as it is at a version; as it is now, if it has no versions or none is named."""
+    return source.at(version) if isinstance(source, HasVersions) and version is not None else source
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -57,35 +58,39 @@ class TableRows(PinsColumns):
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
         self._may_merge = may_merge
         self._begin, self._on_change = source.from_, source.on_change
+        self._bound: Version | None = None
+
+    def at(self, version: Version) -> TableRows:
+        """Return the rows as they are at a version, whatever is the newest."""
+        bound = copy(self)
+        bound._bound = version
+        return bound
 
     def version(self) -> Version:
-        """The newest version. Starts no Spark.
+        """The one that it is read at: the newest, unless it was bound to another. Starts no Spark.
 
         Raises:
             SourceError: if there is no table, or its log cannot be listed.
         """
-        return self._table.newest_version()
+        return self._table.newest_version() if self._bound is None else self._bound
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The different rows, sorted by the columns in their order."""
         yield from self._table.distinct_rows(columns)
 
-    def read(
-        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
-    ) -> DataFrame:
+    def read(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
         Args:
             spark: a session.
             extents: of one slice; none of them is no row.
             pinned: what :meth:`pin` gave.
-            version: of the table; None is the newest one now.
 
         Raises:
             ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
             SourceError: if there is no table.
         """
-        schema, at = pinned_struct(pinned), self._read_from(version)
+        schema, at = pinned_struct(pinned), self.version()
         union: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
@@ -127,9 +132,9 @@ class TableRows(PinsColumns):
         )
         return Observed(now, known, {}, version=version, columns=tuple(types), source=source)
 
-    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
         """From the statistics of its files."""
-        files = self._table.file_maxima(self._read_from(version), range_.column)
+        files = self._table.file_maxima(self.version(), range_.column)
         inside = sorted((value, count) for value, count in files if range_.holds_inside(value))
         cuts: list[Any] = []
         passed = 0
@@ -140,20 +145,18 @@ class TableRows(PinsColumns):
                 passed = 0
         return cuts[:most]
 
-    def holds_any(self, rows: Predicate, version: Version | None) -> bool:
+    def holds_any(self, rows: Predicate) -> bool:
         """Ask for one row, without Spark."""
-        return self._table.holds_any(self._read_from(version), rows)
+        return self._table.holds_any(self.version(), rows)
 
-    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:
+    def highest(self, column: str, rows: Predicate) -> Any:
         """Ask for it, without Spark."""
-        return self._table.highest_values([column], self._read_from(version), rows)[column]
+        return self._table.highest_values([column], self.version(), rows)[column]
 
-    def read_rows(
-        self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
-    ) -> DataFrame:
+    def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
         """Read the parts at once: Spark cuts the files among its tasks by itself."""
         asked = any_of(parts) if parts else NOTHING
-        rows = self._table.read(spark, self._read_from(version), asked).where(sql(asked, SPARK))
+        rows = self._table.read(spark, self.version(), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
     def chunks(self, since: Mark | None, until: int | None = None) -> Appends:
@@ -212,7 +215,7 @@ class TableRows(PinsColumns):
 
     def find_unreadable_chunk(self, spark: SparkSession, mark: Mark, error: Exception) -> BadPart | None:
         """Try to read the table as it was at a mark."""
-        return self.find_unreadable(spark, self._appending.version_of(mark), error)
+        return self.at(self._appending.version_of(mark)).find_unreadable(spark, error)
 
     @property
     def _appending(self) -> TellsAppends:
@@ -222,16 +225,13 @@ class TableRows(PinsColumns):
             f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
         )
 
-    def _read_from(self, version: Version | None) -> Version:
-        return self.version() if version is None else version
-
     def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell, or the version's that was read."""
         return
 
-    def find_unreadable(self, spark: SparkSession, version: Version, error: Exception) -> BadPart | None:
+    def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
         """Try to read the version."""
-        why = unreadable_version(spark, self._table, version, error)
+        why = unreadable_version(spark, self._table, self.version(), error)
         part = f"table {self._source.shown}"
         return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
 

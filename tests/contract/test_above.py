@@ -25,7 +25,7 @@ from resources.connections.places import Place
 from resources.functions import UserCode
 from resources.sources.files.rows import FileRows
 from resources.sources.registry import open_source
-from resources.sources.source import ReadsAbove, RowSource
+from resources.sources.source import ReadsAbove, RowSource, TellsCuts
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
@@ -84,7 +84,7 @@ class Subject(ABC):
         """The ids of the rows of some parts."""
         source = self.source
         pinned = pinned_by(source, self.spark)
-        return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
+        return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned).collect())
 
     def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> ReadsAbove:
         dataflow = Dataflow.model_validate(
@@ -327,8 +327,8 @@ def test_a_bound_that_the_column_cannot_hold_is_compared_exactly(subject: Subjec
     subject.put(*map(row, range(1, 4)))
     for bound, above in ((Decimal("0.015"), [2, 3]), (0, [1, 2, 3]), (1, []), (Decimal("1E+30"), [])):
         rows = Between("amount", bound, None, lower_inclusive=False)
-        assert (bound, subject.source.holds_any(rows, None), subject.ids(rows)) == (bound, bool(above), above)
-        assert subject.source.highest("id", rows, None) == (3 if above else None)
+        assert (bound, subject.source.holds_any(rows), subject.ids(rows)) == (bound, bool(above), above)
+        assert subject.source.highest("id", rows) == (3 if above else None)
         below = Between("amount", None, bound, upper_inclusive=True)
         assert (bound, subject.ids(below)) == (bound, [number for number in (1, 2, 3) if number not in above])
 
@@ -359,8 +359,8 @@ def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(row(1))
     source = subject.source
     pinned = pinned_by(source, subject.spark)
-    none = source.read_rows(subject.spark, [], pinned, None)
-    some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
+    none = source.read_rows(subject.spark, [], pinned)
+    some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)
 
 
@@ -372,18 +372,18 @@ def test_it_knows_whether_there_is_any_row(subject: Subject) -> None:
         Between("id", 2, None, lower_inclusive=False),
         Among("other", (None,)),
     )
-    assert [source.holds_any(rows, None) for rows in asked] == [True, False, True]
+    assert [source.holds_any(rows) for rows in asked] == [True, False, True]
 
 
 def test_it_looks_up_the_highest_value_of_some_rows(subject: Subject) -> None:
     subject.put(row(1, word="Z"), row(2, word="a"), row(3, word="ä"), row(4, word=None, other=None))
     source = subject.source
     below = Between("id", None, 2, upper_inclusive=True)
-    found = [source.highest(column, below, None) for column in (*COLUMNS[1:5], "word", "other")]
+    found = [source.highest(column, below) for column in (*COLUMNS[1:5], "word", "other")]
     assert found == [row(2)[column] for column in COLUMNS[1:5]] + ["a", 2]
     above = Between("id", 3, None)
-    assert [source.highest(column, above, None) for column in ("word", "other")] == ["ä", 3]
-    assert source.highest("word", Between("id", 4, None), None) is None
+    assert [source.highest(column, above) for column in ("word", "other")] == ["ä", 3]
+    assert source.highest("word", Between("id", 4, None)) is None
 
 
 def test_it_tells_its_clock_and_what_its_columns_hold(subject: Subject) -> None:
@@ -405,27 +405,30 @@ def test_the_highest_value_of_an_indexed_column_is_known(subject: Subject) -> No
 def test_a_range_is_cut_into_parts_of_about_as_many_rows(subject: Subject) -> None:
     subject.put(*map(row, range(1, 9)))
     first, last = row(1)["day"], row(8)["day"]
-    cuts = subject.source.cuts(Range("day", first, last), 2, 10, None)
+    source = subject.source
+    assert isinstance(source, TellsCuts)
+    cuts = source.cuts(Range("day", first, last), 2, 10)
     assert list(cuts) == sorted(set(cuts))
     counts = [
         len(subject.ids(rows_in([Range("day", low, high)]))) for low, high in pairwise([first, *cuts, last])
     ]
     assert (sum(counts), max(counts) <= 3) == (7, True)
-    assert len(subject.source.cuts(Range("day", None, last), 1, 3, None)) == 3
+    assert len(source.cuts(Range("day", None, last), 1, 3)) == 3
 
 
 def test_a_column_without_an_index_is_neither_scanned_nor_cut(subject: Subject) -> None:
     subject.put(*map(row, range(1, 9)))
     source = subject.source
     assert "other" not in source.observe(["other"], NOW).maxima
-    assert list(source.cuts(Range("other", None, 8), 2, 10, None)) == []
+    assert isinstance(source, TellsCuts)
+    assert list(source.cuts(Range("other", None, 8), 2, 10)) == []
 
 
 def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -> None:
     subject.remove()
     source = subject.source
     with pytest.raises(SourceError):
-        source.holds_any(Between("id", 1, None), None)
+        source.holds_any(Between("id", 1, None))
 
 
 def test_a_source_that_is_gone_is_an_error_when_it_is_observed(subject: Subject) -> None:

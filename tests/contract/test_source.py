@@ -23,7 +23,7 @@ from resources.connections.places import Place
 from resources.functions import UserCode
 from resources.sources.files.source import FileSource
 from resources.sources.registry import open_source
-from resources.sources.source import RowSource
+from resources.sources.source import RowSource, at_version
 from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from scripts import postgres as pg
@@ -139,7 +139,7 @@ class _Rows(Subject):
     def read_version(self, days: Sequence[int], pinned: str, version: Any) -> DataFrame:
         """The rows of some days, of a version."""
         asked = [Extent(day * DAY, (day + 1) * DAY, ({},)) for day in days]
-        return self.source.read(self.spark, asked, pinned, version)  # type: ignore[no-any-return]
+        return at_version(self.source, version).read(self.spark, asked, pinned)  # type: ignore[no-any-return]
 
     def pin(self) -> str:
         return str(self.source.pin(self.spark))

@@ -248,7 +248,7 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
         ("day", date(2026, 1, 1), r"PartitionFilters: \[[^\]]*day"),
     ):
         part = rows_in([Range(column, value, None)])
-        rows = kind.above.read_rows(spark, [part], pinned, None)
+        rows = kind.above.read_rows(spark, [part], pinned)
         rows.explain()
         assert re.search(expected, capsys.readouterr().out)
         assert [row["id"] for row in rows.collect()] == [2]

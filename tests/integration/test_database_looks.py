@@ -74,13 +74,13 @@ def test_the_answers_of_a_look_are_of_one_moment(rows: DatabaseRows, tmp_path: P
     asked = rows_in([Range("id", 3, None)])
 
     def answers(look: ReadsAbove) -> list[object]:
-        before = [look.holds_any(asked, None), look.highest("id", EVERYTHING, None)]
+        before = [look.holds_any(asked), look.highest("id", EVERYTHING)]
         rows.fill(2, first=4)
         seen = look.observe(["at"], NOW)
-        return [*before, look.holds_any(asked, None), look.highest("id", EVERYTHING, None), seen.maxima["at"]]
+        return [*before, look.holds_any(asked), look.highest("id", EVERYTHING), seen.maxima["at"]]
 
     assert source(rows, tmp_path).in_one_look(answers) == [False, 3, False, 3, at(3)]
-    assert source(rows, tmp_path).holds_any(asked, None)
+    assert source(rows, tmp_path).holds_any(asked)
 
 
 def test_a_look_cannot_write(rows: DatabaseRows, tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_odd_names_of_schemas_tables_and_columns_are_read(
     assert dict(seen.kinds) == dict.fromkeys(NAMES, "text")
     pinned = rows.pin(spark)
     asked = [rows_in([Range(name, "0", "2")]) for name in NAMES]
-    (found,) = rows.read_rows(spark, [AllOf(tuple(asked))], pinned, None).collect()
+    (found,) = rows.read_rows(spark, [AllOf(tuple(asked))], pinned).collect()
     assert found.asDict() == {"id": 2, **dict.fromkeys(NAMES, "1")}
 
 
@@ -184,7 +184,7 @@ def test_a_value_set_by_hand_is_never_taken_for_sql(database: DatabaseRows, tmp_
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_a_nul_which_postgresql_cannot_hold_is_refused_before_it_is_asked(database: DatabaseRows) -> None:
     with pytest.raises(ConfigurationError, match="found a NUL"):
-        source(database, table=database.name).holds_any(Among("filler", ("a\x00b",)), None)
+        source(database, table=database.name).holds_any(Among("filler", ("a\x00b",)))
 
 
 QUERIES = (
@@ -228,8 +228,8 @@ def test_a_query_is_read_whatever_it_ends_with_and_holds(database: DatabaseRows,
     queries = [*QUERIES, *OWN[database.scheme]]
     for text in queries:
         rows = source(database, query=text.replace("{t}", database.name))
-        assert (text, rows.highest("id", above, None)) == (text, 3)
-        frames.append(rows.read_rows(spark, [above], rows.pin(spark), None).select("id"))
+        assert (text, rows.highest("id", above)) == (text, 3)
+        frames.append(rows.read_rows(spark, [above], rows.pin(spark)).select("id"))
     for text, frame in zip(queries, frames, strict=True):
         assert (text, [row.id for row in frame.collect()]) == (text, [3])
     database.ask(f"DELETE FROM {database.name}")

@@ -117,17 +117,17 @@ def test_bounds_meet_the_very_values_of_each_type(rows: DatabaseRows, tmp_path: 
         if indexed and seen.kinds[name] != "text":
             highest = seen.maxima[name]
         else:
-            highest = source.highest(name, rows_in([Range(name, None, None)]), None)
-        second = source.highest(name, rows_in([Range(name, None, highest, upper_inclusive=False)]), None)
+            highest = source.highest(name, rows_in([Range(name, None, None)]))
+        second = source.highest(name, rows_in([Range(name, None, highest, upper_inclusive=False)]))
         found = [
-            source.holds_any(rows_in([Range(name, lower, upper, lower_inclusive=inclusive)]), None)
+            source.holds_any(rows_in([Range(name, lower, upper, lower_inclusive=inclusive)]))
             for lower, upper, inclusive in (
                 (highest, None, False), (highest, None, True), (second, highest, False), (None, second, False),
             )
         ]  # fmt: skip
         assert (type_, found) == (type_, [False, True, True, True])
         third = source.holds_any(
-            rows_in([Range(name, second, highest, lower_inclusive=False, upper_inclusive=False)]), None
+            rows_in([Range(name, second, highest, lower_inclusive=False, upper_inclusive=False)])
         )
         assert (type_, third) == (type_, False)
 

@@ -327,17 +327,17 @@ def test_a_long_range_is_cut_by_what_analyze_knows_not_by_a_walk_along_the_whole
         _connection(postgres), JdbcSource(type="jdbc", connection="erp", table=name), UTC, walked_rows=2000
     )
     whole = reader.observe(["v"], datetime.now(UTC)).maxima["v"]
-    cuts = list(reader.cuts(Range("v", None, whole), 500, 1000, None))
+    cuts = list(reader.cuts(Range("v", None, whole), 500, 1000))
     ends = _ends(postgres, name, type_, cuts)
     assert ends[:4] == [500, 1000, 1500, 2000] or ends[:4] == [501, 1001, 1501, 2001], ends[:4]
     sizes = [high - low for low, high in pairwise(ends)]
     assert (len(sizes) > 36, min(sizes) > 250, max(sizes) < 1000) == (True, True, True), sizes
-    few = list(reader.cuts(Range("v", None, whole), 500, 7, None))
+    few = list(reader.cuts(Range("v", None, whole), 500, 7))
     assert few == cuts[:7]
     postgres.ask(
         "DELETE FROM {name} WHERE n % 2 = 0; SELECT pg_stat_force_next_flush()", name=name
     )  # statistics are old now
-    walked = list(reader.cuts(Range("v", None, whole), 500, 1000, None))
+    walked = list(reader.cuts(Range("v", None, whole), 500, 1000))
     ends = _ends(postgres, name, type_, walked)
     assert {high - low for low, high in pairwise(ends)} == {500}
     postgres.ask("DROP TABLE {name}", name=name)

@@ -296,7 +296,7 @@ def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: P
     pinned, version = reader.pin(spark), reader.version()
     put_in_lake(Path(place.url), ROWS[2:3])
     assert (version, reader.version()) == (0, 1)
-    assert _ids(reader.read(spark, [_all({})], pinned, version)) == [0, 1]
+    assert _ids(reader.at(version).read(spark, [_all({})], pinned)) == [0, 1]
     assert _ids(reader.read(spark, [_all({})], pinned)) == [0, 1, 2]
 
 

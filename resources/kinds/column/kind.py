@@ -47,8 +47,10 @@ from resources.sources.source import (
     PinsRows,
     ReadsAbove,
     TellsChanges,
+    TellsCuts,
     TellsLacking,
     TellsWriters,
+    at_version,
 )
 from resources.spark.frames import observed_rows
 from resources.sql import quoted
@@ -144,7 +146,7 @@ class ColumnKind:
             return replace(
                 made, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
             )
-        if request.clears or self.above.holds_any(self._sought(slice_), version):
+        if request.clears or at_version(self.above, version).holds_any(self._sought(slice_)):
             return replace(made, why=f"replay of {slice_.words}", slices=(slice_,))
         return replace(made, why=f"no row has {slice_.words}")
 
@@ -156,7 +158,7 @@ class ColumnKind:
         seen, awaited = self._settled(seen, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
-        self._refuse_nulls(seen.nulls, seen.version)
+        self._refuse_nulls(seen.nulls, at_version(self.above, seen.version))
         made = plan(
             definition,
             state,
@@ -165,7 +167,7 @@ class ColumnKind:
             now,
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
-            cuts=self._cuts(ranges, state, seen.version),
+            cuts=self._cuts(ranges, state, at_version(self.above, seen.version)),
             parts=self._parts,
             replace_until=until,
         )
@@ -190,7 +192,7 @@ class ColumnKind:
         if seen.version is None or self._definition.looks_back or not self._watches(entry):
             return
         there = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
-        if state.marks and not self.above.holds_any(there, seen.version):
+        if state.marks and not at_version(self.above, seen.version).holds_any(there):
             raise behind(self.dataflow.name, self.dataflow.source.shown, state)
 
     def _watches(self, entry: Entry | None) -> bool:
@@ -218,7 +220,9 @@ class ColumnKind:
         seen = self._completed(seen, state)
         ranges = bounds(definition, state, seen, now)
         made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
-        if any(self.above.holds_any(self._sought(slice_), slice_.version) for slice_ in made.slices):
+        if any(
+            at_version(self.above, slice_.version).holds_any(self._sought(slice_)) for slice_ in made.slices
+        ):
             return True
         self._check_rows_are_there(entry, state, seen)
         return False
@@ -265,10 +269,9 @@ class ColumnKind:
             if name not in seen.maxima
             and (seen.kinds.get(name) in _OPEN or (fixes and self._has_step and name in seen.kinds))
         ]
+        above = at_version(self.above, seen.version)
         found = {
-            name: self.above.highest(
-                name, _above(name, state, time_limit(self._definition, name, seen)), seen.version
-            )
+            name: above.highest(name, _above(name, state, time_limit(self._definition, name, seen)))
             for name in open_
         }
         return replace(seen, maxima={**seen.maxima, **found})
@@ -354,9 +357,9 @@ class ColumnKind:
             else seen.kinds
         )
 
-    def _cuts(self, ranges: Sequence[Range], state: ColumnState, version: int | str | None) -> Sequence[Any]:
+    def _cuts(self, ranges: Sequence[Range], state: ColumnState, above: ReadsAbove) -> Sequence[Any]:
         """Where parts end: all of what a look-back reads again, and as many above the watermark as a run may read."""
-        if len(ranges) != 1 or ranges[0].is_empty:
+        if len(ranges) != 1 or ranges[0].is_empty or not isinstance(above, TellsCuts):
             return ()
         (range_,) = ranges
         limits = self._definition.checkpoint, self._definition.max_slices
@@ -370,14 +373,16 @@ class ColumnKind:
             and not below.is_empty
             and below.lower != below.upper
         ):
-            again += self.above.cuts(below, rows, sys.maxsize, version)
+            again += above.cuts(below, rows, sys.maxsize)
         rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
-        return [*again, *self.above.cuts(rest, rows, most, version)]
+        return [*again, *above.cuts(rest, rows, most)]
 
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
         for slice_ in made.slices:
-            if self._deletes(slice_) or self.above.holds_any(self._sought(slice_), slice_.version):
+            if self._deletes(slice_) or at_version(self.above, slice_.version).holds_any(
+                self._sought(slice_)
+            ):
                 return True
         return not made.slices
 
@@ -396,10 +401,10 @@ class ColumnKind:
         """Whether rows that a slice reads may be in the table already, by the definition: not before any column has a stored value."""
         return self.dataflow.target.replace_by_watermark and replaced_rows(slice_.ranges) is not None
 
-    def _refuse_nulls(self, known: int | None, version: int | str | None) -> None:
+    def _refuse_nulls(self, known: int | None, above: ReadsAbove) -> None:
         if self._definition.nulls != "fail" or known == 0:
             return
-        if known or self.above.holds_any(_without_value(self._definition.columns), version):
+        if known or above.holds_any(_without_value(self._definition.columns)):
             raise PlanError(
                 f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} of each row (nulls: fail),"
                 f" found {known if known else 'at least one'} without. Correct them at the source, or set nulls to first or skip"
@@ -505,7 +510,7 @@ class ColumnKind:
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
         """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
         parts = _parts(slice_) if slice_ is not None else ()
-        return self.above.read_rows(spark, parts, pinned, slice_.version if slice_ else None)
+        return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
 
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
@@ -610,7 +615,7 @@ class ColumnKind:
         if of_source is not None:
             raise of_source from None  # Spark's own text may quote the options of a connection
         if slice_.version is not None and isinstance(self.above, HasVersions):
-            return self.above.find_unreadable(spark, slice_.version, error)
+            return self.above.at(slice_.version).find_unreadable(spark, error)
         return None
 
     def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:

@@ -27,7 +27,15 @@ from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, pinned_struct
-from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource, TellsLacking
+from resources.sources.source import (
+    CanNumber,
+    FetchesRows,
+    HasRemarks,
+    HasVersions,
+    RowSource,
+    TellsLacking,
+    at_version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +148,7 @@ class AskedWindows:
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
         """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
-        version = self._source.version()
+        version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
 
     def fix(self, slice_: WindowSlice) -> WindowSlice:
@@ -178,7 +186,8 @@ class AskedWindows:
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> DataFrame:
         """In one query, as few extents as it takes."""
-        return self._source.read(spark, extents(works), pinned, slice_.version if slice_ else None)
+        source = at_version(self._source, slice_.version if slice_ else None)
+        return source.read(spark, extents(works), pinned)
 
     def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
         """What the source tells of the rows that were read last."""

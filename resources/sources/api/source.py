@@ -159,10 +159,6 @@ class ApiRows:
         self._last: tuple[SparkSession, str, Sequence[_Fetched]] | None = None
         self._pinned_kinds: Mapping[str, Kind] = {}
 
-    def version(self) -> None:
-        """None: an API has no versions that could be read again."""
-        return
-
     # The schema
 
     def pin(self, spark: SparkSession) -> str | None:
@@ -277,7 +273,6 @@ class ApiRows:
         spark: SparkSession,
         extents: Sequence[Extent],
         pinned: str,
-        version: object = None,  # noqa: ARG002 - part of what all readers of rows take
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order. They are fetched and staged now.
 
@@ -360,7 +355,7 @@ class ApiRows:
         there = [name for name in columns if any(name in record.value for record in records)]
         return {name: kind_of_values(record.value.get(name) for record in records) for name in there}
 
-    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - part of what all sources have
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:  # noqa: ARG002 - an API does not count rows
         """The ends of ``watermark_param_range``; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
@@ -375,7 +370,7 @@ class ApiRows:
         # In an hour that a clock repeats, several ends may be said by one text.
         return [end for end in said if range_.holds_inside(end)]
 
-    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - an API has no versions
+    def holds_any(self, rows: Predicate) -> bool:
         """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""
         held = {name: self._kind_in(rows, name) for name in columns_of(rows)}
         with self._client(_LOOK, once=self._asks_once) as client:
@@ -385,7 +380,7 @@ class ApiRows:
                 for record in self._all_records(client, query)
             )
 
-    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - an API has no versions
+    def highest(self, column: str, rows: Predicate) -> Any:
         """Read all pages."""
         highest: Any = None
         held = {name: self._kind_in(rows, name) for name in (column, *columns_of(rows))}
@@ -419,7 +414,6 @@ class ApiRows:
         spark: SparkSession,
         parts: Sequence[Predicate],
         pinned: str,
-        version: object,  # noqa: ARG002 - an API has no versions
     ) -> DataFrame:
         """Fetch and stage the rows of the parts, one after another, unless that was done for the same bounds; with the pinned columns."""
         asked: list[tuple[Query, str]] = []

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
@@ -25,7 +24,6 @@ from resources.dialects.spark import SPARK
 from resources.sources.files.source import FileSource
 from resources.sources.highest import as_value, highest_value
 from resources.sources.schema import kinds, pinned_struct
-from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,11 +71,7 @@ class FileRows:
             now, known, {}, look=self._look(files, now, tuple(known.values())), columns=struct.fieldNames()
         )
 
-    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:  # noqa: ARG002 - part of the contract
-        """None: only a scan would tell."""
-        return ()
-
-    def holds_any(self, rows: Predicate, version: Version | None) -> bool:  # noqa: ARG002 - files have no versions
+    def holds_any(self, rows: Predicate) -> bool:
         """Read until a row is found; in the worst case all files."""
         from pyspark.sql import functions as F
 
@@ -85,7 +79,7 @@ class FileRows:
             self._answer(lambda frame: frame.where(sql(rows, SPARK)).select(F.lit(1)).limit(1).collect())
         )
 
-    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:  # noqa: ARG002
+    def highest(self, column: str, rows: Predicate) -> Any:
         """Read all files."""
 
         def ask(frame: DataFrame) -> Any:
@@ -100,7 +94,6 @@ class FileRows:
         spark: SparkSession,
         parts: Sequence[Predicate],
         pinned: str,
-        version: Version | None,  # noqa: ARG002
     ) -> DataFrame:
         """Read the files that are there now, in one scan.
 

@@ -91,10 +91,6 @@ class JdbcRows(PinsColumns):
         self._keys, self._replaces_units = tuple(keys), replaces_units
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone, keys)
 
-    def version(self) -> None:
-        """None: a database has no versions that could be read again."""
-        return
-
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The different rows, sorted by the columns in their order; the database itself ends a query that takes long."""
         yield from distinct_rows(self._connection, self._listed, columns)
@@ -104,7 +100,6 @@ class JdbcRows(PinsColumns):
         spark: SparkSession,
         extents: Sequence[Extent],
         pinned: str,
-        version: object = None,  # noqa: ARG002 - part of what all readers of rows take
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
@@ -140,7 +135,7 @@ class JdbcRows(PinsColumns):
         lower = min(ms for ms in lowers if ms is not None)
         upper = max(ms for ms in uppers if ms is not None)
         whole = Range(column, columns.bound(lower), columns.bound(upper), True, False)
-        found = self.cuts(whole, self._part_rows, _MOST_STEPS, None)
+        found = self.cuts(whole, self._part_rows, _MOST_STEPS)
         parts = min(PARTS, len(found) + 1)
         cuts = [found[(len(found) + 1) * number // parts - 1] for number in range(1, parts)]
         wanted = rows_of(extents, columns)
@@ -261,7 +256,7 @@ class JdbcRows(PinsColumns):
         without = AllOf(tuple(Among(column, (None,)) for column in columns))
         return int(database.value(self._query.count(without))) if indexed & set(columns) else None
 
-    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - a database has no versions
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
         """Walk along the column's index, if it has one; far into a range, by the database's statistics as long as they tell of it."""
         with self._asking() as database:
             if range_.column not in self._known(database)[0]:
@@ -289,12 +284,12 @@ class JdbcRows(PinsColumns):
         if known:
             yield from Spread([bound for _, bound in known], known[0][0]).cuts(rest.lower, rest.upper, rows)
 
-    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a database has no versions
+    def holds_any(self, rows: Predicate) -> bool:
         """Ask for one row."""
         with self._asking() as database:
             return bool(database.ask(self._query.some(rows)))
 
-    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a database has no versions
+    def highest(self, column: str, rows: Predicate) -> Any:
         """Order them, or take the first of an index."""
         with self._asking() as database:
             (described,) = database.describe(self._query.only([column]))
@@ -307,7 +302,6 @@ class JdbcRows(PinsColumns):
         spark: SparkSession,
         parts: Sequence[Predicate],
         pinned: str,
-        version: object,  # noqa: ARG002 - a database has no versions
     ) -> DataFrame:
         """One query, and one connection, for each part."""
         schema = pinned_struct(pinned)

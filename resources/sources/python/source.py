@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from partitions.column.predicates import Range, ranges_of
+from partitions.column.predicates import ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, kinds_of, parse_ddl
@@ -94,10 +94,6 @@ class PythonRows:
     def remarks(self) -> Sequence[str]:
         """Which pinned columns the function does not yield any more."""
         return tuple(self._remarks)
-
-    def version(self) -> None:
-        """None: a function has no versions."""
-        return
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The rows of a call without bounds, in their order."""
@@ -230,7 +226,6 @@ class PythonRows:
         spark: SparkSession,
         extents: Sequence[Extent],
         pinned: str,
-        version: object = None,  # noqa: ARG002 - a function has no versions
     ) -> DataFrame:
         """One call for each stretch of time of each unit. Its rows are fetched and staged now.
 
@@ -285,11 +280,7 @@ class PythonRows:
         held = kinds(self._sampled)
         return {name: held[name] for name in columns if name in held}
 
-    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - part of what all sources have
-        """None: only the rows would tell."""
-        return ()
-
-    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a function has no versions
+    def holds_any(self, rows: Predicate) -> bool:
         """Call the function up to the first of these rows; a read of the same bounds goes on there, if it can do without the batches before."""
         request, passed = self._above(rows), 0
         call = self._calling(request)
@@ -301,7 +292,7 @@ class PythonRows:
             passed += row_count(self._compared(batch, _without_value(rows), request))
         return False
 
-    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a function has no versions
+    def highest(self, column: str, rows: Predicate) -> Any:
         """Look through all rows."""
         request, highest = self._above(rows), None
         for batch in self._calling(request):
@@ -331,7 +322,6 @@ class PythonRows:
         spark: SparkSession,
         parts: Sequence[Predicate],
         pinned: str,
-        version: object,  # noqa: ARG002 - a function has no versions
     ) -> DataFrame:
         """One call for each part, unless its rows were fetched before their bound was known."""
         schema, fetched = pinned_struct(pinned), self._fetched
