@@ -40,6 +40,22 @@ SliceT = TypeVar("SliceT", bound=Slice)
 _SliceContra = TypeVar("_SliceContra", bound=Slice, contravariant=True)
 
 
+class SliceBase(NamedTuple):
+    """What a slice is fixed on: of some kinds what its rows become depends on the rows before.
+
+    Attributes:
+        spark: the run's session.
+        entry: the newest, which the slice was planned on.
+        pinned: text of the schema that it is read with.
+        now: the run's clock, aware.
+    """
+
+    spark: SparkSession
+    entry: Entry | None
+    pinned: str
+    now: datetime
+
+
 class Kind(Protocol[SliceT]):
     """A kind of watermark bound to its source."""
 
@@ -96,7 +112,7 @@ class Kind(Protocol[SliceT]):
         """Raise SchemaError if the source or definition does not match the pinned schema."""
         ...
 
-    def fix(self, slice_: SliceT) -> SliceT:
+    def fix(self, slice_: SliceT, base: SliceBase) -> SliceT:
         """Return the slice with what exactly it is read from; raise BadPart if some of it is not there, or has changed since it was planned."""
         ...
 
@@ -148,24 +164,10 @@ class ReadsVersions(Protocol[SliceT]):
 
 
 @runtime_checkable
-class BuildsOnState(Protocol[SliceT]):
-    """A kind whose slice can only be fixed on the state that it is committed on: what its rows become depends on the rows before."""
+class BuildsOnState(Protocol[_SliceContra]):
+    """A kind whose slices are fixed on rows that wait beside the source."""
 
-    def fix_on(
-        self, spark: SparkSession, entry: Entry | None, slice_: SliceT, pinned: str, now: datetime
-    ) -> SliceT:
-        """Return the slice as :meth:`Kind.fix` does, on top of the newest entry.
-
-        Args:
-            spark: the run's session.
-            entry: the newest.
-            slice_: of the plan.
-            pinned: text of the schema that it is read with.
-            now: the run's clock, aware.
-        """
-        ...
-
-    def check_fixed(self, spark: SparkSession, slice_: SliceT, pinned: str) -> None:
+    def check_fixed(self, slice_: _SliceContra, base: SliceBase) -> None:
         """Raise unless what a slice was fixed on by a run that died is still there.
 
         Raises:
@@ -174,7 +176,7 @@ class BuildsOnState(Protocol[SliceT]):
         """
         ...
 
-    def rows_of(self, slice_: SliceT) -> int:
+    def rows_of(self, slice_: _SliceContra) -> int:
         """Return how many rows the queries of a fixed slice go over."""
         ...
 

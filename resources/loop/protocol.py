@@ -6,6 +6,7 @@ Any of it may die anywhere. What it leaves is either nothing, or an intent that 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
@@ -15,6 +16,7 @@ from resources.kinds.kind import (
     ROWS,
     BuildsOnState,
     KeepsStats,
+    SliceBase,
     SliceT,
     StatsReader,
     WriteStats,
@@ -59,7 +61,8 @@ def commit(
     started = time.monotonic()
     with run.staging.emptied():
         try:
-            slice_ = _fixed(run, entry, slice_, pinned)
+            base, planned = SliceBase(run.spark, entry, pinned, run.now), slice_
+            slice_ = outlasting_interruptions(lambda: run.kind.fix(planned, base))
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
@@ -69,24 +72,6 @@ def commit(
         put_intent(run, intent, slice_.size.amount)
         with holding(run, intent):
             return _write_and_append(run, entry, intent, slice_, rows, started)
-
-
-def _fixed(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, pinned: str) -> SliceT:
-    kind = run.kind
-    if isinstance(kind, BuildsOnState):
-        fixed: SliceT = outlasting_interruptions(
-            lambda: kind.fix_on(run.spark, entry, slice_, pinned, run.now)
-        )
-        return fixed
-    return kind.fix(slice_)
-
-
-def _check_fixed(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
-    """Raise unless what an intent was made on is still there: nothing looks at it again before the rows are written."""
-    kind = run.kind
-    if isinstance(kind, BuildsOnState):
-        pinned = run.log.get_schema(intent.pinned)
-        outlasting_interruptions(lambda: kind.check_fixed(run.spark, slice_, pinned))
 
 
 def resume(
@@ -112,7 +97,10 @@ def resume(
                         lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
                     )
                 run.kind.check_unchanged(slice_)
-                _check_fixed(run, intent, slice_)
+                if isinstance(kind := run.kind, BuildsOnState):
+                    # Nothing looks at it again before the rows are written.
+                    base = SliceBase(run.spark, entry, run.log.get_schema(intent.pinned), run.now)
+                    outlasting_interruptions(partial(kind.check_fixed, slice_, base))
             except (BadPart, SchemaEvolved) as why:
                 if abandoned := give_up(run, entry, intent, reason_of(why)):
                     return NotCommitted(abandoned, why)

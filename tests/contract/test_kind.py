@@ -14,7 +14,7 @@ from partitions.errors import BadFile, BadPart, BadUnits
 from partitions.plan import Plan
 from partitions.request import LateOnly
 from partitions.sentinels import serialise
-from resources.kinds.kind import BuildsOnState, Kind
+from resources.kinds.kind import Kind, SliceBase
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -51,7 +51,10 @@ class Subject(ABC):
 
     def fixed(self, slice_: Any) -> Any:
         """The slice with what exactly it is read from."""
-        return self.kind.fix(slice_)
+        kind, spark = self.kind, self.feed.platform.engine(self.feed.dataflow).session()
+        pinned = kind.pin(spark, [slice_])
+        assert pinned is not None
+        return kind.fix(slice_, SliceBase(spark, self.newest, pinned, NOW))
 
     @property
     def log(self) -> WatermarkLog:
@@ -146,13 +149,6 @@ class _Stream(Subject):
 
     def _put(self, hour: int) -> None:
         self.feed.put(f"{hour}.ndjson", {"id": hour, "d": "a", "ts": f"2020-01-01T0{hour}:00:00Z"})
-
-    def fixed(self, slice_: Any) -> Any:
-        kind, spark = self.kind, self.feed.platform.engine(self.feed.dataflow).session()
-        assert isinstance(kind, BuildsOnState)
-        pinned = kind.pin(spark, [slice_])
-        assert pinned is not None
-        return kind.fix_on(spark, self.newest, slice_, pinned, NOW)
 
     def put_more(self) -> None:
         self._put(9)

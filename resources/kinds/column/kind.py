@@ -34,7 +34,7 @@ from partitions.replay.reading import chunk_slice, is_done, later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, Kind, kind_of_value
-from resources.kinds.kind import ROWS, StatsReader, WriteStats
+from resources.kinds.kind import ROWS, SliceBase, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
@@ -472,7 +472,7 @@ class ColumnKind:
         """Compare the source's columns with what was pinned."""
         self.rows.check_schema(spark, pinned, self.dataflow.name)
 
-    def fix(self, slice_: ColumnSlice) -> ColumnSlice:
+    def fix(self, slice_: ColumnSlice, base: SliceBase) -> ColumnSlice:
         """The bounds are fixed with the plan, and so is the version; but for columns of which only the fetched rows tell how far they go.
 
         Raises:

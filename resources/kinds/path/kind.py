@@ -24,6 +24,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.predicate import EVERYTHING, NOTHING, Among
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
+from resources.kinds.kind import SliceBase
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.states import cold_start_of, state_of
 from resources.listing import Budget, Listing
@@ -263,7 +264,7 @@ class PathKind:
         """Return the columns that some of the slice's files do not have."""
         return self._source.lacking(spark, slice_.files, pinned)
 
-    def fix(self, slice_: PathSlice) -> PathSlice:
+    def fix(self, slice_: PathSlice, base: SliceBase) -> PathSlice:
         """A slice is planned from exact files: compare each with what was listed."""
         self.check_unchanged(slice_)
         return slice_

@@ -29,6 +29,7 @@ from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
 from resources.connections.places import Place
 from resources.functions import user_function
+from resources.kinds.kind import SliceBase
 from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.query import StreamInput, stream_query
@@ -383,7 +384,7 @@ class SparkStreamKind:
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Nothing: the definition is the one that the checkpoint was begun with, and Spark itself compares the source with it."""
 
-    def fix(self, slice_: BatchSlice) -> BatchSlice:
+    def fix(self, slice_: BatchSlice, base: SliceBase) -> BatchSlice:
         """Itself: what is in the outbox does not change."""
         return slice_
 

@@ -30,7 +30,7 @@ from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from partitions.target import HELPER_PREFIX
-from resources.kinds.kind import Aside
+from resources.kinds.kind import Aside, SliceBase
 from resources.kinds.states import state_of
 from resources.kinds.stream import rows as R
 from resources.kinds.stream.buffer import Buffer
@@ -214,10 +214,6 @@ class StreamKind:
                 f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(twice)}"
             )
 
-    def fix(self, slice_: EpochSlice) -> EpochSlice:
-        """As it is: :meth:`fix_on` does it."""
-        return slice_
-
     def check_unchanged(self, slice_: EpochSlice) -> None:
         """Compare files with what was listed; versions do not change."""
         if not slice_.reads_nothing:
@@ -230,9 +226,7 @@ class StreamKind:
         found = slice_.judged
         return found.tally.rows_in + _rows_read(found.before, found.after.value)
 
-    def fix_on(
-        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
-    ) -> EpochSlice:
+    def fix(self, slice_: EpochSlice, base: SliceBase) -> EpochSlice:
         """Look at the epoch's input, and decide what becomes of each row and of each watermark.
 
         Raises:
@@ -242,18 +236,18 @@ class StreamKind:
             NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
         """
         self.check_unchanged(slice_)
-        with self._blaming(spark, slice_, pinned):
-            return self._judged(spark, entry, slice_, pinned, now)
+        with self._blaming(base.spark, slice_, base.pinned):
+            return self._judged(base.spark, base.entry, slice_, base.pinned, base.now)
 
-    def check_fixed(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> None:
+    def check_fixed(self, slice_: EpochSlice, base: SliceBase) -> None:
         """Raise unless the buffer still holds the rows that an epoch was fixed on: they are counted once more.
 
         Raises:
             BadPart: some of the input cannot be read.
             NeedsDecision: code ``buffer_lost``.
         """
-        with self._blaming(spark, slice_, pinned):
-            self._decided(self._epoch(spark, slice_, pinned))
+        with self._blaming(base.spark, slice_, base.pinned):
+            self._decided(self._epoch(base.spark, slice_, base.pinned))
 
     @contextmanager
     def _blaming(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:

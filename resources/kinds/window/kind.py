@@ -25,7 +25,7 @@ from partitions.window.work_outcomes import DeferredUnits
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import KnowsColumns, StatsReader, WriteStats
+from resources.kinds.kind import KnowsColumns, SliceBase, StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units, failing
@@ -190,7 +190,7 @@ class WindowKind:
         """The slices of a plan read one version of a table."""
         return self.source.at_one_version(slices)
 
-    def fix(self, slice_: WindowSlice) -> WindowSlice:
+    def fix(self, slice_: WindowSlice, base: SliceBase) -> WindowSlice:
         """As the source says."""
         return self.source.fix(slice_)
 
