@@ -71,9 +71,10 @@ class BadParts(Generic[SliceT]):
 
     def warn_of_waiting(self) -> None:
         """Say what cannot be read where nothing is committed yet: it is passed over with the first commit."""
+        waiting = {bad.part: bad.why for bad in self.not_sampled}
         self._outcome.warnings += [
-            f"{bad.part} cannot be read, and is passed over with the first commit: {bad.why}"
-            for bad in self.not_sampled
+            f"{part} cannot be read, and is passed over with the first commit: {why}"
+            for part, why in waiting.items()
         ]
 
     def report(self) -> None:
@@ -94,6 +95,7 @@ class BadParts(Generic[SliceT]):
 
     def _warn(self, bad: BadPart) -> None:
         self._outcome.warnings.append(f"{PASSED_OVER} {bad.part}: {bad.why}")
+        self.not_sampled.append(bad)
 
 
 def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic
@@ -37,6 +39,10 @@ from resources.spark.failures import cause
 from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
+
+
+class _NothingTellsTypesError(Exception):
+    """All that a first commit would hold was passed over: it waits for something that tells columns."""
 
 
 @dataclass
@@ -97,10 +103,11 @@ class _Run(Generic[SliceT]):
             # A look at bad parts stages, too.
             with run.staging.emptied(), kept_awake(lambda: vars(run).get("spark")):
                 self._begin_at(run.log.newest(run.name))
-                self._recover()
-                guarded_head(run, outcome.newest)  # also if there is nothing to do
-                follow_up(run, outcome.newest)
-                self._advance()
+                with suppress(_NothingTellsTypesError):
+                    self._recover()
+                    guarded_head(run, outcome.newest)  # also if there is nothing to do
+                    follow_up(run, outcome.newest)
+                    self._advance()
                 outcome.error = self._stopped or self._failed_units()
         except StrandlineError as error:
             outcome.error = error
@@ -180,9 +187,9 @@ class _Run(Generic[SliceT]):
             )
             return
         pinned = run.log.get_schema(intent.pinned)
-        rest = self._bad_parts.pass_over(slice_, why, pinned)
+        rest = self._pass_over(slice_, why, pinned)
         if rest is not None:
-            self._load(rest, pinned)
+            self._load(*rest)
         elif not self._bad_parts.leave_out(slice_, why, pinned):
             self._load_before(slice_, why, pinned)
             raise why
@@ -208,7 +215,7 @@ class _Run(Generic[SliceT]):
                 pending.extendleft(reversed(parts[1:]))
                 self._pace()
                 before = outcome.newest
-                done = self._load(parts[0], pinned)
+                done = self._load(parts[0], pinned, pending)
                 if done is None:
                     # What is new goes first now, and what is left beside it is planned again, on the state after that.
                     pending = deque(slice_ for slice_ in pending if slice_.why == "run")
@@ -250,7 +257,28 @@ class _Run(Generic[SliceT]):
         if pacing and self._outcome.committed:
             self._patience.wait(max(0.0, pacing - self._outcome.committed[-1].seconds))
 
-    def _load(self, slice_: SliceT, pinned: str) -> Committed | None:
+    def _pass_over(
+        self, slice_: SliceT, bad: BadPart, pinned: str, later: Iterable[SliceT] = ()
+    ) -> tuple[SliceT, str] | None:
+        """Return the slice without what is bad, and its schema, if the policy says so.
+
+        As long as nothing is committed, the schema is pinned anew by what else there is, also in later slices: what was passed over tells no type.
+
+        Raises:
+            _NothingTellsTypesError: nothing else does.
+        """
+        rest = self._bad_parts.pass_over(slice_, bad, pinned)
+        entry = self._outcome.newest
+        if rest is None or (entry is not None and entry.pinned):
+            return None if rest is None else (rest, pinned)
+        pinned_by_rest = self._pinned([rest, *later])
+        if pinned_by_rest is None:
+            warnings = self._outcome.warnings
+            warnings[:] = [warning for warning in warnings if not warning.startswith(PASSED_OVER)]
+            raise _NothingTellsTypesError
+        return rest, pinned_by_rest
+
+    def _load(self, slice_: SliceT, pinned: str, later: Iterable[SliceT] = ()) -> Committed | None:
         """Commit a slice. If a part of it is bad, pass it over, or commit what comes before it and fail naming it.
 
         Returns:
@@ -262,13 +290,13 @@ class _Run(Generic[SliceT]):
                 continue
             if not isinstance(why, BadPart):
                 raise why
-            rest = self._bad_parts.pass_over(slice_, why, pinned)
+            rest = self._pass_over(slice_, why, pinned, later)
             if rest is None and self._bad_parts.leave_out(slice_, why, pinned):
                 return None
             if rest is None:
                 self._load_before(slice_, why, pinned)
                 raise why
-            slice_ = rest
+            slice_, pinned = rest
         return self._outcome.committed[-1]
 
     def _evolved(self, evolved: SchemaEvolved) -> str:

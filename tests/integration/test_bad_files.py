@@ -432,16 +432,34 @@ def test_a_first_load_of_bad_files_alone_puts_them_into_quarantine_if_the_schema
     assert (outcome.rows, outcome.quarantined, feed.ids) == (0, 1, [])
 
 
-def test_a_first_load_without_any_record_says_which_files_it_passes_over(make_feed: MakeFeed) -> None:
-    feed = make_feed(source={"schema": None}, on_bad_file="quarantine")
-    feed.put_text("a.ndjson", "")
-    feed.put_text("b.ndjson", '{"id": 1')
+@pytest.mark.parametrize(
+    ("form", "bad"),
+    [
+        ("ndjson", '{"id": 1'),
+        ("ndjson", '{"id": "x"}\n{"id"\n'),
+        ("csv", "id,a\n1,2\n3\n"),
+        ("parquet", None),  # a damaged page, which only the write meets
+    ],
+)
+def test_a_first_load_of_bad_files_alone_pins_no_type_and_says_which_files_it_passes_over(
+    make_feed: MakeFeed, form: str, bad: str | None
+) -> None:
+    feed = make_feed(source={"format": form, "schema": None}, on_bad_file="quarantine")
+    feed.put_text(f"a.{form}", "")
+    for name in ("b", "c"):
+        if bad is None:
+            feed.put_damaged(f"{name}.{form}")
+        else:
+            feed.put_text(f"{name}.{form}", bad)
     outcome = feed.load()
-    assert outcome.status == "nothing"
-    assert [warning for warning in outcome.warnings if warning.startswith("b.ndjson cannot be read")]
-    feed.put("c.ndjson", 3)
-    outcome = feed.load()
-    assert (outcome.quarantined, feed.ids) == (1, [3])
+    assert (outcome.status, outcome.quarantined) == ("nothing", 0)
+    for name in ("b", "c"):
+        is_named = [each.startswith(f"{name}.{form} cannot be read, and is") for each in outcome.warnings]
+        assert is_named.count(True) == 1
+    feed.put_parquet("d.parquet", {"x": "s"})
+    feed.put_text("d.csv", "x\ns\n")
+    feed.put("d.ndjson", {"x": "s"})
+    assert (feed.load().quarantined, feed.rows("x")) == (2, [("s",)])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -53,6 +52,7 @@ class FileSource:
         self._checker = FileChecker(self._format, self._reader, dataflow)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
         self._skipped: tuple[Skipped, ...] = ()
+        self._refused: set[str] = set()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -101,51 +101,36 @@ class FileSource:
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
         """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row, or no column has a type yet and the table has none of its own.
 
-        A file that is passed over tells no type, unless no other file tells any. One that stops the run is mended, and does.
+        A file that is passed over tells no type. One that stops the run is mended, and does.
 
         Raises:
-            BadFile: a file of the sample cannot be read.
+            BadFile: a file of the sample cannot be read; or it cannot be loaded, and is to be passed over.
             ConfigurationError: Spark does not know the encoding that options name.
         """
         check_encoding(spark, self._definition.options, self._dataflow.name)
         pinned = self._pin(spark, files)
         is_inferred = self._definition.schema_ is None
         if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":
-            pinned = self._of_files_that_load(spark, files, pinned)
+            self._refuse_bad(spark, sample_of(files), pinned)
         has_columns = pinned is not None and (pinned.struct.fields or self._dataflow.target.origin_columns)
         return pinned.to_text() if pinned is not None and has_columns else None
 
-    def _of_files_that_load(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> PinnedSchema:
-        """Infer a schema again without the files that it shows as bad, one after the other; return it as it is where nothing is left to infer it from."""
-        rest = list(files)
-        for _ in range(SAMPLE_FILES):
-            refused = self._first_refused(spark, sample_of(rest), pinned)
-            rest = [file for file in rest if file.path != refused]
-            if refused is None or not any(file.size > 0 for file in rest):
-                break
-            try:
-                of_rest = self._pin(spark, rest)
-            except BadFile:
-                break
-            if of_rest is None:
-                break
-            pinned = of_rest
-        return pinned
-
-    def _first_refused(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> str | None:
-        """Return the path of the first of some files that cannot be loaded with a schema that was inferred from them."""
-        if len(files) < 2:
-            return None
+    def _refuse_bad(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
+        """Raise BadFile for the first of some files that cannot be loaded with a schema that was inferred from them: without it they may have other types."""
+        if len(self._refused) >= SAMPLE_FILES:
+            return  # others are found when they are loaded
         checked = self._checker.check(spark, files, PinnedSchema.of(pinned.to_text()))
-        bad = Counter(path for path, _ in checked.bad_records) | Counter(checked.counts)
-        most = self._dataflow.max_bad_records
-        return next(
-            (file.path for file in files if file.path in checked.bad_files or bad[file.path] > most), None
-        )
+        records: dict[str, list[BadRecord]] = {}
+        for path, record in checked.bad_records:
+            records.setdefault(path, []).append(record)
+        for file in files:
+            of_file = records.get(file.path, [])
+            bad = checked.bad_files.get(file.path)
+            if max(len(of_file), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
+                bad = bad or self._bad_records(file.path, of_file, checked, 0, ())
+            if bad is not None:
+                self._refused.add(file.path)
+                raise bad
 
     def _pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
         try:
