@@ -19,7 +19,7 @@ class Terse:
             for one in fields(self)  # type: ignore[arg-type]
             if one.default is MISSING or getattr(self, one.name) != one.default
         ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"do.{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,5 +235,3 @@ Action = (
     Arrive | Late | Run | Sweep | Follow | Land | Set | Rewind | Reset | Adopt | Accept | Import | Release | Unprocess | ChangeDefinition
     | LoseState | LoseList | RestoreState | RemoveTable | RestoreTable | RestoreVersion | RecreateTable | AppendForeign | Overwrite | CleanLog | CopyRuns
 )  # fmt: skip
-
-Restoring = RestoreState | RestoreTable | Import | CopyRuns

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.model.actions import Action
+from tests.model import actions as do
+from tests.model.known import KNOWN
 from tests.model.schedules import configs, schedules
 from tests.model.world import Config, play
 
@@ -30,7 +31,7 @@ _HEALTH: dict[str, Any] = {
 @given(schedule=schedules(8), config=configs)
 @settings(max_examples=60, **_HEALTH)
 def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
-    schedule: list[Action], config: Config
+    schedule: list[do.Action], config: Config
 ) -> None:
     play(schedule, config)
 
@@ -40,6 +41,11 @@ def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
 @given(schedule=schedules(14), config=configs)
 @settings(max_examples=1000, **_HEALTH)
 def test_any_long_schedule_ends_with_every_row_once_or_commands_that_lead_there(
-    schedule: list[Action], config: Config
+    schedule: list[do.Action], config: Config
 ) -> None:
     play(schedule, config)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_schedule_that_went_wrong_ends_well(name: str) -> None:
+    play(*KNOWN[name])

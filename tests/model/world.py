@@ -44,37 +44,7 @@ from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import WatermarkLog
-from tests.model.actions import (
-    Accept,
-    Action,
-    Adopt,
-    AppendForeign,
-    Arrive,
-    ChangeDefinition,
-    CleanLog,
-    CopyRuns,
-    Follow,
-    Import,
-    Kill,
-    Land,
-    Late,
-    LoseList,
-    LoseState,
-    Meanwhile,
-    Overwrite,
-    RecreateTable,
-    Release,
-    RemoveTable,
-    Reset,
-    RestoreState,
-    RestoreTable,
-    RestoreVersion,
-    Rewind,
-    Run,
-    Set,
-    Sweep,
-    Unprocess,
-)  # fmt: skip
+from tests.model import actions as do
 from tests.model.oracle import Oracle, Violation, key, reached
 from tests.support.arrow import CommitFailed, OwnWrite, Write, active
 from tests.support.jvmless import NAME, Killed, Parts, Point, Process
@@ -178,7 +148,7 @@ class World:
 
     # What happens
 
-    def act(self, action: Action) -> None:
+    def act(self, action: do.Action) -> None:
         """Let something happen."""
         self._step += 1
         self._last = self.log.newest(NAME)
@@ -198,24 +168,33 @@ class World:
         """Note what happens."""
         self.trace.append(line)
 
-    def _act(self, action: Action) -> str:
+    def _act(self, action: do.Action) -> str:
         match action:
-            case Arrive(files):
+            case do.Arrive(files):
                 return ", ".join(self._arrive() for _ in range(files))
-            case Late():
+            case do.Late():
                 return self._arrive_late()
-            case Run(kill):
+            case do.Run(kill):
                 return self._told(self._run(kill))
-            case Sweep(kill):
+            case do.Sweep(kill):
                 return self._told(self._sweep(kill))
-            case Follow(choice, kill):
+            case do.Follow(choice, kill):
                 return self._follow(choice, kill)
-            case Land():
+            case do.Land():
                 return self._land()
-            case ChangeDefinition():
+            case do.ChangeDefinition():
                 self.ending = ".txt" if self.ending == ".jsonl" else ".jsonl"
                 return f"extensions .ndjson, {self.ending}"
-            case Set() | Rewind() | Reset() | Adopt() | Accept() | Import() | Release() | Unprocess():
+            case (
+                do.Set()
+                | do.Rewind()
+                | do.Reset()
+                | do.Adopt()
+                | do.Accept()
+                | do.Import()
+                | do.Release()
+                | do.Unprocess()
+            ):
                 return self._decide(action)
             case _:
                 return self._damage(action)
@@ -240,7 +219,7 @@ class World:
     # Processes
 
     @contextmanager
-    def _process(self, kill: Kill | Meanwhile | None) -> Iterator[Platform]:
+    def _process(self, kill: do.Kill | do.Meanwhile | None) -> Iterator[Platform]:
         seen: Counter[Point] = Counter()
 
         def heard(point: Point, write: Write | OwnWrite | None) -> None:
@@ -253,7 +232,7 @@ class World:
                     self._appended()
             if kill is None or seen[point] != kill.times or point[1] != kill.what:
                 return
-            if isinstance(kill, Meanwhile):
+            if isinstance(kill, do.Meanwhile):
                 if kill.when == point[0]:
                     self._meanwhile(kill.action)
                 return
@@ -266,7 +245,7 @@ class World:
 
         yield self.parts.platform(self.state, self.root / "lake", self.landing, Process(heard))
 
-    def _meanwhile(self, action: Action) -> None:
+    def _meanwhile(self, action: do.Action) -> None:
         """Let something happen in another process, which takes ours for dead."""
         named = self._named
         with pytest.MonkeyPatch.context() as patch, self._judged():
@@ -299,7 +278,7 @@ class World:
                 entry, before, paths if entry.why in ("late", "set", "import") else self._named
             )
 
-    def _run(self, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
+    def _run(self, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
         try:
             with self._process(kill) as process:
                 outcome = process.loop(self.flow, NOW).run()
@@ -307,7 +286,7 @@ class World:
             return "killed"
         return self._noted(outcome.error) if outcome.error else outcome.status
 
-    def _sweep(self, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
+    def _sweep(self, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
         try:
             with self._process(kill) as process:
                 step = late_step(process, self.flow, NOW, Budget())
@@ -349,25 +328,25 @@ class World:
     def _making(self, action: Any) -> decisions.DraftBuilder | str:
         self._named = []
         match action:
-            case Set(ahead):
+            case do.Set(ahead):
                 return self._set(ahead)
-            case Rewind(back, replace):
+            case do.Rewind(back, replace):
                 newest = self.log.newest(NAME)
                 to = max(0, newest.number - back) if newest else 0
                 return decisions.rewind("any", to, replace=replace)
-            case Reset(replace):
+            case do.Reset(replace):
                 return decisions.reset("any", replace=replace)
-            case Adopt():
+            case do.Adopt():
                 return decisions.adopt("any")
-            case Accept():
+            case do.Accept():
                 return decisions.accept("any")
-            case Import(ago):
+            case do.Import(ago):
                 lines = self._exported(ago)
                 return decisions.import_entries("any", lines) if lines else "nothing was exported"
-            case Release():
+            case do.Release():
                 self._named = sorted(self.oracle.held)
                 return decisions.release("any", self._named)
-            case Unprocess():
+            case do.Unprocess():
                 loaded = sorted(path for path, copies in self.oracle.copies.items() if copies)[:1]
                 self._named = loaded
                 return decisions.unprocess("any", loaded)
@@ -388,7 +367,7 @@ class World:
         return list(exported(WatermarkLog(open_blobs(Place(str(then.folder / "state")))), NAME))
 
     def _decided(
-        self, making: decisions.DraftBuilder, kill: Kill | Meanwhile | None = None
+        self, making: decisions.DraftBuilder, kill: do.Kill | do.Meanwhile | None = None
     ) -> str | StrandlineError:
         """As the command does it: show what would follow, then decide."""
         try:
@@ -403,7 +382,7 @@ class World:
         except Exception as error:
             raise Violation(f"a decision fails with {type(error).__name__}: {error}") from error
 
-    def _follow(self, choice: int, kill: Kill | Meanwhile | None) -> str:
+    def _follow(self, choice: int, kill: do.Kill | do.Meanwhile | None) -> str:
         done = self._run()
         if not isinstance(done, NeedsDecision) or not done.choices:
             return self._told(done)
@@ -413,7 +392,7 @@ class World:
         except Stuck as stuck:
             return f"{done.code}, {command!r}: {stuck}"
 
-    def obey(self, command: str, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
+    def obey(self, command: str, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
         """Do what a choice says, word by word.
 
         Raises:
@@ -436,41 +415,41 @@ class World:
 
     # Damage
 
-    def _damage(self, action: Action) -> str:
+    def _damage(self, action: do.Action) -> str:
         match action:
-            case LoseState():
+            case do.LoseState():
                 if self.log.newest(NAME) is not None:
                     self.export = list(exported(self.log, NAME))
                 shutil.rmtree(self.state, ignore_errors=True)
                 self.oracle.forget()
                 return "the state is gone"
-            case LoseList():
+            case do.LoseList():
                 lists = sorted((self.state / NAME / "files").glob("*"))
                 for file in lists[-1:]:
                     file.unlink()
                 return f"{len(lists[-1:])} list is gone"
-            case RestoreState(ago):
+            case do.RestoreState(ago):
                 return self._restore_state(ago)
-            case CopyRuns(ago):
+            case do.CopyRuns(ago):
                 return self._copy_runs(ago)
-            case CleanLog():
+            case do.CleanLog():
                 return self._clean()
         said = self._damage_table(action)
         newest = self.log.newest(NAME)
-        wanted = action == Overwrite("part")  # whoever replaces a part wants what was there gone
+        wanted = action == do.Overwrite("part")  # whoever replaces a part wants what was there gone
         self.oracle.see(*self._contents(), emptying=bool(newest and newest.replace_table), wanted=wanted)
         return said
 
-    def _damage_table(self, action: Action) -> str:
+    def _damage_table(self, action: do.Action) -> str:
         match action:
-            case RestoreTable(ago):
+            case do.RestoreTable(ago):
                 then = self.backups.get(self._step - ago)
                 if then is None or not (then.folder / "lake").exists():
                     return "there is no backup of it"
                 self._drop()
                 shutil.copytree(then.folder / "lake", self.root / "lake", dirs_exist_ok=True)
                 return f"the table of step {self._step - ago}"
-            case RestoreVersion(back):
+            case do.RestoreVersion(back):
                 table = self._delta()
                 if table is None or table.version() == 0:
                     return "there is nothing to restore"
@@ -480,19 +459,19 @@ class World:
                 except Exception as error:  # noqa: BLE001 - what was cleaned up cannot be restored
                     return f"cannot be restored: {str(error)[:80]}"
                 return f"version {version}"
-            case RemoveTable():
+            case do.RemoveTable():
                 self._drop()
                 return "the table is gone"
-            case RecreateTable(rows, commits):
+            case do.RecreateTable(rows, commits):
                 self._drop()
                 self._write_foreign(rows)
                 for _ in range(commits - 1):
                     self._write_foreign(1)
                 return "somebody else's table"
-            case AppendForeign():
+            case do.AppendForeign():
                 self._write_foreign(1)
                 return "somebody else's row"
-            case Overwrite(by):
+            case do.Overwrite(by):
                 return self._overwrite(by)
         raise AssertionError(action)
 
@@ -715,7 +694,10 @@ def _parsed(command: str) -> tuple[list[str], dict[str, Any]]:
 
 
 def play(
-    schedule: Sequence[Action], config: Config | None = None, parts: Parts | None = None, base: Path = MEMORY
+    schedule: Sequence[do.Action],
+    config: Config | None = None,
+    parts: Parts | None = None,
+    base: Path = MEMORY,
 ) -> None:
     """Play a schedule, and see it end well.
 
@@ -754,11 +736,11 @@ def _agos(action: Any) -> Iterator[int]:
     if hasattr(action, "ago"):
         yield action.ago
     kill = getattr(action, "kill", None)
-    if isinstance(kill, Meanwhile):
+    if isinstance(kill, do.Meanwhile):
         yield from _agos(kill.action)
 
 
-def _script(schedule: Sequence[Action], config: Config) -> list[str]:
+def _script(schedule: Sequence[do.Action], config: Config) -> list[str]:
     return [
         "play(",
         "    [",
