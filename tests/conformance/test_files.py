@@ -94,7 +94,7 @@ def test_load_by_a_stream_of_splits(case: Case, tmp_path: Path, engine: SparkEng
         return
     error = _run(feed)
     if error is None:
-        assert feed.cli("stream", "flush", "flow", "--reason", "no more input", "--yes").code == 0
+        feed.command("stream", "flush", "flow", "--reason", "no more input", "--yes")
     places = ("__quarantine", "__buffer" if error else "")
     _check_outcome(case, error, [row for place in places for row in _rows(feed, place)])
 

@@ -89,8 +89,7 @@ def test_a_chunk_that_changes_rows_stops_the_run(make: Any, kind: str) -> None:
     stream = make(kind, *CHUNKS[:2])
     stream.feed.load()
     stream.delete(6)
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.code == "source_changed"
 
 
@@ -109,8 +108,7 @@ def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_d
     stream.append(*CHUNKS[2])
     stream.append((20, "a", 500))
     stream.clean()
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("versions_gone", 4)
 
 
@@ -135,8 +133,7 @@ def test_files_that_were_joined_and_vacuumed_before_they_were_read_stop_the_run(
     stream.compact()
     table = DeltaTable(str(stream.source))
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("versions_gone", 4)
     assert "joined with others and vacuumed" in error.message
 
@@ -148,8 +145,7 @@ def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: An
     stream.go_back()
     stream.append((20, "a", 1))
     stream.append((21, "a", 2))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("source_replaced", 4)
     assert "strandline state reset flow --replace" in error.choices[0]
 
@@ -180,7 +176,6 @@ def test_a_backlog_of_files_that_is_read_folder_by_folder_makes_no_split_idle_an
 def test_files_before_one_that_cannot_be_read_are_an_epoch_and_the_run_names_it(make: Any) -> None:
     stream = make("files", ((1, "a", 100), (2, "a", 20)), scope="global")
     stream.feed.put_text("0002.ndjson", "no record\n")
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert "0002.ndjson" in error.message
     assert (stream.feed.watermark["position"], stream.ids()) == ({"path": {"path": "0001.ndjson"}}, [2])

@@ -72,7 +72,7 @@ def test_a_run_that_dies_between_side_tables_is_finished_and_one_that_is_given_u
     stream.append(*CHUNKS[2])
     with pytest.raises(Killed):
         stream.feed.run(killed_at(Step.SET_ASIDE, 2))
-    assert stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    stream.feed.decide("reset", "--replace")
     stream.feed.load()
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 

@@ -579,7 +579,7 @@ def test_a_window_that_the_api_answers_with_404_is_loaded_empty_if_that_means_no
     server.faults.extend([None, status(404, "no rows")])
     assert feed.run(now=instant("2026-01-03")).error is None
     assert feed.ids == [1]
-    assert feed.cli("ledger", "flow").code == 0
+    feed.command("ledger", "flow")
     server.faults.extend([status(404)])  # what was taken back at the source goes from the table, too
     assert feed.run(now=instant("2026-01-04")).error is None
     assert feed.ids == [2]
@@ -667,8 +667,7 @@ def test_a_rewind_that_replaces_loads_what_the_api_has_now_once(
     flow.run("2026-01-05")
     server.rows[0]["value"] = 10
     server.rows.append(row(3))
-    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "wrong", "--yes")
-    assert rewound.code == 0, rewound.err
+    flow.feed.decide("rewind", "--to", "0", "--replace")
     flow.run("2026-01-05")
     assert sorted(flow.feed.rows("id", "value")) == [(1, 10), (2, 2), (3, 3)]
     assert staged(tmp_path) == []

@@ -223,7 +223,7 @@ def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
     assert (refused.code, refused.json["error"]["code"]) == (4, "nothing_to_promote")
     assert "the source had nothing in this range" in refused.json["error"]["message"]
     (way,) = refused.json["error"]["choices"]
-    assert feed.cli(*way.split()[1:], "--yes").code == 0
+    feed.command(*way.split()[1:], "--yes")
     assert len(replayed(feed).outcome.committed) == 2
 
 
@@ -262,4 +262,4 @@ def test_a_replay_of_a_definition_whose_rows_have_changed_is_neither_promoted_no
     assert named in refused.value.message
     with pytest.raises((NeedsDecision, ConfigurationError)):
         replayed(feed)
-    assert feed.cli("drop", feed.name, TABLE, "--reason", "r", "--yes").code == 0
+    feed.command("drop", feed.name, TABLE, "--reason", "r", "--yes")

@@ -113,7 +113,7 @@ def test_a_released_file_is_left_to_the_next_run_and_is_in_the_table_once(
     feed = changed_files(tmp_path, engine)
     feed.define(on_bad_file="quarantine")
     path = feed.put_text("2026-01-02/6.ndjson", "{")
-    assert feed.cli("late", feed.name).code == 0
+    feed.command("late", feed.name)
     assert [aside.file.path for aside in read_quarantine(feed.platform.log, feed.newest).held] == [path]
     feed.put(path, {"id": 6, "value": 6})
     commands: list[Callable[[], Answer]] = [
@@ -138,7 +138,7 @@ def test_of_many_files_ranges_of_paths_are_swapped_and_rows_of_other_files_betwe
     feed = changed_files(tmp_path, engine, **target)
     put(feed, 3, 30)
     put(feed, 3, 31)
-    assert feed.cli("late", feed.name).code == 0
+    feed.command("late", feed.name)
     for number in (30, 31):
         put(feed, 3, number, 1)
     assert replayed(feed).code == 0
@@ -158,7 +158,7 @@ def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
     feed = changed_files(tmp_path, engine)
     assert replayed(feed).code == 0
     put(feed, 2, 2, 8)
-    assert feed.cli("replay", feed.name, *DAYS, "--replace").code == 0
+    feed.command("replay", feed.name, *DAYS, "--replace")
     answer = ended(feed)
     assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
     assert (2, 8) in feed.rows("id", "value")
@@ -282,9 +282,8 @@ def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_a
     assert replayed(made.feed, days=days).code == 0
     made.table.put(*(event(day, f"2020-01-0{day}", "a", value=2) for day in range(1, 6)))
     forced = ("run", made.feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-08")
-    assert made.feed.cli(*forced).code == 0
-    answer = made.feed.cli("promote", made.feed.name, TABLE, "--reason", "r", "--yes")
-    assert answer.code == 0, answer.out
+    made.feed.command(*forced)
+    made.feed.command("promote", made.feed.name, TABLE, "--reason", "r", "--yes")
     assert [row for row in made.rows if row[0] < 10] == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 1)]
     made.run("2020-01-14")
     assert [row for row in made.rows if row[0] < 10] == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 1)]
@@ -335,7 +334,7 @@ def test_windows_that_only_their_start_tells_are_promoted_as_wholes(
     assert answer.code == 0, answer.out
     change(2)
     forced = ("run", feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-05T10:00")
-    assert feed.cli(*forced).code == 0
+    feed.command(*forced)
     shown = preview_promote(feed.platform, feed.dataflow, TABLE)
     assert any("2020-01-03" in line and "2020-01-05" in line for line in shown), shown
     assert ended(feed).code == 0

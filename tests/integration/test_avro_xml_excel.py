@@ -68,8 +68,7 @@ class TestAvro:
         feed.put_bytes("a.avro", avro({"id": 1}))
         feed.put_bytes("b.avro", avro({"id": 2, "more": 5}, more="int"))
         feed.put_bytes("c.avro", avro({"id": "3"}, id="string"))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "file c.avro, column id: expected bigint, found Avro's type string" in error.message
         assert feed.rows("id", "more") == [(1, None), (2, 5)]
 
@@ -82,8 +81,7 @@ class TestAvro:
         feed, buffer = make_feed(source=AVRO), io.BytesIO()
         fastavro.writer(buffer, fastavro.parse_schema(schema), ["a"])
         feed.put_bytes("a.avro", buffer.getvalue())
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (error.code, feed.rows()) == ("bad_file", [])
         assert f"file a.avro, expected records, found values without columns, {shown}." in error.message
 
@@ -263,8 +261,7 @@ class TestXml:
     ) -> None:
         feed = make_feed(source=XML | {"schema": "id long, v struct<a: variant>"})
         feed.put_text("a.xml", xml("<id>1</id><v><a>007</a></v>"))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (
             "expected types that take texts as they are written, found v struct<a:variant>" in error.message
         )
@@ -514,10 +511,9 @@ class TestExcel:
         feed.put_bytes("c.xlsx", xlsx([["id"], [3]]))
         feed.load()
         feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
-        assert feed.cli("late", "flow").code == 0
+        feed.command("late", "flow")
         feed.put_bytes("b.xlsx", xlsx([["id"], [2]]))
-        released = feed.cli("files", "release", "flow", "b.xlsx", "--reason", "mended")
-        assert released.code == 0, released.err
+        feed.command("files", "release", "flow", "b.xlsx", "--reason", "mended")
         feed.load()
         assert (feed.ids, feed.path) == ([1, 2, 3], "c.xlsx")
 
@@ -539,8 +535,7 @@ class TestExcel:
     def test_a_type_that_no_cell_can_have_is_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL | {"schema": "id long, tags array<string>"})
         feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "expected a type that a cell can have, found tags array<string>" in error.message
 
 
@@ -561,8 +556,7 @@ def test_text_that_is_packed_by_zstandard_is_read_and_a_truncated_file_is_named(
     feed.put_bytes(f"b.{form}.zst", b"")
     assert (feed.load().files, feed.ids) == (2, [1, 2])
     feed.put_bytes(f"c.{form}.zst", packed[:-6])
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert f"c.{form}.zst" in error.message
     assert (feed.ids, feed.path) == ([1, 2], f"b.{form}.zst")
 

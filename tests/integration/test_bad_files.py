@@ -262,9 +262,8 @@ class TestRecords:
     ) -> None:
         feed = make_feed(show_bad_records=True)
         feed.put_text("a.ndjson", '{"id": "abc"}\n')
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert """field id: expected bigint, found text in '{"id": "abc"}'""" in outcome.error.message
+        error = feed.fail()
+        assert """field id: expected bigint, found text in '{"id": "abc"}'""" in error.message
 
     @pytest.mark.parametrize(
         ("bad", "why"),

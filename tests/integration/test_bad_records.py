@@ -102,8 +102,7 @@ def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_b
     feed = make_feed(max_bad_records=1)
     feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
     feed.put_text("b.ndjson", '{"id": 2}\n{"id": "y"}\n')
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.message.startswith(
         "file b.ndjson, line 2: field id: expected bigint, found text, 'y'; 1 bad record in all, after 1 in files before it, and max_bad_records is 1"
     )
@@ -172,7 +171,7 @@ def test_records_are_not_lost_where_their_table_is_ahead_of_a_restored_state(mak
     error = feed.run().error
     if error is not None:
         assert error.choices
-        assert feed.cli("state", "adopt", "flow", "--reason", "restored", "--yes").code == 0
+        feed.decide("adopt")
         feed.load()
     assert feed.ids == [1, 2]
     assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}'), ("b.ndjson", 2, '{"id": "z"}')]
@@ -184,8 +183,7 @@ def test_files_that_are_loaded_again_replace_their_records(make_feed: MakeFeed) 
     feed.put_text("b.ndjson", '{"id": "y"}\n')
     feed.load()
     feed.put_text("a.ndjson", '{"id": 1}\n{"id": 2}\n')
-    answer = feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "mended", "--yes")
-    assert answer.code == 0, answer.err
+    feed.decide("rewind", "--to", "0", "--replace")
     feed.load()
     assert feed.ids == [1, 2]
     assert aside(feed) == [("b.ndjson", 1, '{"id": "y"}')]

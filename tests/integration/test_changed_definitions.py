@@ -19,13 +19,6 @@ from tests.support.feed import NAME, NOW, Feed
 pytestmark = pytest.mark.without_jvm
 
 
-def decide(feed: Feed, verb: str) -> str:
-    """Decide, and return what was said before."""
-    answer = feed.cli("state", verb, NAME, "--reason", "mended", "--yes")
-    assert answer.code == 0, answer.out
-    return answer.err
-
-
 def whys(feed: Feed) -> list[str]:
     return [entry.why for entry in feed.entries]
 
@@ -61,8 +54,7 @@ class TestMistakes:
     ) -> None:
         feed = make_feed(sql="select id, 1 / (id - 2) as x from input")
         feed.put("a.ndjson", 1, 2)
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (error.code, feed.open_intent) == ("query", None)
         feed.define(sql="select id from input")
         assert feed.load().rows == 2
@@ -100,13 +92,13 @@ class TestMistakes:
             refused = feed.cli("state", verb, NAME, *options, "--reason", "another format", "--yes")
             assert (refused.code, refused.json["error"]["code"], whys(feed)) == (2, "other_format", ["run"])
         feed.table.rename(feed.table.with_name("old"))
-        decide(feed, "reset")
+        feed.decide("reset")
         assert (feed.load().rows, feed.ids) == (1, [1])
 
     def test_another_table_after_a_reset_gets_all_that_there_is(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()
-        decide(feed, "reset")
+        feed.decide("reset")
         feed.define(target={"table": "bronze/other"})
         message = feed.cli("plan", NAME).error["message"]
         assert "(nothing counts as loaded, so the new table gets all that there is)" in message
@@ -120,7 +112,7 @@ class TestMistakes:
             feed.run(dying_at(Step.INTENT_PUT))
         intent = feed.open_intent
         assert intent is not None
-        decide(feed, "accept")
+        feed.decide("accept")
         assert feed.commits[-1].tags == {intent.app_id: intent.number}, "the number is taken, by no rows"
         assert feed.load().rows == 1
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "accept", "run"])
@@ -137,7 +129,7 @@ class TestDecisions:
         with pytest.raises(KeyboardInterrupt):
             feed.run(dying_at(Step.WRITTEN))
         feed.define(sql="select id, 1 as more from input")
-        assert "slice 1, which a run left unfinished, is appended: it was written" in decide(feed, verb)
+        assert "slice 1, which a run left unfinished, is appended: it was written" in feed.decide(verb).err
         assert (whys(feed), feed.ids) == (["run", verb], [1])
         assert (feed.entries[0].rows, feed.path) == (1, "a.ndjson" if verb == "accept" else None)
 
@@ -149,7 +141,7 @@ class TestDecisions:
             feed.run(dying_at(Step.INTENT_PUT))
         feed.define(source={"extensions": [".ndjson"]})
         assert feed.cli("run", NAME).code == 4
-        decide(feed, "accept")
+        feed.decide("accept")
         feed.load()
         assert feed.ids == [1, 2]
 
@@ -163,10 +155,9 @@ class TestAnotherRoot:
         feed.put("x/x/9.ndjson", 9)
         feed.load()
         feed.define(source={"path": "./landing/x"})
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "whatever lies at or below it in the new one counts as loaded" in error.message
-        told = decide(feed, "accept")
+        told = feed.decide("accept").err
         assert "count as loaded, so neither loaded nor late: 2 files at or below the watermark" in told
         feed.put("x/b/2.ndjson", 2)
         feed.put("x/y/3.ndjson", 3)
@@ -180,7 +171,7 @@ class TestAnotherRoot:
         feed.put("2.b", 2)
         feed.load()
         feed.define(source={"extensions": [".a", ".b"]})
-        assert "count as loaded" not in decide(feed, "accept")
+        assert "count as loaded" not in feed.decide("accept").err
         late_step(feed.platform, feed.dataflow, NOW)
         assert feed.ids == [1, 2]
 
@@ -196,10 +187,9 @@ class TestSchemas:
         feed.load()
         feed.put("b.ndjson", 2)
         feed.define(source={"schema": schema})
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert (outcome.error.code, feed.open_intent) == ("schema", None)
-        assert "strict" in outcome.error.message
+        error = feed.fail()
+        assert (error.code, feed.open_intent) == ("schema", None)
+        assert "strict" in error.message
         feed.define(source={"schema": "id   bigint"})
         assert (feed.load().status, feed.ids) == ("committed", [1, 2])
 
@@ -217,7 +207,7 @@ class TestSchemas:
         feed.load()
         feed.define(source={"schema": "id long, more string"})
         shutil.rmtree(feed.table)
-        decide(feed, "reset")
+        feed.decide("reset")
         feed.load()
         assert feed.rows("id", "more") == [(1, "x")]
 
@@ -233,10 +223,9 @@ class TestSchemas:
         feed.load()
         feed.define(sql=sql)
         feed.put("b.ndjson", 2)
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert (outcome.error.code, feed.open_intent) == ("target", None)
-        assert "strict" in outcome.error.message
+        error = feed.fail()
+        assert (error.code, feed.open_intent) == ("target", None)
+        assert "strict" in error.message
         feed.define(sql="select id from input")
         feed.load()
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
@@ -309,8 +298,7 @@ class TestVersions:
             feed.define(target=load)
             feed.load()
             feed.define(target=other)
-            answer = feed.cli("state", "reset", NAME, "--replace", "--reason", "x", "--yes")
-            assert answer.code == 0, answer.out
+            feed.decide("reset", "--replace")
             feed.load()
             rows = DeltaTable(str(feed.table)).to_pyarrow_table().to_pylist()
             versions = [(row["id"], row["day"], row.get("_valid_to")) for row in rows]

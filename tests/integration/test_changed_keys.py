@@ -26,8 +26,7 @@ def made(folder: Path, engine: SparkEngine, format_: str, **target: Any) -> Feed
 
 def stopped(feed: Feed) -> Any:
     """The error of a run that stops for a decision, before it begins a number."""
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, error.exit_code) == ("keys_not_unique", 4), error.message
     assert feed.open_intent is None
     return error
@@ -92,7 +91,7 @@ def test_keys_that_tell_the_rows_apart_need_no_word_and_those_that_stay_are_not_
     feed.define(target={"merge_keys": ["id"]})
     feed.put("4.ndjson", row(3, "x", 4))
     stopped(feed)
-    assert feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    feed.decide("reset", "--replace")
     feed.load()
     assert feed.rows("id", "value") == [(1, 3), (2, 2), (3, 4)]
 
@@ -107,11 +106,10 @@ def test_a_slice_that_is_given_up_by_accept_agrees_to_no_keys(tmp_path: Path, en
     feed.put("2.ndjson", row(3, "x", 9))
     crash(feed, WRITING, 1)
     feed.define(target={"merge_keys": ["region"]})
-    changed = feed.run().error
-    assert changed is not None
+    changed = feed.fail()
     assert changed.code == "intent_changed"
     for _ in range(2):
-        assert feed.cli("state", "accept", "flow", "--reason", "meant", "--yes").code == 0
+        feed.decide("accept")
         if _ == 0:
             stopped(feed)
     feed.load()
@@ -132,7 +130,7 @@ def test_replaced_keys_that_several_rows_have_are_a_decision_when_they_are_new(
     feed.define(target={"merge_keys": ["region"]})
     feed.put("3.ndjson", row(1, "x", 6))
     assert "would delete all rows of such a key" in stopped(feed).message
-    assert feed.cli("state", "accept", "flow", "--reason", "meant", "--yes").code == 0
+    feed.decide("accept")
     feed.load()
     assert feed.rows("id", "value") == [(1, 6)]
 

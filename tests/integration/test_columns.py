@@ -189,8 +189,7 @@ def test_a_rewind_that_replaces_loads_what_the_source_has_now_once(
     flow.run()
     table.ask("UPDATE {s}.rows SET value = value * 10")
     table.ask("DELETE FROM {s}.rows WHERE id = 4")
-    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "wrong", "--yes")
-    assert rewound.code == 0, rewound.err
+    flow.feed.decide("rewind", "--to", "0", "--replace")
     flow.run()
     assert sorted(flow.feed.rows("id", "value")) == [(1, 10), (2, 20), (3, 30)]
     assert flow.watermark == {"at": at(3)}
@@ -206,8 +205,7 @@ def test_a_lost_state_is_adopted_from_the_table(
     flow.run()
     shutil.rmtree(flow.feed.state)
     assert flow.fail().code == "state_lost"
-    adopted = flow.feed.cli("state", "adopt", "flow", "--reason", "lost", "--yes")
-    assert adopted.code == 0, adopted.err
+    flow.feed.decide("adopt")
     assert flow.watermark == {"at": at(2, 5)}
     table.put((3, at(3), 3))
     flow.run()

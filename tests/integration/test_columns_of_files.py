@@ -227,8 +227,7 @@ def test_whether_there_are_new_rows_is_told_by_the_listing_and_the_time_that_has
     assert new_rows(later)
     assert flow.run(now=later.isoformat()).status == "nothing"
     assert not new_rows(later)
-    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "1", "--reason", "again", "--yes")
-    assert rewound.code == 0, rewound.err
+    flow.feed.decide("rewind", "--to", "1")
     assert new_rows(later)
 
 

@@ -273,8 +273,7 @@ def test_a_text_of_a_database_of_any_bytes_that_is_no_utf8_is_refused_by_column_
         {"connections": {"shop": shop}},
         {"PASSWORD": postgres.password, "URL": f"jdbc:postgresql://127.0.0.1:{postgres.port}/{name}"},
     )
-    error = feed.run(now=NOW).error
-    assert error is not None
+    error = feed.fail(now=NOW)
     assert error.code == "bad_value"
     assert "column word: expected text in UTF-8, found the bytes 61ff in the row with id = 7" in error.message
     remedy = error.message.partition("in which the column is ")[2].partition(" (if its")[0]

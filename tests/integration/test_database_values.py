@@ -324,8 +324,7 @@ def test_doctor_and_plan_name_a_column_that_no_run_can_read(
         assert (planned.code, planned.error["code"]) == (1, "unreadable_column")
         assert said in planned.error["message"]
         assert said in flow.feed.cli("doctor", "--json").out
-        error = flow.feed.run().error
-        assert error is not None
+        error = flow.feed.fail()
         assert error.code == "unreadable_column"
         assert flow.feed.open_intent is None
 

@@ -13,7 +13,7 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
-from tests.support.feed import NAME, Answer, Feed, dies_after
+from tests.support.feed import NAME, Feed, dies_after
 
 pytestmark = pytest.mark.without_jvm
 
@@ -26,12 +26,6 @@ def lose_all_but_rows(feed: Feed) -> None:
             line.get("commitInfo", {}).pop("userMetadata", None)
         commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
     shutil.rmtree(feed.state)
-
-
-def decide(feed: Feed, *arguments: str) -> Answer:
-    answer = feed.cli("state", *arguments, "--reason", "because", "--yes")
-    assert answer.code == 0, answer.err + answer.out
-    return answer
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +42,7 @@ def feed(loaded_once: Feed, tmp_path: Path) -> Feed:
 
 class TestRewind:
     def test_what_lies_above_the_older_entry_is_read_again_and_append_doubles_it(self, feed: Feed) -> None:
-        answer = decide(feed, "rewind", NAME, "--to", "1")
+        answer = feed.decide("rewind", "--to", "1")
         assert (
             "2 of these files were ingested before; load: append adds their rows a second time" in answer.err
         )
@@ -59,7 +53,7 @@ class TestRewind:
 
     def test_with_replace_the_rows_of_each_file_make_room_in_the_same_commit(self, feed: Feed) -> None:
         feed.put("2.ndjson", 22, 23)
-        answer = decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        answer = feed.decide("rewind", "--to", "1", "--replace")
         assert "deletes the rows of its own files and inserts them again" in answer.err
         feed.put("4.ndjson", 4)
         outcome = feed.load()
@@ -70,8 +64,8 @@ class TestRewind:
         assert feed.load().status == "nothing"
 
     def test_a_second_rewind_with_replace_does_not_forget_the_first(self, feed: Feed) -> None:
-        decide(feed, "rewind", NAME, "--to", "2", "--replace")
-        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.decide("rewind", "--to", "2", "--replace")
+        feed.decide("rewind", "--to", "1", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3]
 
@@ -81,7 +75,7 @@ class TestRewind:
         feed.put("4.ndjson", 4)
         with pytest.raises(KeyboardInterrupt):
             feed.run(dies_after(Step.WRITTEN))
-        answer = decide(feed, "rewind", NAME, "--to", "3")
+        answer = feed.decide("rewind", "--to", "3")
         assert (
             "1 of these files was ingested before; load: append adds their rows a second time" in answer.err
         )
@@ -92,9 +86,9 @@ class TestRewind:
         self, feed: Feed
     ) -> None:
         DeltaTable(str(feed.table)).restore(1)
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
-        answer = decide(feed, "rewind", NAME, "--to", "1")
+        answer = feed.decide("rewind", "--to", "1")
         assert ("adds their rows a second time" in answer.err, "inserts them again" in answer.err) == (
             True,
             False,
@@ -103,14 +97,14 @@ class TestRewind:
         assert feed.ids == [1, 2, 2, 3, 3]
 
     def test_with_replace_rows_that_an_earlier_rewind_has_doubled_make_room_too(self, feed: Feed) -> None:
-        decide(feed, "rewind", NAME, "--to", "1")
-        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.decide("rewind", "--to", "1")
+        feed.decide("rewind", "--to", "1", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3]
-        decide(feed, "rewind", NAME, "--to", "0")
+        feed.decide("rewind", "--to", "0")
         feed.load()
         assert feed.ids == [1, 1, 2, 2, 3, 3]
-        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.decide("rewind", "--to", "0", "--replace")
         feed.load()
         assert (feed.ids, feed.entries[-1].total_rows) == ([1, 2, 3], 3)
 
@@ -123,11 +117,11 @@ class TestRewind:
         feed.put("2.ndjson", 2)
         feed.load()
         feed.put_text("2.ndjson", '{"id": "no number"}\n')
-        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.decide("rewind", "--to", "0", "--replace")
         assert feed.load().quarantined == 1
         assert (feed.ids, feed.path, feed.entries[-1].total_rows) == ([1], "2.ndjson", 1)
         feed.put("2.ndjson", 22)
-        assert feed.cli("files", "release", NAME, "2.ndjson").code == 0
+        feed.command("files", "release", NAME, "2.ndjson")
         feed.load()
         assert feed.ids == [1, 22]
 
@@ -138,9 +132,9 @@ class TestRewind:
         feed.put("a/1.ndjson", 1)
         feed.put("b/1.ndjson", 2)
         feed.load()
-        decide(feed, "rewind", NAME, "--to", "0")
+        feed.decide("rewind", "--to", "0")
         feed.put("c/1.ndjson", 3)
-        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.decide("rewind", "--to", "0", "--replace")
         feed.load()
         assert (feed.ids, feed.newest and feed.newest.replace_until) == ([1, 2, 3], None)
 
@@ -153,7 +147,7 @@ class TestRewind:
         assert answer.error["choices"][0] == f"strandline files unprocess {NAME} PATH…"
 
     def test_to_0_is_the_beginning(self, feed: Feed) -> None:
-        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.decide("rewind", "--to", "0", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3]
 
@@ -161,7 +155,7 @@ class TestRewind:
         feed.put("0.ndjson", 10)
         feed.put("2-late.ndjson", 20)
         assert feed.cli("late", NAME).json["ingested"] == 2
-        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.decide("rewind", "--to", "1", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3, 10, 20]
         assert feed.cli("late", NAME).json["late"] == []
@@ -183,7 +177,7 @@ class TestRewind:
 class TestReset:
     def test_with_replace_the_first_commit_empties_the_table(self, feed: Feed) -> None:
         feed.put("1.ndjson", 11)
-        answer = decide(feed, "reset", NAME, "--replace")
+        answer = feed.decide("reset", "--replace")
         assert "the first commit empties the table" in answer.err
         feed.load()
         assert feed.ids == [2, 3, 11]
@@ -192,7 +186,7 @@ class TestReset:
 
     def test_of_a_table_that_is_gone_the_preview_says_nothing_of_rows(self, feed: Feed) -> None:
         shutil.rmtree(feed.table)
-        assert "a second time" not in decide(feed, "reset", NAME).err
+        assert "a second time" not in feed.decide("reset").err
         feed.load()
         assert feed.ids == [1, 2, 3]
 
@@ -201,7 +195,7 @@ class TestSet:
     def test_files_that_it_passes_over_are_neither_loaded_nor_late(self, feed: Feed) -> None:
         for number in (4, 5, 6):
             feed.put(f"{number}.ndjson", number)
-        answer = decide(feed, "set", NAME, '{"path": "5.ndjson"}')
+        answer = feed.decide("set", '{"path": "5.ndjson"}')
         assert "passed over, so neither loaded nor late: 2 files of the source" in answer.err
         feed.put("4-late.ndjson", 44)
         assert feed.load().rows == 1
@@ -226,7 +220,7 @@ class TestSet:
         feed = make_feed()
         for number in (1, 2):
             feed.put(f"{number}.ndjson", number)
-        decide(feed, "set", NAME, '{"path": "1.ndjson"}')
+        feed.decide("set", '{"path": "1.ndjson"}')
         feed.load()
         assert feed.ids == [2]
         assert feed.cli("late", NAME).json["late"] == []
@@ -245,7 +239,7 @@ class TestLostState:
             "reset",
             "reset",
         ]
-        answer = decide(feed, "adopt", NAME)
+        answer = feed.decide("adopt")
         assert "taken as ingested, so neither loaded nor late: 3 files of the source" in answer.err
         assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "3.ndjson"})
         feed.put("4.ndjson", 4)
@@ -255,7 +249,7 @@ class TestLostState:
 
     def test_where_no_commit_tells_adopt_takes_the_largest_origin_path(self, feed: Feed) -> None:
         lose_all_but_rows(feed)
-        answer = decide(feed, "adopt", NAME)
+        answer = feed.decide("adopt")
         assert answer.json["entry"]["watermark"] == {"path": "3.ndjson"}
         feed.put("4.ndjson", 4)
         feed.load()
@@ -270,7 +264,7 @@ class TestLostState:
         feed.load()
         lose_all_but_rows(feed)
         names = {"": "b.ndjson", "p=1": "b.ndjson", "p=2": "b.ndjson"}
-        answer = decide(feed, "adopt", NAME)
+        answer = feed.decide("adopt")
         assert answer.json["entry"]["watermark"] == {"paths": names, "closed_before": None}
         for number, path in enumerate(("c", "p=0/a", "p=1/c")):
             feed.put(f"{path}.ndjson", 10 + number)
@@ -286,8 +280,7 @@ class TestLostState:
         feed.put("a.ndjson", 2)
         shutil.rmtree(feed.state)
         assert (
-            "taken as ingested, so neither loaded nor late: 1 file of the source"
-            in decide(feed, "adopt", NAME).err
+            "taken as ingested, so neither loaded nor late: 1 file of the source" in feed.decide("adopt").err
         )
         feed.load()
         assert feed.ids == [1, 2]
@@ -311,7 +304,7 @@ class TestLostState:
         stopped = feed.cli("state", "adopt", NAME, "--reason", "x", "--yes").error
         assert stopped["code"] == "state_object_missing"
         assert [choice.split()[2] for choice in stopped["choices"]] == ["import", "set", "reset"]
-        decide(feed, "set", NAME, watermark)
+        feed.decide("set", watermark)
         assert (feed.load().status, feed.ids) == ("nothing", [*range(200)])
 
     def test_an_older_state_than_the_table_stops_and_adopt_goes_on_above_both(
@@ -324,7 +317,7 @@ class TestLostState:
         shutil.copytree(tmp_path / "backup", feed.state)
         refused = feed.cli("run", NAME)
         assert refused.code == 4, refused.out
-        assert decide(feed, "adopt", NAME).json["number"] == 5
+        assert feed.decide("adopt").json["number"] == 5
         feed.put("5.ndjson", 5)
         feed.load()
         assert (feed.ids, feed.path) == ([1, 2, 3, 4, 5], "5.ndjson")
@@ -340,7 +333,7 @@ class TestLostState:
         feed.put("5.ndjson", 5)
         refused = feed.cli("run", NAME)
         assert (refused.code, refused.error["code"]) == (4, "table_behind")
-        assert decide(feed, "adopt", NAME).json["entry"]["watermark"] == {"path": "3.ndjson"}
+        assert feed.decide("adopt").json["entry"]["watermark"] == {"path": "3.ndjson"}
         feed.load()
         assert feed.ids == [1, 2, 3, 4, 5]
 
@@ -366,7 +359,7 @@ class TestUnknownCommit:
 
     @pytest.mark.needs_spark
     def test_adopt_goes_on_from_the_rows_and_loads_nothing_twice(self, unknown: Feed) -> None:
-        answer = decide(unknown, "adopt", NAME)
+        answer = unknown.decide("adopt")
         assert answer.json["entry"]["watermark"] == {"path": "4.ndjson"}
         unknown.put("5.ndjson", 5)
         unknown.load()
@@ -376,7 +369,7 @@ class TestUnknownCommit:
     @pytest.mark.full
     @pytest.mark.needs_spark
     def test_a_reset_with_replace_loads_everything_once_more_in_place(self, unknown: Feed) -> None:
-        decide(unknown, "reset", NAME, "--replace")
+        unknown.decide("reset", "--replace")
         unknown.load()
         assert (unknown.ids, unknown.path, unknown.open_intent) == ([1, 2, 3, 4], "4.ndjson", None)
 
@@ -389,7 +382,7 @@ class TestExport:
         assert [json.loads(line)["number"] for line in lines.splitlines()] == [1, 2, 3]
         (tmp_path / "export.jsonl").write_text(lines)
         shutil.rmtree(feed.state)
-        answer = decide(feed, "import", NAME, str(tmp_path / "export.jsonl"))
+        answer = feed.decide("import", str(tmp_path / "export.jsonl"))
         assert (answer.json["number"], answer.json["entry"]["why"]) == (4, "import")
         feed.put("4.ndjson", 4)
         feed.load()
@@ -432,7 +425,7 @@ class TestShowing:
 
     def test_a_source_that_cannot_be_looked_at_holds_no_decision_back(self, feed: Feed) -> None:
         aside = feed.landing.rename(feed.folder / "aside")
-        answer = decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        answer = feed.decide("rewind", "--to", "1", "--replace")
         assert "next run: fails, as things are: " in answer.err
         aside.rename(feed.landing)
         assert feed.load().committed

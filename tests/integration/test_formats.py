@@ -214,9 +214,8 @@ class TestSchema:
         feed = make_feed(source={"format": form, "schema": None})
         inner = '{"a":' * (levels - 1) + "1" + "}" * (levels - 1)
         feed.put_text(f"a.{form}", f'{{"id": 1, "a": {inner}}}\n')
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert f"at most 30 levels deep where types are inferred, found {levels}" in outcome.error.message
+        error = feed.fail()
+        assert f"at most 30 levels deep where types are inferred, found {levels}" in error.message
         feed.define(source={"format": form, "schema": "id int, a string"})
         feed.load()
         assert feed.rows("id", "a") == [(1, inner)]
@@ -241,9 +240,8 @@ class TestSchema:
         feed = make_feed(source={"format": form, "schema": None, "options": options})
         feed.put_text(f"a.{form}", first)
         feed.put_text(f"b.{form}", second)
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert "0012" in outcome.error.message
+        error = feed.fail()
+        assert "0012" in error.message
         assert _types(feed) == {"n": "double", "at": "timestamp", "code": "integer"}
         feed.put_text(f"b.{form}", second.replace("0012", "13"))
         feed.load()
@@ -410,8 +408,7 @@ class TestSchema:
         feed = make_feed(source={"format": "csv", "schema": "name string, note string"})
         feed.put_text("a.csv", 'name,note\nAnn,"a, ""b"","\n"",x"y"\n"Bo""b",5 feet 10"\n')
         feed.put_text(name, 'name,note\nCid,"hello\nDan,x"\nEve,y\n')
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert f"file {name}, line 2: a quote opens a value and is not closed" in error.message
         first = [(None, 'x"y"'), ("Ann", 'a, "b",'), ('Bo"b', '5 feet 10"')]
         assert feed.rows("name", "note") == first
@@ -434,8 +431,7 @@ class TestSchema:
         expected = [(number, text) for number in (1, 2, 3) for text in (written, "z")]
         assert feed.rows("id", "note") == expected
         feed.put_text("4.csv", "id,note\r\n4,x\n5,y\r\n6,z\r\n")
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "file 4.csv, line 2: expected CR LF at its end" in error.message
         assert feed.rows("id", "note") == expected
 
@@ -448,8 +444,7 @@ class TestSchema:
         rows = ["id,größe\n1,weiß �\n", "id,größe\n2,breit\n3,weiß\n"]
         feed.put_text("a.csv", rows[0])
         (feed.landing / "b.csv").write_bytes(rows[1].encode("cp1252"))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (
             "file b.csv, line 1: expected text in UTF-8, found other bytes. Name the encoding"
             in error.message
@@ -467,8 +462,7 @@ class TestSchema:
     ) -> None:
         feed = make_feed(source={"format": "ndjson", "schema": "id long, name string"}, max_bad_records=9)
         feed.put_bytes("a.ndjson", b"\n".join([b'{"id": 1, "name": "a"}', *lines, b""]))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (error.code, feed.rows("id")) == ("bad_encoding", [])
         assert "file a.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
 
@@ -480,8 +474,7 @@ class TestSchema:
             source={"format": "csv", "schema": "a string", "options": options}, on_bad_file="quarantine"
         )
         feed.put_text("a.csv", "a\nx\n")
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (error.code, feed.newest) == ("configuration", None)
         assert "expected an encoding that Java knows, such as ISO-8859-1" in error.message
 
@@ -493,8 +486,7 @@ class TestSchema:
     ) -> None:
         feed = make_feed(source={"format": form, "schema": "id long, name string"})
         feed.put_bytes(f"a.{form}", text.encode("utf-16"))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "in `options` of the source, such as `{encoding: UTF-16}`" in error.message
         feed.define(source={"options": {"encoding": "UTF-16"}}).load()
         assert feed.rows("id", "name") == [(1, "ß")]
@@ -517,8 +509,7 @@ class TestSchema:
         feed = make_feed(source={"format": "ndjson", "schema": schema})
         feed.put_text("a.ndjson", '{"name": "a"}\n')
         (feed.landing / "b.ndjson").write_bytes('{"name": "x"}\n{"name": "weiß"}\n'.encode("cp1252"))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "file b.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
         feed.define(source={"options": {"encoding": "windows-1252", "lineSep": "\n"}})
         feed.load()
@@ -581,8 +572,7 @@ class TestSchema:
         feed.load()
         feed.put_text("2.ndjson", '{"id": 1, "at": "2026-05-02"}\n')  # is asked for the names that it has
         feed.put_text("3.ndjson", '{"id": 2, "at": "2026-05-03", "n": 1, "n": 2}\n')
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "line 1: field n stands twice in it" in error.message
 
     def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
@@ -856,8 +846,7 @@ def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) 
 def test_a_first_file_whose_only_record_is_no_text_names_the_encoding(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"schema": None})
     feed.put_bytes("a.ndjson", b'{"a":"\xe9"}\n')
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, "line 1" in error.message) == ("bad_encoding", True)
 
 
@@ -876,8 +865,7 @@ def test_what_a_schema_has_no_place_for_is_refused_by_name(
     options = {"rowTag": "row"} if form == "xml" else {}
     feed = make_feed(source={"format": form, "schema": schema, "options": options})
     feed.put_text(f"a.{form}", text)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, feed.rows("id")) == (code, [])
     assert why in error.message
 
@@ -888,8 +876,7 @@ def test_an_archive_with_the_ending_of_a_text_is_named_and_no_encoding_that_woul
 ) -> None:
     feed = make_feed(source={"format": form, "schema": None})
     feed.put_bytes(f"a.{form}", b"PK\x03\x04\x14\x00\xff\xfeid\n1\n")
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.code == "bad_encoding"
     assert error.message.startswith(f"file a.{form}, expected text, found a ZIP archive. Unpack it")
     assert "encoding" not in error.message

@@ -63,11 +63,6 @@ def stopped(feed: Feed, *arguments: str) -> str:
     return code
 
 
-def decide(feed: Feed, *arguments: str) -> None:
-    answer = feed.cli("state", *arguments, "--reason", "because", "--yes")
-    assert answer.code == 0, answer.out + answer.err
-
-
 class TestDecisionsPassTheGuards:
     def test_a_sweep_that_quarantines_does_not_hide_a_foreign_tag(self, feed: Feed) -> None:
         put_back(feed, "state of 2", feed.state)
@@ -76,7 +71,7 @@ class TestDecisionsPassTheGuards:
         feed.put("0.ndjson", 9)
         assert stopped(feed, "late", NAME) == "foreign_tag"
         assert stopped(feed, "run", NAME) == "foreign_tag"
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
         assert feed.cli("late", NAME).json["quarantined"] == 1
@@ -95,7 +90,7 @@ class TestDecisionsPassTheGuards:
     ) -> None:
         put_back(feed, "state of 2", feed.state)
         assert stopped(feed, "state", *decision, "--reason", "because", "--yes") == "foreign_tag"
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
 
@@ -104,7 +99,7 @@ class TestDecisionsPassTheGuards:
         feed.define(source={"extensions": [".ndjson", ".jsonl"]})
         assert stopped(feed, "run", NAME) == "definition_changed"
         assert stopped(feed, "state", "accept", NAME, "--reason", "because", "--yes") == "foreign_tag"
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
 
@@ -122,7 +117,7 @@ class TestDecisionsPassTheGuards:
         shutil.rmtree(feed.table)
         for command in (("release", NAME, "b.ndjson.gz"), ("unprocess", NAME, "a.ndjson")):
             assert stopped(feed, "files", *command, "--reason", "because") == "table_missing"
-        decide(feed, "reset", NAME)
+        feed.decide("reset")
         feed.load()
         assert feed.ids == [1]
 
@@ -153,7 +148,7 @@ class TestOpenIntent:
     @pytest.mark.parametrize("replace", [(), ("--replace",)], ids=["reset", "reset --replace"])
     def test_reset_leads_on_where_the_table_is_gone(self, begun: Feed, replace: tuple[str, ...]) -> None:
         shutil.rmtree(begun.table)
-        decide(begun, "reset", NAME, *replace)
+        begun.decide("reset", *replace)
         begun.load()
         assert begun.ids == [1, 2, 3, 4, 5]
         assert begun.load().status == "nothing"
@@ -161,7 +156,7 @@ class TestOpenIntent:
     def test_an_older_table_stops_the_run_and_adopt_loads_what_it_lacks(self, begun: Feed) -> None:
         put_back(begun, "table of 2", begun.table)
         assert stopped(begun, "run", NAME) == "table_behind"
-        decide(begun, "adopt", NAME)
+        begun.decide("adopt")
         begun.load()
         assert begun.ids == [1, 2, 3, 4, 5]
         assert begun.load().status == "nothing"
@@ -171,7 +166,7 @@ class TestOpenIntent:
         exported = tmp_path / "entries.jsonl"
         exported.write_text(next(line for line in lines if '"number": 2,' in line))
         put_back(begun, "table of 2", begun.table)
-        decide(begun, "import", NAME, str(exported))
+        begun.decide("import", str(exported))
         begun.load()
         assert begun.ids == [1, 2, 3, 4, 5]
 
@@ -186,7 +181,7 @@ class TestOpenIntent:
         assert stopped(begun, "run", NAME) == "foreign_tag"
         for verb in (("adopt",), ("reset", "--replace")):
             again = begun.copy(begun.folder.parent / verb[0])
-            decide(again, verb[0], NAME, *verb[1:])
+            again.decide(*verb)
             again.load()
             assert again.ids == [1, 2, 3, 4, 5]
 
@@ -211,9 +206,8 @@ class TestLostState:
             patch.setattr(WatermarkLog, "append", dies)
             with pytest.raises(_Killed):
                 decisions.decide(feed.platform, feed.dataflow, making, "because")
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert outcome.error.code == "state_lost"
+        error = feed.fail()
+        assert error.code == "state_lost"
         assert [entry.why for entry in feed.entries] == ["abandon"]
         assert stopped(feed, "run", NAME) == "state_lost"
         decisions.decide(feed.platform, feed.dataflow, making, "because")
@@ -226,7 +220,7 @@ class TestLostState:
         write_deltalake(str(feed.table), pa.table({"id": [7]}))
         assert stopped(feed, "run", NAME) == "state_lost"
         assert stopped(feed, "state", "adopt", NAME, "--reason", "because", "--yes") == "nothing_to_adopt"
-        decide(feed, "set", NAME, '{"path": "3.ndjson"}')
+        feed.decide("set", '{"path": "3.ndjson"}')
         assert feed.newest is not None
         assert feed.newest.total_rows == 1
 
@@ -265,7 +259,7 @@ class TestTableOfAnotherHistory:
         for _ in range(6):
             write_deltalake(str(feed.table), pa.table({"id": [7]}), mode="append")
         assert stopped(feed, "run", NAME) == "table_replaced"
-        decide(feed, "reset", NAME, "--replace")
+        feed.decide("reset", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
 
@@ -274,7 +268,7 @@ class TestTableOfAnotherHistory:
         for _ in range(3):
             write_deltalake(str(feed.table), pa.table({"id": [7]}), mode="append", schema_mode="merge")
         assert stopped(feed, "run", NAME) == "table_replaced"
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
         assert feed.ids == [1, 2, 3, 4, 7, 7, 7]
 
@@ -284,7 +278,7 @@ class TestTableOfAnotherHistory:
         DeltaTable(str(feed.table)).restore(1)
         assert feed.ids == [1, 2]
         assert stopped(feed, "run", NAME) == "table_behind"
-        decide(feed, "adopt", NAME)
+        feed.decide("adopt")
         feed.load()
         feed.cli("late", NAME)
         assert feed.ids == [0, 1, 2, 3, 4]
@@ -308,7 +302,7 @@ class TestTableOfAnotherHistory:
     def test_a_renamed_table_is_accepted_with_all_that_it_holds(self, feed: Feed) -> None:
         feed.table.rename(feed.table.with_name("renamed"))
         feed.define(target={"table": "bronze/renamed"})
-        decide(feed, "accept", NAME)
+        feed.decide("accept")
         feed.put("5.ndjson", 5)
         feed.load()
         renamed = DeltaTable(str(feed.table.with_name("renamed")))

@@ -114,12 +114,10 @@ def _replay_aside(feed: Feed) -> None:
     feed.put("2026-01-02/2.ndjson", 22)
     for command in ("promote", "drop"):
         days = ("--start", "2026-01-02", "--end", "2026-01-03")
-        answer = feed.cli("replay", feed.name, *days, "--into", "aside/day")
-        assert answer.code == 0, answer.out
+        feed.command("replay", feed.name, *days, "--into", "aside/day")
         aside = feed.platform.lake.child("aside/day")
         assert [row["id"] for row in find_table(aside).distinct_rows(["id"])] == [22]
-        ended = feed.cli(command, feed.name, "aside/day", "--reason", "r", "--yes")
-        assert ended.code == 0, ended.out
+        feed.command(command, feed.name, "aside/day", "--reason", "r", "--yes")
         assert not open_table("iceberg", aside).exists()
         found = find_table(feed.platform.lake.child(feed.dataflow.table))
         assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 3, 22]

@@ -10,7 +10,7 @@ from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.tables.iceberg.table import IcebergTable
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, Feed
+from tests.support.feed import Feed
 from tests.support.iceberg import foreign_table, iceberg_rows
 
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ def test_a_table_whose_column_another_writer_has_dropped_says_so_and_is_loaded_a
     spark.sql(f"ALTER TABLE {foreign_table(spark, feed.table)} DROP COLUMN _commit").collect()
     feed.put("2.ndjson", 2)
     for _ in range(2):
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "lacks the column _commit" in error.message
-    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("reset", "--replace")
     feed.load()
     assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
 

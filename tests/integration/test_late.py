@@ -147,7 +147,7 @@ class TestIngest:
         feed.load()
         feed.put("date=2026-05-31/a.ndjson", 77)
         shutil.rmtree(feed.state)
-        assert feed.cli("state", "adopt", NAME, "--reason", "lost", "--yes").code == 0
+        feed.decide("adopt")
         assert sweep(feed)["late"] == ["date=2026-05-31/a.ndjson"]
         assert feed.ids == [1, 31, 77]
 
@@ -183,7 +183,7 @@ class TestIngest:
 
     def test_a_reset_forgets_what_was_ingested_before(self, loaded: Feed) -> None:
         sweep(loaded)
-        assert loaded.cli("state", "reset", NAME, "--reason", "anew", "--yes").code == 0
+        loaded.decide("reset")
         loaded.load()
         assert loaded.ids == [1, 1, 2, 2, 3, 3]
         assert sweep(loaded)["late"] == []
@@ -202,7 +202,7 @@ class TestOtherPolicies:
         assert listed["late"]["count"] == 0
         assert sweep(loaded)["late"] == []
         assert loaded.ids == [1, 2]
-        assert loaded.cli("files", "release", NAME, "d=1/a.ndjson").code == 0
+        loaded.command("files", "release", NAME, "d=1/a.ndjson")
         assert loaded.load().rows == 1
         assert (loaded.ids, loaded.path) == ([1, 2, 3], "d=2/b.ndjson")
         assert loaded.load().status == "nothing"
@@ -219,8 +219,7 @@ class TestOtherPolicies:
 
 
 def test_the_command_goes_one_step_and_tells_it_as_json(loaded: Feed) -> None:
-    answer = loaded.cli("late", NAME)
-    assert answer.code == 0
+    answer = loaded.command("late", NAME)
     shown = {
         key: answer.json[key]
         for key in ("dataflow", "listed", "late", "ingested", "verified_up_to", "complete")

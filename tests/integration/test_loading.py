@@ -175,7 +175,7 @@ class TestScopePartition:
         assert feed.cli("list").json[0]["watermark"]["paths"] == names
         feed.put("d.ndjson", 6)
         text = '{"paths": {"": "d.ndjson", "date=2026-03-12": "b.ndjson"}, "closed_before": {"__datetime__": "2026-03-12T00:00:00+00:00"}}'
-        assert feed.cli("state", "set", NAME, text, "--reason", "x", "--yes").code == 0
+        feed.decide("set", text)
         assert feed.run(now=later).status == "nothing"
         assert feed.cli("late", NAME).json["late"] == []
 

@@ -88,8 +88,7 @@ def test_a_rewind_that_replaces_deletes_rows_that_are_gone_from_their_file_and_d
     feed.put("b.ndjson", _change(2, "b"), _change(3, "b"))
     feed.load()
     feed.put("b.ndjson", _change(1, "b"), _change(4, "b"))
-    done = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "test", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("rewind", "--to", "1", "--replace")
     feed.load()
     assert feed.rows("id", "value") == [(1, "b"), (4, "b")]
 
@@ -99,8 +98,7 @@ def test_a_reset_that_replaces_leaves_each_key_once(tmp_path: Path, engine: Spar
     feed.put("a.ndjson", _change(1, "a"))
     feed.load()
     feed.put("b.ndjson", _change(1, "b"), _change(1, "a"))
-    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("reset", "--replace")
     feed.load()
     assert feed.rows("id", "value") == [(1, "b")]
 
@@ -283,8 +281,7 @@ def test_forced_windows_update_by_keys_and_delete_what_is_gone(tmp_path: Path, e
     made.table.drop(2)
     made.table.put(event(1, "2026-05-28", value=1), event(4, "2026-05-28"))
     made.table.add(event(3, "2026-05-28T01:00", value=0))
-    answer = made.feed.cli("run", NAME, "--now", "2026-05-30", "--force", "2026-05-28..2026-05-29")
-    assert answer.code == 0, answer.err
+    made.feed.command("run", NAME, "--now", "2026-05-30", "--force", "2026-05-28..2026-05-29")
     assert made.rows == [(1, 1), (3, 3), (4, 0)], "the row of 3 has a later time"
     assert made.feed.entries[-1].total_rows == 3
 
@@ -385,8 +382,7 @@ def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
     feed.load()
     expected = [(1, "a", 1, 2, False), (1, "b", 2, 3, False), (1, "c", 3, None, True)]
     for decision in (["rewind", NAME, "--to", "1", "--replace"], ["reset", NAME, "--replace"]):
-        done = feed.cli("state", *decision, "--reason", "test", "--yes")
-        assert done.code == 0, done.err
+        feed.command("state", *decision, "--reason", "test", "--yes")
         feed.load()
         assert _history(feed) == expected
 
@@ -406,15 +402,13 @@ def test_a_history_that_others_have_doubled_is_a_decision_and_each_choice_leads_
     others.do("double")
     feed.put("b.ndjson", {"id": 1, "since": 2, "value": "c"})
 
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, error.exit_code, feed.open_intent is not None) == ("versions_twice", 4, True)
     assert [words.split()[1:3] for words in error.choices] == [["run", NAME], ["state", "reset"]]
     if choice == "run":
         others.do("rollback")
     else:
-        done = feed.cli("state", "reset", NAME, "--replace", "--reason", "doubled", "--yes")
-        assert done.code == 0, done.err
+        feed.decide("reset", "--replace")
     feed.load()
     assert _history(feed) == [(1, "a", 1, 2, False), (1, "c", 2, None, True), (2, "b", 1, None, True)]
 

@@ -123,8 +123,7 @@ def test_a_rewind_replaces_the_rows_of_its_files(make_feed: MakeFeed) -> None:
     feed.load()
     (feed.landing / "b.ndjson").unlink()
     feed.put("b.ndjson", 2, 3)
-    done = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "again", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("rewind", "--to", "1", "--replace")
     feed.load()
     assert _ids(feed) == [1, 2, 3]
 
@@ -144,8 +143,7 @@ def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_
     lost = feed.cli("run", NAME, "--json")
     assert (lost.code, lost.error["code"]) == (4, "table_behind")
     shutil.copy(next(feed.table.glob("*.parquet")), feed.table / "copy.parquet")
-    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "damaged", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("reset", "--replace")
     feed.load()
     assert _ids(feed) == [1, 2, 3]
 
@@ -160,8 +158,7 @@ def test_a_first_load_into_a_folder_of_others_files_begins_nothing_and_a_reset_s
     stopped = feed.cli("run", NAME, "--json")
     assert (stopped.code, stopped.error["code"]) == (4, "foreign_files")
     assert feed.open_intent is None
-    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "theirs may go", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("reset", "--replace")
     feed.load()
     assert _ids(feed) == [1]
 
@@ -174,8 +171,7 @@ def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:
     feed.put("b.ndjson", 2)
     stopped = feed.cli("run", NAME, "--json")
     assert (stopped.code, stopped.error["code"]) == (4, "state_lost")
-    done = feed.cli("state", "adopt", NAME, "--reason", "lost", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("adopt")
     feed.load()
     assert _ids(feed) == [1, 2]
 
@@ -192,8 +188,7 @@ def test_a_table_whose_files_are_gone_is_adopted_and_what_it_lacks_is_loaded_aga
         if lost == "all files" or pq.read_table(file)["id"].to_pylist() == [2]:
             file.unlink()
     assert feed.cli("run", NAME, "--json").error["code"] == "table_behind"
-    done = feed.cli("state", "adopt", NAME, "--reason", "gone for good", "--yes")
-    assert done.code == 0, done.err
+    feed.decide("adopt")
     assert feed.run().error is None
     feed.put("3.ndjson", 3)
     assert feed.run().error is None

@@ -65,8 +65,7 @@ def test_a_value_that_no_folder_keeps_is_refused_by_name_and_the_next_run_goes_o
     before = rows_of(feed)
     put(feed, "2.ndjson", (3, "b"), (4, value))
     for _ in range(2):
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert error.code == "partition_value"
         assert f"table bronze/{NAME} does not take the rows of slice" in error.message
         assert f"column p of partition_by has {why}, which names of folders do not keep" in error.message

@@ -138,9 +138,8 @@ class TestFolders:
         feed.put_parquet("day=2026-01-01/1.parquet", {"id": 1, "day": "2026-01-01"})
         feed.put_parquet("day=2026-01-02/2.parquet", {"id": 2, "day": "2026-01-02"})
         feed.put_parquet("day=2026-01-03/3.parquet", {"id": 3, "day": "2026-01-02"})
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert "field day: expected 2026-01-03, as the folder day=2026-01-03 says" in outcome.error.message
+        error = feed.fail()
+        assert "field day: expected 2026-01-03, as the folder day=2026-01-03 says" in error.message
         assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
 
     def test_the_header_of_many_files_does_not_name_them(self, make_feed: MakeFeed) -> None:

@@ -143,7 +143,7 @@ def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
 ) -> None:
     flow, source = loaded(tmp_path, engine, "upsert", "delta")
     stand_aside(flow.feed, at(1), at(4), now=NOW)
-    assert flow.feed.cli("state", "rewind", flow.feed.name, "--to", "0", "--reason", "r", "--yes").code == 0
+    flow.feed.decide("rewind", "--to", "0")
     source.put(row(1, 11))
     flow.run()
     answer = promoted(flow)
@@ -173,7 +173,7 @@ def test_an_older_replay_is_not_promoted_over_a_newer_one(tmp_path: Path, engine
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     source.drop(1, 3)  # so that the newer one only deletes
     stand_aside(flow.feed, at(1), at(4), now=NOW, table="aside/newer")
-    assert flow.feed.cli("promote", flow.feed.name, "aside/newer", "--reason", "r", "--yes").code == 0
+    flow.feed.command("promote", flow.feed.name, "aside/newer", "--reason", "r", "--yes")
     answer = promoted(flow)
     assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
     assert rows(flow) == [(5, 5)]
@@ -251,8 +251,7 @@ def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, 
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     words = ("promote", flow.feed.name, TABLE, "--reason", "r", "--yes")
     crash_deciding(flow.feed, "intents", *words)
-    answer = flow.feed.cli(*words)
-    assert answer.code == 0, answer.out
+    flow.feed.command(*words)
     assert (rows(flow), replays(flow)) == (AFTER, [])
     assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
 
@@ -283,7 +282,7 @@ def test_what_becomes_of_a_table_aside_while_it_is_promoted_changes_no_row_of_th
         with pytest.raises(StrandlineError):
             promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
         assert rows(flow) == BEFORE
-        assert flow.feed.cli("drop", flow.feed.name, TABLE, "--reason", "r", "--yes").code == 0
+        flow.feed.command("drop", flow.feed.name, TABLE, "--reason", "r", "--yes")
         flow.run()
         assert rows(flow) == BEFORE
     else:
@@ -339,5 +338,5 @@ def test_a_drop_that_died_is_ended_by_the_same_command(
         drop(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(Step.TABLE_REMOVED))
     refused = promoted(flow)
     assert (refused.code, refused.json["error"]["code"]) == (4, "replay_dropping")
-    assert flow.feed.cli("drop", flow.feed.name, TABLE, "--reason", "r", "--yes").code == 0
+    flow.feed.command("drop", flow.feed.name, TABLE, "--reason", "r", "--yes")
     assert (rows(flow), replays(flow)) == (BEFORE, [])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, Answer, Feed
+from tests.support.feed import NAME, Feed
 
 pytestmark = pytest.mark.without_jvm
 
@@ -112,12 +112,6 @@ def test_files_with_bad_records_cost_no_number(feed: Feed) -> None:
     assert set(reasons) == {"line 1: field id: expected bigint, found text, 'no number'"}
 
 
-def decide(feed: Feed, *words: str) -> Answer:
-    answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "because", "--yes")
-    assert answer.code == 0, answer.err + answer.out
-    return answer
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("decision", ["adopt", "import", "reset"])
 @pytest.mark.needs_spark
@@ -129,11 +123,10 @@ def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed
     export.write_text(feed.cli("state", "export", NAME).out)
     for file in (feed.state / "quarantine").glob("*"):
         file.unlink()
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert [choice.split()[2] for choice in error.choices] == ["adopt", "reset"]
     words = {"adopt": ["adopt"], "import": ["import", str(export)], "reset": ["reset", "--replace"]}[decision]
-    decide(feed, *words)
+    feed.decide(*words)
     if decision == "adopt":
         assert feed.load().status == "nothing"
         feed.put("2.ndjson", 2)
@@ -165,7 +158,7 @@ def test_a_file_that_was_released_and_loaded_already_leaves_the_quarantine_of_an
     export.write_text(feed.cli("state", "export", NAME).out)
     shutil.rmtree(feed.state)
     shutil.copytree(tmp_path / "backup", feed.state)
-    told = decide(feed, *(["adopt"] if decision == "adopt" else ["import", str(export)])).err
+    told = feed.decide(*(["adopt"] if decision == "adopt" else ["import", str(export)])).err
     assert "1 file of the quarantine with rows in the table: no longer in quarantine" in told
     assert [one["path"] for one in feed.cli("list").json[0]["quarantined"]["files"]] == ["3.ndjson"]
     assert feed.cli("files", "release", NAME, "2.ndjson").code == 2

@@ -18,7 +18,7 @@ def test_a_reset_and_a_dropped_table_start_anew_in_either_order(feed: Feed, firs
     feed.load()
     if first == "table":
         shutil.rmtree(feed.table)
-    assert feed.cli("state", "reset", NAME, "--reason", "anew", "--yes").code == 0
+    feed.decide("reset")
     if first == "state":
         shutil.rmtree(feed.table)
     outcome = feed.load()
@@ -30,7 +30,7 @@ def test_a_reset_and_a_dropped_table_start_anew_in_either_order(feed: Feed, firs
 def test_a_reset_alone_loads_everything_again_beside_what_is_there(feed: Feed) -> None:
     feed.put("a.ndjson", 1)
     feed.load()
-    assert feed.cli("state", "reset", NAME, "--reason", "again", "--yes").code == 0
+    feed.decide("reset")
     feed.load()
     assert feed.ids == [1, 1]
 

@@ -146,8 +146,7 @@ class TestFilesOfEachFormat:
         feed.load()
         _put_parquet(feed, "b.parquet", pa.table({"id": pa.array([2], pa.int64())}))
         _put_parquet(feed, "c.parquet", pa.table({"id": ["x"]}))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert error.code == "type_change_not_allowed"
         assert error.message.startswith(
             "file c.parquet: column id: expected bigint or a type that is safely wider, found string."
@@ -213,8 +212,7 @@ class TestFilesOfEachFormat:
             (4000000000, "z", None),
         ]
         feed.put_text("e.csv", "id,name,extra\n5,q,abc\n")
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "line 2: field extra: expected double, found other text" in error.message
 
     @pytest.mark.parametrize("form", ["json", "xml", "avro", "excel"])
@@ -290,8 +288,7 @@ class TestFilesOfEachFormat:
         feed.put("a.ndjson", {"id": 1})
         feed.load()
         feed.put("b.ndjson", {"id": 2, "Id": 3})
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "column id: expected a name of its own" in error.message
 
 
@@ -480,8 +477,7 @@ class TestOtherSources:
         ]
         table.ask("ALTER TABLE {s}.rows ALTER COLUMN name TYPE int USING length(name)")
         table.put((4, at(4), 7))
-        error = flow.feed.run().error
-        assert error is not None
+        error = flow.feed.fail()
         assert (error.code, getattr(error, "reason", "")) == ("schema", "type_change_not_allowed")
         assert "column name: expected string or a type that is safely wider, found int" in error.message
 
@@ -519,8 +515,7 @@ class TestOtherSources:
         assert outcome.error is None
         assert rows(flow.feed, "id", "value", "name") == [(1, 1, None), (2, 2, "x")]
         code.put({"id": 3, "at": at(3).isoformat(), "value": "text"})
-        error = flow.feed.run().error
-        assert error is not None
+        error = flow.feed.fail()
         assert "column value: expected values of type int64, found others" in error.message
 
     @pytest.mark.full
@@ -597,8 +592,7 @@ def test_a_field_named_as_a_column_that_loading_adds_is_refused(make_feed: MakeF
         feed.put("1.ndjson", first)
         feed.load()
     feed.put("2.ndjson", {"id": 2, "_Run_Id": "mine"})
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.code == ("schema" if first is None else "incompatible_schema")
     assert "which loading adds as columns, found _Run_Id" in error.message
     assert feed.ids == ([] if first is None else [1])

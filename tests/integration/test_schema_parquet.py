@@ -203,8 +203,7 @@ def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_and_type
     feed.put_parquet("a.parquet", {"id": 1, "v": 1})
     feed.load()
     feed.put_parquet("b.parquet", {"id": 2, "v": "x"})
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.code == "type_change_not_allowed"
     assert "column v: expected bigint or a type that is safely wider, found string" in error.message
     assert found(feed, "id", "v") == [(1, 1)]

@@ -84,8 +84,7 @@ def test_a_run_warns_once_of_all_rows_with_values_that_were_rescued(
 def test_a_record_that_does_not_parse_at_all_is_a_bad_record(make_feed: MakeFeed) -> None:
     feed = make_feed(target=RESCUE)
     feed.put_text("a.ndjson", '{"id": "x"}\n{"id": \n')
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.message.startswith("file a.ndjson, line 2: expected a JSON object, found text that is none")
 
 

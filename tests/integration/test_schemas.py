@@ -87,11 +87,6 @@ def _put_records(feed: Feed, path: str, form: str, *records: dict[str, Any]) -> 
         feed.put_text(f"{path}.{form}", "\n".join(texts) if form == "ndjson" else f"[{','.join(texts)}]")
 
 
-def _decide(feed: Feed, *arguments: str) -> None:
-    answer = feed.cli("state", *arguments, "--reason", "x", "--yes")
-    assert answer.code == 0, answer.err
-
-
 class TestFolders:
     @pytest.mark.parametrize("form", ["ndjson", "parquet"])
     def test_a_folder_column_that_the_schema_declares_may_first_appear_in_a_later_file(
@@ -123,10 +118,9 @@ class TestFolders:
         feed.put("region=eu/a.ndjson", 1)
         feed.load()
         feed.put("region=eu/tier=1/b.ndjson", 2)
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert (outcome.error.code, feed.ids) == ("schema", [1])
-        assert "'tier'" in outcome.error.message
+        error = feed.fail()
+        assert (error.code, feed.ids) == ("schema", [1])
+        assert "'tier'" in error.message
 
     @pytest.mark.parametrize("schema", ["id long, v long", None])
     @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "xml", "parquet", "avro", "excel"])
@@ -192,8 +186,7 @@ class TestFolders:
             [{"a": None}], pa.struct([("a", kind)])
         )  # a folder's value is never left out for such a field
         _put(feed, "v=5/a.parquet", pa.table({"id": [1], "v": parts}))
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert (error.code, feed.ids, error.message.startswith("file v=5/a.parquet")) == (
             "bad_file",
             [],
@@ -205,9 +198,8 @@ class TestFolders:
     def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
         feed.put("v=1/v=2/a.ndjson", 1)
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert "folders v=1 and v=2: expected one value of the column v, found two" in outcome.error.message
+        error = feed.fail()
+        assert "folders v=1 and v=2: expected one value of the column v, found two" in error.message
 
     @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "parquet", "avro"])
     def test_with_rescue_only_a_field_with_another_value_than_its_folder_is_kept(
@@ -324,8 +316,7 @@ class TestFieldsWithoutAType:
         rows = {row[0]: (row[1] and row[1]["y"], row[2] and row[2]["a"]) for row in feed.rows("id", "x", "s")}
         assert rows == {1: (None, None), 2: (None, None), 3: (None, None), 4: ([1], "t"), 5: ([2], None)}
         feed.put_text("e.ndjson", '{"id": 6, "x": {"y": [1], "z": 1}}\n')
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "found x.z beside them" in error.message
 
     @pytest.mark.parametrize("form", ["parquet", "avro"])
@@ -363,8 +354,7 @@ class TestFieldsWithoutAType:
         feed.load()
         assert feed.rows("id", "x", "s") == [(1, None, {"a": None, "b": 1}), (2, "7", {"a": "8", "b": 1})]
         _put_typed(feed, "c.parquet", pa.int64(), {"id": 3, "at": 1, "x": 7, "s": {"a": 8, "b": 1}})
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "expected string, found Parquet's type INT64" in error.message
         assert "declare it in source.schema" in error.message
 
@@ -405,8 +395,7 @@ class TestTypesOfTables:
         feed = make_feed(target={"format": form}, sql=f"SELECT id, {value} AS v FROM input")
         feed.put("a.ndjson", 1)
         for _ in range(2):
-            error = feed.run().error
-            assert error is not None
+            error = feed.fail()
             assert error.code == "target"
             assert (
                 f"expected types that tables of format {form} hold, found column v of type {kind}"
@@ -427,7 +416,7 @@ class TestReset:
         feed = make_feed(source={"schema": "id string"}, watermark={"checkpoint": {"interval_files": 1}})
         feed.put("a.ndjson", 1)
         feed.load()
-        _decide(feed, "reset", NAME, "--replace")
+        feed.decide("reset", "--replace")
         feed.define(
             source={"schema": "id long, `the text` string, day date, at timestamp_ntz"},
             target={"partition_by": ["day"]},
@@ -454,19 +443,20 @@ class TestReset:
         feed.load()
         feed.define(source={"schema": "id string, more string"})
         feed.put("b.ndjson", 2)
-        error = feed.run().error
-        assert error is not None
+        error = feed.fail()
         assert "found another (id string, more string" in error.message
         (choice,) = error.choices
-        _decide(feed, *choice.removeprefix("strandline state ").removesuffix(" --reason TEXT").split())
+        feed.command(
+            "state", *choice.removeprefix("strandline state ").removesuffix(" --reason TEXT").split()
+        )
         feed.load()
         assert (feed.rows("id"), _types(feed)) == ([("1",), ("2",)], {"id": "string", "more": "string"})
 
     def test_adopting_the_table_after_a_reset_with_replace_keeps_its_rows(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()
-        _decide(feed, "reset", NAME, "--replace")
-        _decide(feed, "adopt", NAME)
+        feed.decide("reset", "--replace")
+        feed.decide("adopt")
         feed.put("b.ndjson", 2)
         feed.load()
         assert feed.ids == [1, 2]
@@ -531,11 +521,9 @@ class TestNanoseconds:
     def test_an_instant_is_not_read_as_a_local_time(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "at timestamp_ntz"})
         _put(feed, "a.parquet", pa.table({"at": pa.array([0], pa.timestamp("ns", "UTC"))}))
-        outcome = feed.run()
-        assert outcome.error is not None
+        error = feed.fail()
         assert (
-            "file a.parquet, column at: expected timestamp_ntz, found Parquet's type INT64"
-            in outcome.error.message
+            "file a.parquet, column at: expected timestamp_ntz, found Parquet's type INT64" in error.message
         )
 
 

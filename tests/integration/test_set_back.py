@@ -37,11 +37,6 @@ def flow(tmp_path: Path, engine: SparkEngine, table: PostgresRows) -> Columns:
     return flow
 
 
-def decide(flow: Columns, *words: str) -> None:
-    done = flow.feed.cli("state", *words, "--reason", "looked at it", "--yes")
-    assert done.code == 0, done.err
-
-
 @pytest.mark.postgres
 def test_a_table_that_was_made_again_stops_before_it_is_read_and_accept_goes_on(
     flow: Columns, table: PostgresRows
@@ -55,7 +50,7 @@ def test_a_table_that_was_made_again_stops_before_it_is_read_and_accept_goes_on(
     assert "id = 5" in error.message
     with pytest.raises(NeedsDecision):
         open_column(flow.feed.platform, flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))
-    decide(flow, "accept", "flow")
+    flow.feed.decide("accept")
     assert flow.run().rows == 2
     assert flow.run().status == "nothing"
 
@@ -68,7 +63,7 @@ def test_a_reset_reads_a_table_that_was_made_again_from_its_beginning(
     table.ask("CREATE TABLE {s}.rows (id bigint PRIMARY KEY, at timestamptz, value bigint)")
     table.put((1, at(1), 0))
     assert flow.fail().code == "source_replaced"
-    decide(flow, "reset", "flow", "--replace")
+    flow.feed.decide("reset", "--replace")
     flow.run()
     assert flow.ids == [1]
 
@@ -82,13 +77,13 @@ def test_rows_that_end_below_the_watermark_stop_until_somebody_has_decided(
     error = flow.fail()
     assert (error.code, error.exit_code) == ("source_behind", 4)
     assert ("rows up to id = 2" if "DELETE" in change else "no row") in error.message
-    decide(flow, "accept", "flow")
+    flow.feed.decide("accept")
     assert flow.run().status == "nothing"
     table.put((6, at(6), 6))
     assert flow.run().rows == 1
     table.ask("DELETE FROM {s}.rows WHERE id = 6")
     assert flow.fail().code == "source_behind"
-    decide(flow, "rewind", "flow", "--to", "1", "--replace")
+    flow.feed.decide("rewind", "--to", "1", "--replace")
     table.put((6, at(6), 0))
     flow.run()
     assert (6, 0) in flow.feed.rows("id", "value")
@@ -162,7 +157,7 @@ def test_a_table_of_mariadb_that_was_made_again_stops(
         table.ask(f"RENAME TABLE {table.name}_new TO {table.name}")
         table.ask(f"INSERT INTO {table.name} (id) VALUES (1), (2), (3)")
     assert flow.fail().code == "source_replaced"
-    decide(flow, "accept", "flow")
+    flow.feed.decide("accept")
     assert flow.run().rows == 1
 
 
@@ -189,7 +184,7 @@ def test_a_table_of_the_lake_that_was_restored_or_put_back_from_a_copy_stops(
     shutil.copytree(table.path, copy)
     DeltaTable(str(table.path)).restore(0)
     assert flow.fail().code == "source_behind"
-    decide(flow, "accept", "flow")
+    flow.feed.decide("accept")
     assert flow.run().status == "nothing"
     table.add({"id": 4, "at": at(4), "value": 0})
     flow.run()
@@ -222,7 +217,7 @@ def test_a_table_of_iceberg_that_was_rolled_back_or_made_again_stops(
     catalog, _, table = name.partition(".")
     spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{table.replace('`', '')}', {first})").collect()
     assert flow.fail().code == "source_behind"
-    decide(flow, "accept", "flow")
+    flow.feed.decide("accept")
     spark.sql(f"INSERT INTO {name} VALUES (4)").collect()
     flow.run()
     spark.sql(f"DROP TABLE {name}").collect()

@@ -116,8 +116,7 @@ def test_a_decision_that_replaces_deletes_the_rows_of_its_dataflow_alone(
         feed.load()
     flow.put("a.ndjson", 3)
     verb, *rest = decision
-    done = flow.cli("state", verb, NAME, *rest, "--replace", "--reason", "test", "--yes")
-    assert done.code == 0, done.err
+    flow.decide(verb, *rest, "--replace")
     flow.load()
     assert _rows(flow) == [(NAME, 3), (OTHER, 1), (OTHER, 2)]
     assert flow.entries[-1].total_rows == 1
@@ -145,7 +144,7 @@ def test_a_dataflow_whose_state_was_lost_stops_and_adopts_its_own(
     flow.state.rename(tmp_path / "lost")
     flow.put("c.ndjson", 2)
     assert flow.cli("run", NAME).error["code"] == "state_lost"
-    assert flow.cli("state", "adopt", NAME, "--reason", "test", "--yes").code == 0
+    flow.decide("adopt")
     assert (flow.path, flow.entries[-1].total_rows) == ("b.ndjson", 1)
     flow.load()
     assert _rows(flow) == [(NAME, 1), (NAME, 2), (OTHER, 1)]
@@ -162,7 +161,7 @@ def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its
     assert flow.cli("run", NAME).error["code"] == "table_behind"
     other.put("b.ndjson", 2)
     assert other.load().status == "committed"  # all of its rows are still there
-    assert flow.cli("state", "adopt", NAME, "--reason", "test", "--yes").code == 0
+    flow.decide("adopt")
     assert flow.path == "a.ndjson"
     flow.load()
     assert _rows(flow) == [(NAME, 1), (NAME, 1), (OTHER, 1), (OTHER, 2)]
@@ -178,7 +177,7 @@ def test_each_dataflow_loads_again_after_the_table_was_removed_and_each_was_rese
     shutil.rmtree(flow.table)
     for feed in (flow, other):
         assert feed.cli("run", feed.name).error["code"] == "table_missing"
-        assert feed.cli("state", "reset", feed.name, "--reason", "test", "--yes").code == 0
+        feed.decide("reset")
     for feed in (flow, other):
         assert feed.load().status == "committed"
     assert _rows(flow) == [(NAME, 1), (OTHER, 1)]
@@ -213,8 +212,7 @@ def test_a_dataflow_whose_columns_the_shared_table_lacks_is_told_what_leads_on(
     flow.put("a.ndjson", 1)
     flow.load()
     other.put("a.ndjson", {"id": 2, "name": "x"})
-    error = other.run().error
-    assert error is not None
+    error = other.fail()
     assert "state reset" not in " ".join(error.choices)
     assert "other dataflows" in error.message
 
@@ -307,7 +305,7 @@ def test_a_dataflow_with_rows_in_a_table_of_its_own_changes_its_columns_by_a_res
     (flow.landing / "a.ndjson").unlink()
     flow.put("a.ndjson", {"id": 1, "name": "x"})
     flow.define(source={"schema": "id long, name string"})
-    assert flow.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes").code == 0
+    flow.decide("reset", "--replace")
     flow.load()
     assert flow.rows("_dataflow", "id", "name") == [(NAME, 1, "x")]
 

@@ -211,10 +211,10 @@ class TestLost:
 
     def test_a_reset_loads_everything_into_the_table_that_is_there(self, loaded: Feed) -> None:
         shutil.rmtree(loaded.state)
-        assert loaded.cli("state", "reset", NAME, "--reason", "restored a backup", "--yes").code == 0
+        loaded.decide("reset")
         loaded.load()
         assert loaded.ids == [1, 1, 2, 2, 3]
-        assert loaded.entries[0].reason == "restored a backup"
+        assert loaded.entries[0].reason == "because"
 
     @pytest.mark.needs_spark
     def test_a_table_of_somebody_else_in_its_place_stops_the_first_run(self, feed: Feed) -> None:
@@ -250,7 +250,7 @@ class TestLost:
             answer = loaded.cli(*refused)
             assert (answer.code, answer.error["code"]) == (4, "foreign_tag")
             assert [choice.split()[2] for choice in answer.error["choices"]] == ["adopt", "reset"]
-        assert loaded.cli("state", verb, NAME, "--reason", "the copy is gone", "--yes").code == 0
+        loaded.decide(verb)
         loaded.load()
         assert loaded.ids == ([1, 2, 3, 4] if verb == "adopt" else [1, 1, 2, 2, 3, 3, 4])
         assert [entry.why for entry in loaded.entries][2:4] == ["abandon", verb]
@@ -322,12 +322,11 @@ class TestDefinition:
         loaded.landing.rename(loaded.folder / "moved")
         loaded.define(source={"path": "./moved"})
         _refused(loaded, "definition_changed")
-        answer = loaded.cli("state", "accept", NAME, "--reason", "the folder was moved", "--yes")
-        assert answer.code == 0
+        loaded.decide("accept")
         loaded.load()
         assert loaded.ids == [1, 2, 3]
         assert [entry.why for entry in loaded.entries] == ["run", "run", "accept", "run"]
-        assert loaded.entries[2].reason == "the folder was moved"
+        assert loaded.entries[2].reason == "because"
 
     def test_what_is_no_part_of_it_may_change(self, loaded: Feed) -> None:
         loaded.define(
@@ -355,9 +354,8 @@ class TestDefinition:
     def test_a_partition_column_that_is_not_there_is_mended_and_run_again(self, make_feed: MakeFeed) -> None:
         feed = make_feed(target={"partition_by": ["no_such_column"]})
         feed.put("a.ndjson", 1)
-        outcome = feed.run()
-        assert outcome.error is not None
-        assert "no_such_column" in outcome.error.message
+        error = feed.fail()
+        assert "no_such_column" in error.message
         assert _untouched(feed)
         feed.define(target={"partition_by": []})
         feed.load()

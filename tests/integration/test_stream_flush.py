@@ -46,8 +46,7 @@ def test_all_that_waits_comes_out_by_a_decision_and_rows_that_come_later_below_i
     assert stream.places()["sorted"] == [], "no row of c has come"
     (listed,) = stream.feed.cli("list").json
     assert listed["buffered"] == 3
-    answer = stream.feed.cli(*FLUSH)
-    assert answer.code == 0, answer.err
+    answer = stream.feed.command(*FLUSH)
     assert (
         "of 3 rows that wait, all leave with the next run, once it has read the input that is there"
         in answer.err
@@ -61,7 +60,7 @@ def test_all_that_waits_comes_out_by_a_decision_and_rows_that_come_later_below_i
     assert stream.places() == {"sorted": [1, 2, 3], "late": [4, 6], "quarantine": [], "buffer": [5]}, (
         "the watermark is just above the last row"
     )
-    assert stream.feed.cli(*FLUSH).code == 0
+    stream.feed.command(*FLUSH)
     assert stream.ids() == [1, 2, 3, 5]
     again = stream.feed.cli(*FLUSH)
     assert (again.code, again.json["entry"], again.json["run"]) == (0, None, None)
@@ -73,7 +72,7 @@ def test_rows_below_a_time_come_out_and_the_others_wait_on(make_stream: MakeStre
     stream.append((1, "a", 10), (2, "b", 20), (3, "a", 15))
     stream.feed.load()
     before = ("--before", "2026-01-01T00:15")
-    assert stream.feed.cli(*FLUSH, *before).code == 0
+    stream.feed.command(*FLUSH, *before)
     assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [2, 3]}
     assert minutes(stream.feed.watermark["global"]) == 15
     assert stream.feed.cli(*FLUSH, *before).json["entry"] is None
@@ -136,8 +135,7 @@ def test_what_has_left_once_input_has_ended_equals_the_batch_query_of_all_rows(
         stream.append(*rows)
         stream.feed.load()
     if way == "flush":
-        answer = stream.feed.cli(*FLUSH)
-        assert answer.code == 0, answer.err
+        stream.feed.command(*FLUSH)
     else:
         stream.feed.run(now=NOW + timedelta(hours=1))
     found = emitted_rows(stream)
@@ -160,7 +158,7 @@ def test_splits_that_are_removed_once_input_has_ended_let_rows_out_with_the_next
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "b", 104), (4, "a", 3))
     stream.feed.load()
-    assert stream.feed.cli("splits", "remove", "flow", "a", "--reason", "broken", "--yes").code == 0
+    stream.feed.command("splits", "remove", "flow", "a", "--reason", "broken", "--yes")
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 4], "late": [], "quarantine": [], "buffer": [2, 3]}
 
@@ -170,8 +168,7 @@ def test_what_waits_comes_out_although_the_source_is_gone(make_stream: MakeStrea
     stream.append((1, "a", 10), (2, "b", 20))
     stream.feed.load()
     shutil.rmtree(stream.source)
-    answer = stream.feed.cli(*FLUSH)
-    assert answer.code == 0, answer.err
+    answer = stream.feed.command(*FLUSH)
     assert stream.ids() == [1, 2]
     assert any("new input is not looked for" in each for each in answer.json["run"]["warnings"])
     assert stream.feed.run().error is not None
@@ -250,7 +247,7 @@ def test_a_decision_to_flush_that_is_killed_was_made_or_was_not(make_feed: MakeF
     assert stream.ids() == ([1, 2, 3] if made else [])
     assert stream.buffered() == ([] if made else [1, 2, 3])
     if not made:
-        assert stream.feed.cli(*FLUSH).code == 0
+        stream.feed.command(*FLUSH)
         assert stream.ids() == [1, 2, 3]
 
 

@@ -156,8 +156,7 @@ def test_a_full_buffer_says_whether_rows_wait_for_a_split_or_in_windows(make_str
     day = TUMBLE | {"window": {"type": "tumble", "size": "P1D"}}
     stream = make_stream(day, splits=["a", "b"], buffer={"max_rows": 3})
     stream.append((1, "a", 100), (2, "b", 110), (3, "a", 20), (4, "b", 30))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     # G is 95: two rows lie below it, in a day that is not over
     assert error.code == "buffer_full"
     assert (
@@ -202,11 +201,9 @@ def test_splits_that_are_removed_or_merged_while_windows_are_open_close_them_wit
     stream.append((1, "a", 0), (2, "b", 41), (3, "a", 6), (4, "c", 60), (5, "b", 33))
     stream.feed.load()
     assert stream.table() == []
-    removed = stream.feed.cli("splits", "remove", "flow", "a", "--reason", "broken", "--yes")
-    assert removed.code == 0, removed.err
+    stream.feed.command("splits", "remove", "flow", "a", "--reason", "broken", "--yes")
     assert minutes(stream.feed.watermark["global"]) == 36
-    merged = stream.feed.cli("splits", "merge", "flow", "b", "--into", "c", "--reason", "moved", "--yes")
-    assert merged.code == 0, merged.err
+    stream.feed.command("splits", "merge", "flow", "b", "--into", "c", "--reason", "moved", "--yes")
     assert minutes(stream.feed.watermark["global"]) == 55
     stream.append((6, "c", 61))
     stream.feed.load()
@@ -225,7 +222,6 @@ def test_rows_that_an_over_window_carries_and_that_are_gone_stop_the_run(make_st
     stream.feed.load()
     DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__over")).delete("id = 1")
     stream.append((4, "a", 40))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("buffer_lost", 4)
     assert "readings__over" in error.message

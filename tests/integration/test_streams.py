@@ -115,8 +115,7 @@ def test_late_rows_stop_the_run_if_they_must_not_be(make_stream: Any) -> None:
     stream = make_stream(late="fail", checkpoint={"interval_files": 1})
     stream.append((1, "a", 100))
     stream.append((2, "a", 94), (3, "a", 90))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.code == "late_rows"
     assert "2 rows of epoch 2 came late, and late is fail: 2 rows of split a" in error.message
     assert len(stream.feed.entries) == 1
@@ -125,8 +124,7 @@ def test_late_rows_stop_the_run_if_they_must_not_be(make_stream: Any) -> None:
 def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: Any) -> None:
     stream = make_stream(buffer={"max_rows": 2})
     stream.append((1, "a", 0), (2, "b", 1000), (3, "b", 1001))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.code == "buffer_full"
     assert "3 rows would wait after epoch 1: 3 for split a, the slowest. That is more" in error.message
     assert "Mend the split" in error.message
@@ -142,8 +140,7 @@ def test_a_buffer_that_is_gone_stops_the_run_and_put_back_it_goes_on(
     buffer = stream.feed.folder / "lake" / "silver" / "readings__buffer"
     buffer.rename(tmp_path / "kept")
     stream.append((4, "a", 200), (5, "b", 200))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("buffer_lost", 4)
     (tmp_path / "kept").rename(buffer)
     stream.feed.load()
@@ -156,8 +153,7 @@ def test_a_buffer_that_is_gone_stops_an_epoch_that_takes_no_row_from_it(make_str
     stream.feed.load()
     shutil.rmtree(stream.feed.folder / "lake" / "silver" / "readings__buffer")
     stream.append((4, "b", 200))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.code == "buffer_lost"
     assert [entry.number for entry in stream.feed.entries] == [1]
 
@@ -172,8 +168,7 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     buffer = DeltaTable(str(stream.feed.folder / "lake" / "silver" / "readings__buffer"))
     before = buffer.version()
     buffer.delete("id = 3")
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("buffer_lost", 4)
     assert stream.places()["sorted"] == [1]
     buffer.restore(before)
@@ -211,8 +206,7 @@ def test_an_epoch_is_not_finished_with_the_rows_of_another_version_that_came_in_
     shutil.rmtree(stream.source)
     shutil.copytree(copy, stream.source)
     stream.append((3, "a", 130))  # as many files and bytes
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("versions_gone", 4)
     assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1]}
 
@@ -234,8 +228,7 @@ def test_a_row_that_a_delete_beside_its_file_takes_from_the_buffer_stops_the_epo
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{how[format_]}')").collect()
     spark.sql(f"DELETE FROM {name} WHERE id = 2").collect()
     stream.append((4, "a", 160))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("buffer_lost", 4)
     assert stream.ids() == [1]
 
@@ -256,8 +249,7 @@ def test_a_writer_that_was_taken_for_dead_sets_nothing_aside_after_its_number_wa
     zombie = stream.feed.platform.loop(stream.feed.dataflow, NOW).context
     begun = recorded_slice(zombie.log, zombie.kind, intent)
     stream.feed.define(watermark={"late": "drop"})
-    accepted = stream.feed.cli("state", "accept", "flow", "--reason", "moved", "--yes")
-    assert accepted.code == 0, accepted.err
+    stream.feed.decide("accept")
     stream.feed.load()
     with pytest.raises(Conflict):
         write_asides(zombie, intent, begun)
@@ -285,8 +277,7 @@ def test_a_number_whose_fence_a_killed_run_has_left_is_given_up_in_the_side_tabl
     with pytest.raises(Killed):
         stream.feed.run(killed_at(Step.FENCED, 1))
     if ended_by == "decision":
-        accepted = stream.feed.cli("state", "accept", "flow", "--reason", "as it is", "--yes")
-        assert accepted.code == 0, accepted.err
+        stream.feed.decide("accept")
     stream.feed.run()
     stream.feed.load()
     with pytest.raises(Conflict):
@@ -305,7 +296,7 @@ def test_late_rows_of_a_life_before_a_reset_are_not_left_whatever_becomes_of_lat
     stream.feed.load()
     assert stream.places()["late"] == [2]
     stream.feed.define(watermark={"late": late, "timeout": "PT3H"})
-    assert stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    stream.feed.decide("reset", "--replace")
     stream.feed.load()
     assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1, 2, 3]}
 
@@ -318,8 +309,7 @@ def test_a_source_with_a_new_column_stops_the_run_which_recommends_nothing_that_
     stream.feed.load()
     wider = {"id": [3], "device": ["a"], "ts": pa.array([0], pa.timestamp("us", "UTC")), "more": ["x"]}
     write_deltalake(str(stream.source), pa.table(wider), mode="append", schema_mode="merge")
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (
         "found others: more is new (string). schema_mode: strict accepts no change. Put the source back; or run the reset"
         in error.message
@@ -346,8 +336,7 @@ def test_a_source_with_a_column_that_is_named_like_one_of_a_query_is_refused(mak
     at = pa.array([0], pa.timestamp("us", "UTC"))
     rows = {"id": [1], "device": ["a"], "ts": at, "_Strandline_time": ["x"]}
     write_deltalake(str(stream.source), pa.table(rows))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.exit_code == 2
     assert "found _Strandline_time. Rename it" in error.message
     assert stream.feed.entries == []
@@ -393,8 +382,7 @@ def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -
     over = {"type": "over", "columns": {"after": {"fn": "lead", "column": "id"}}}
     stream.feed.define(operators=[over])
     stream.append((4, "a", 200))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert "operators was nothing, is over (" in error.message
     assert not any("accept" in choice for choice in error.choices)
     for decision in ("accept", "adopt"):
@@ -475,8 +463,7 @@ def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
     stream.append((1, "a", 0), (2, "b", 1000))
     stream.feed.load()
     DeltaTable(str(stream.source)).delete("id = 1")
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert error.code == "source_changed"
 
 
@@ -514,8 +501,7 @@ def test_merged_splits_have_the_maximum_of_their_watermarks_and_an_unknown_one_i
     stream.feed.load()
     refused = stream.feed.cli("splits", "merge", "flow", "a", "x", "--into", "ab", "--reason", "r", "--yes")
     assert (refused.code, "found x" in refused.error["message"]) == (2, True)
-    merged = stream.feed.cli("splits", "merge", "flow", "a", "b", "--into", "ab", "--reason", "r", "--yes")
-    assert merged.code == 0
+    stream.feed.command("splits", "merge", "flow", "a", "b", "--into", "ab", "--reason", "r", "--yes")
     shown = stream.feed.cli("state", "show", "flow").json["watermark"]
     assert sorted(shown["splits"]) == ["ab", "c"]
     assert shown["global"] == {"__datetime__": "2026-01-01T00:15:00+00:00"}
@@ -536,7 +522,7 @@ def test_a_declared_split_is_taken_out_of_the_definition_before_it_is_removed_or
         assert "Take c out of watermark.splits (dataflows/flow.yaml)" in refused.error["message"]
     assert [entry.why for entry in stream.feed.entries] == ["run"]
     stream.feed.define(watermark={"splits": ["a", "b"]})
-    assert stream.feed.cli("splits", "remove", "flow", "c", "--reason", "broken", "--yes").code == 0
+    stream.feed.command("splits", "remove", "flow", "c", "--reason", "broken", "--yes")
     stream.append((3, "a", 30), (4, "b", 30))
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3, 4]}
@@ -707,7 +693,7 @@ def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_str
     stream = _appended(make_stream(splits=["a", "b"]))
     with pytest.raises(Killed):
         stream.feed.run(killed_at(Step.SET_ASIDE, 3))
-    assert stream.feed.cli("state", "reset", "flow", "--reason", "again", "--yes").code == 0
+    stream.feed.decide("reset")
     stream.feed.load()
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
@@ -724,12 +710,10 @@ def test_a_source_with_other_columns_stops_a_stream_and_a_reset_with_replace_loa
     assert stream.places() == {"sorted": [1], "late": [5], "quarantine": [3], "buffer": [2, 4]}
     rows = {"id": [6], "device": ["a"], "ts": pa.array([moment(1)], pa.timestamp("us", "UTC")), "size": [7]}
     write_deltalake(str(stream.source), pa.table(rows), mode="append", schema_mode="merge")
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert "size is new (bigint)" in error.message
     assert "schema_mode: merge" not in error.message
-    reset = stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "new column", "--yes")
-    assert reset.code == 0, reset.err
+    stream.feed.decide("reset", "--replace")
     stream.feed.load()
     assert stream.places() == {"sorted": [1], "late": [5, 6], "quarantine": [3], "buffer": [2, 4]}
     assert {row["id"]: row["size"] for row in stream.table("__late")} == {5: None, 6: 7}
@@ -749,10 +733,9 @@ def test_a_table_that_was_restored_is_adopted_with_a_buffer_that_others_have_com
     Others(stream.feed, spark).do("rollback")
     Others(stream.feed, spark, "silver/readings__buffer").do("compaction")
     stream.append((12, "a", 410), (13, "b", 420), (14, "a", 50))
-    error = stream.feed.run().error
-    assert error is not None
+    error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("table_behind", 4)
-    assert stream.feed.cli("state", "adopt", "flow", "--reason", "restored", "--yes").code == 0
+    stream.feed.decide("adopt")
     stream.feed.load()
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
 
@@ -762,7 +745,7 @@ def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: A
     stream = _appended(make_stream(splits=["a", "b"]))
     stream.feed.load()
     before = stream.places()
-    assert stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    stream.feed.decide("reset", "--replace")
     stream.feed.load()
     assert stream.places() == before
 

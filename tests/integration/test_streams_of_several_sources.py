@@ -244,7 +244,7 @@ def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
     assert error is not None
     assert (error.exit_code, error.code) == (4, "source_replaced")
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
-    assert union.cli("state", "reset", NAME, "--replace", "--reason", "another", "--yes").code == 0
+    union.decide("reset", "--replace")
     union.load()
     assert union.ids == ([] if how == "made again" else [1]) + [4, 11, 12, 13]
 
@@ -302,9 +302,8 @@ def test_new_input_of_any_source_is_due_and_a_reset_reads_all_of_them_again(
     assert len(names) == 2
     assert feed.cli("list").json[0]["waiting"]["new_input"] is True
     shutil.rmtree(feed.streams / "first/checkpoint")
-    lost = feed.run().error
-    assert lost is not None
+    lost = feed.fail()
     assert (lost.exit_code, lost.code) == (4, "checkpoint_lost")
-    assert feed.cli("state", "reset", NAME, "--replace", "--reason", "lost", "--yes").code == 0
+    feed.decide("reset", "--replace")
     assert feed.load().rows == 6
     assert [row[0] for row in feed.rows("id")] == ["1", "2", "3", "4", "5", "6"]

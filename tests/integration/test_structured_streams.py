@@ -382,8 +382,7 @@ def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_it
         if restored:
             shutil.copytree(stream.folder / "older", stream.state)
         assert stream.run().status == "blocked"
-        adopted = stream.cli("state", "adopt", "flow", "--reason", "restored", "--yes")
-        assert adopted.code == 0, adopted.err
+        stream.decide("adopt")
         assert stream.run().error is None
         assert stream.counts() == loaded
     stream.add("3.ndjson", 59)
@@ -405,8 +404,7 @@ def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_
     assert error is not None
     assert error.code == "intent_changed"
     assert error.choices[0] == "strandline state accept flow --reason TEXT"
-    accepted = stream.cli("state", "accept", "flow", "--reason", "it fits", "--yes")
-    assert accepted.code == 0, accepted.out
+    stream.decide("accept")
     stream.load()
     assert sorted(row[0] for row in stream.rows("id")) == [
         "10",
@@ -438,7 +436,7 @@ def test_a_table_that_tells_no_state_is_not_answered_with_a_set_which_a_stream_o
 def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_own(stream: Stream) -> None:
     stream.run()
     shutil.rmtree(next(stream.streams.iterdir()) / "checkpoint")
-    assert stream.cli("state", "reset", "flow", "--replace", "--reason", "lost", "--yes").code == 0
+    stream.decide("reset", "--replace")
     assert stream.run().error is None
     assert stream.counts() == [(10, 5)]
 

@@ -51,8 +51,7 @@ def test_a_function_that_fails_is_named_with_its_line_and_nothing_is_begun(
     feed = make_feed(transform=f"{name}:step")
     (feed.folder / f"{name}.py").write_text(f"def step(df, batch):\n    {body}\n")
     feed.put("1.ndjson", 1)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     expected = said.format(folder=feed.folder, name=name)
     assert (error.code, expected in error.message) == ("query", True), error.message
     assert (feed.entries, feed.open_intent) == ([], None)
@@ -61,8 +60,7 @@ def test_a_function_that_fails_is_named_with_its_line_and_nothing_is_begun(
 def test_a_query_over_a_table_that_is_no_input_names_the_inputs(make_feed: MakeFeed) -> None:
     feed = make_feed(sql="SELECT * FROM input JOIN planes USING (id)")
     feed.put("1.ndjson", 1)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert error.message.endswith(
         "Check sql; a query knows input, and `inputs` names more tables of the lake"
     )
@@ -72,8 +70,7 @@ def test_a_column_of_the_user_s_is_never_replaced_by_the_run_s_own(make_feed: Ma
     sql = "SELECT id, CURRENT_TIMESTAMP() AS _Ingested_At FROM input"
     feed = make_feed(sql=sql)
     feed.put("1.ndjson", 1)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     expected = "origin_columns: true: expected rows without _ingested_at, _run_id, which it adds, found '_Ingested_At'"
     assert (error.code, expected in error.message) == ("query", True), error.message
     assert "origin_columns: false" in error.message
@@ -100,8 +97,7 @@ def test_columns_that_no_table_can_have_are_refused_before_anything_is_begun(
 ) -> None:
     feed = make_feed(sql=f"SELECT {columns} FROM input")
     feed.put("1.ndjson", 1)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, said in error.message) == ("query", True), error.message
     assert (feed.entries, feed.open_intent) == ([], None)
 
@@ -136,8 +132,7 @@ def test_a_step_that_fails_over_a_row_gives_the_number_up_and_a_corrected_one_go
     feed = make_feed(target={"format": table_format}, **step)
     (feed.folder / f"{name}.py").write_text(FAILING_STEP)
     feed.put("1.ndjson", 1)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, said in error.message) == ("query", True), error.message
     assert "its number was given up: correct" in error.message
     assert feed.open_intent is None
@@ -149,8 +144,7 @@ def test_a_step_that_fails_over_a_row_gives_the_number_up_and_a_corrected_one_go
 def test_an_option_with_which_spark_reads_no_row_gives_the_number_up(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"format": "csv", "options": {"timeZone": "Mars/Phobos"}})
     feed.put_text("1.csv", "id\n1\n")
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, "source.options fails over the rows of slice 1" in error.message) == ("query", True)
     feed.define(source={"options": {"timeZone": "UTC"}})
     feed.load()

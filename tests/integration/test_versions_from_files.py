@@ -300,8 +300,7 @@ def test_a_file_that_goes_after_the_plan_is_an_error_and_its_rows_are_loaded_onc
         if heard is step and path.exists():
             path.rename(gone)
 
-    error = flow.feed.run(observer, now=instant("2026-06-01")).error
-    assert error is not None
+    error = flow.feed.fail(observer, now=instant("2026-06-01"))
     assert error.code == "unreadable_version"
     assert "table raw/rows: version 2 cannot be read" in error.message
     assert flow.watermark == before

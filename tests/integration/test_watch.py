@@ -276,7 +276,7 @@ def test_loaded_by_others(chain: Feed) -> None:
     (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
     with watching(chain, "daily"):
         put_row(chain, 1)
-        assert chain.cli("run", NAME).code == 0
+        chain.command("run", NAME)
         until(lambda: of_day(chain) == [1])
         put_row(chain, 2)
         assert chain.cli("run", NAME).json[0]["status"] == "committed"
@@ -337,11 +337,11 @@ def test_failing_downstream(chain: Feed, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("partitions.pauses.FIRST", 0.5)
     (chain.folder / "daily_step.py").write_text("def step(rows, batch):\n    return rows\n")
     put_row(chain, 1)
-    assert chain.cli("run", "--all").code == 0
+    chain.command("run", "--all")
     (chain.folder / "failing_step.py").write_text(FAILING.format(failed=str(chain.folder / "failed")))
     definition = chain.folder / "dataflows/daily.yaml"
     definition.write_text(definition.read_text().replace("daily_step:", "failing_step:"))
-    assert chain.cli("state", "accept", "daily", "--yes", "--reason", "another step").code == 0
+    chain.command("state", "accept", "daily", "--yes", "--reason", "another step")
     put_row(chain, 2)
     with in_this_process(chain, monkeypatch) as (watch, _):
         look_until(watch, lambda: of_day(chain) == [1, 2])

@@ -13,17 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
-from tests.support.feed import NAME, Answer, removes_table
+from tests.support.feed import NAME, removes_table
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 NOW = "2020-01-06T12:00"
-
-
-def decide(made: Windows, *arguments: str) -> Answer:
-    answer = made.feed.cli("state", *arguments, "--reason", "because", "--yes", "--now", NOW)
-    assert answer.code == 0, answer.err + answer.out
-    return answer
 
 
 def planned(made: Windows) -> list[tuple[str, str]]:
@@ -131,7 +125,7 @@ class TestDefinitions:
         assert said in answer.error["message"]
         assert answer.error["choices"][0] == f"strandline state accept {NAME} --reason TEXT"
         if then is not None and "table" not in changes.get("source", {}):
-            told = decide(made, "accept", NAME).err
+            told = made.feed.decide("accept", now=NOW).err
             assert planned(made) == then, "windows that start where an old one started keep what they have"
             assert ("adds their rows a second time" in told) == bool(then)
 
@@ -151,7 +145,7 @@ class TestDefinitions:
     ) -> None:
         made = make()
         made.feed.define(source=source, watermark=watermark(to="-"))
-        decide(made, "accept", NAME)
+        made.feed.decide("accept", now=NOW)
         entry = made.feed.newest
         error = made.fail(NOW)
         assert (error.code, said in error.message) == ("configuration", True), error.message
@@ -181,7 +175,7 @@ class TestDefinitions:
     ) -> None:
         made = make("merge_overwrite")
         made.feed.define(watermark=watermark(to="2020-01-08", window="weekly"))
-        decide(made, "accept", NAME)
+        made.feed.decide("accept", now=NOW)
         plan = made.feed.platform.plan(made.feed.dataflow, instant(NOW))
         read = [
             (one["read"]["start"][:10], one["unit"]["u"], one["reason"]) for one in plan.slices[0].describe()
@@ -200,7 +194,7 @@ class TestRewind:
         self, make: Callable[..., Windows]
     ) -> None:
         made = make()
-        answer = decide(made, "rewind", NAME, "--to", "1")
+        answer = made.feed.decide("rewind", "--to", "1", now=NOW)
         assert (
             "4 of these work units were loaded before; load: append adds their rows a second time"
             in answer.err
@@ -212,8 +206,8 @@ class TestRewind:
         self, make: Callable[..., Windows]
     ) -> None:
         made = make()
-        decide(made, "rewind", NAME, "--to", "1", "--replace")
-        answer = decide(made, "rewind", NAME, "--to", "0", "--replace")
+        made.feed.decide("rewind", "--to", "1", "--replace", now=NOW)
+        answer = made.feed.decide("rewind", "--to", "0", "--replace", now=NOW)
         assert "each commit deletes what it reads of them, and inserts it again" in answer.err
         made.feed.define(watermark={"checkpoint": {"interval_windows": 6}})
         made.table.put(event(2, "2020-01-01", "a", value=1))
@@ -226,7 +220,7 @@ class TestRewind:
     @pytest.mark.full
     def test_a_window_that_is_replaced_anyway_needs_no_replace(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")
-        answer = decide(made, "rewind", NAME, "--to", "1")
+        answer = made.feed.decide("rewind", "--to", "1", now=NOW)
         assert "each commit deletes what it reads of them, and inserts it again" in answer.err
         made.run(NOW)
         assert made.feed.ids == list(range(2, 12))
@@ -237,7 +231,7 @@ class TestRewind:
     ) -> None:
         made = make()
         made.table.drop(3)
-        decide(made, "reset", NAME, "--replace")
+        made.feed.decide("reset", "--replace", now=NOW)
         made.feed.define(watermark={"checkpoint": {"interval_windows": 6}})
         made.run(NOW)
         assert made.feed.ids == [2, *range(4, 12)]
@@ -253,7 +247,7 @@ class TestLostState:
         shutil.rmtree(made.feed.state)
         refused = made.feed.cli("run", NAME, "--now", NOW)
         assert (refused.code, refused.error["code"]) == (4, "state_lost")
-        decide(made, "adopt", NAME)
+        made.feed.decide("adopt", now=NOW)
         assert (made.feed.watermark, planned(made)) == (before, [])
 
     @pytest.mark.parametrize("table", ["made again", "removed"])
@@ -270,7 +264,7 @@ class TestLostState:
         stopped = made.feed.cli("state", "adopt", NAME, "--reason", "x", "--yes", "--now", NOW).error
         assert stopped["code"] == "nothing_to_adopt"
         assert [choice.split()[2] for choice in stopped["choices"]] == ["set", "reset"]
-        decide(made, "set", NAME, watermark)
+        made.feed.decide("set", watermark, now=NOW)
         made.table.add(event(12, "2020-01-06"))
         made.run("2020-01-07")
         assert made.feed.ids == ([*range(2, 13)] if table == "made again" else [12])
@@ -281,7 +275,7 @@ class TestLostState:
         made = make()
         (tmp_path / "export.jsonl").write_text(made.feed.cli("state", "export", NAME).out)
         shutil.rmtree(made.feed.state)
-        decide(made, "import", NAME, str(tmp_path / "export.jsonl"))
+        made.feed.decide("import", str(tmp_path / "export.jsonl"), now=NOW)
         assert planned(made) == []
         assert made.feed.entries[-1].total_rows == 10
 
@@ -294,7 +288,9 @@ class TestLostState:
         low = json.dumps({**state, "units": {A: [[run[0], run[1] - 86_400_000]]}})
         answer = made.feed.cli("state", "set", NAME, low, "--reason", "x", "--yes")
         assert (answer.code, answer.error["code"]) == (4, "would_fall")
-        decide(made, "set", NAME, json.dumps({**state, "units": {**state["units"], '{"u":"c"}': [run]}}))
+        made.feed.decide(
+            "set", json.dumps({**state, "units": {**state["units"], '{"u":"c"}': [run]}}), now=NOW
+        )
         assert planned(made) == []
         assert made.feed.cli("state", "set", NAME, '{"path": "x"}', "--reason", "x", "--yes").code == 2
 
@@ -317,7 +313,7 @@ class TestUnfinished:
         made.feed.define(watermark={"checkpoint": {"interval_windows": 2}})
         made.table.put(event(12, "2020-01-06"), event(13, "2020-01-07"))
         assert made.feed.run(removes_table(made.feed), now=instant("2020-01-08")).error is not None
-        told = decide(made, "reset", NAME, "--replace").err
+        told = made.feed.decide("reset", "--replace", now=NOW).err
         assert "slice 4, which a run left unfinished, is given up: its work is planned again" in told
         assert [entry.why for entry in made.feed.entries] == ["run", "run", "run", "abandon", "reset"]
 
@@ -360,6 +356,6 @@ class TestUnfinished:
         answer = made.feed.cli("run", NAME, "--now", "2020-01-07")
         assert (answer.code, answer.error["code"]) == (4, "intent_changed")
         assert "merge_keys" in answer.error["message"]
-        assert "its work is planned again" in decide(made, "accept", NAME).err
+        assert "its work is planned again" in made.feed.decide("accept", now=NOW).err
         made.run("2020-01-07")
         assert made.feed.ids == [*range(2, 12), 13]

@@ -129,10 +129,7 @@ class TestWithoutColumns:
         database.put(event(2, "2020-01-01T08:00"), event(3, "2020-01-01T10:30"))
         self._run(feed, "2020-01-01T11:00")
         assert feed.ids == [1, 3], "row 2 came late, and nothing is read twice"
-        decided = feed.cli(
-            "state", "rewind", NAME, "--to", "1", "--replace", "--reason", "late rows", "--yes"
-        )
-        assert decided.code == 0, decided.out
+        feed.decide("rewind", "--to", "1", "--replace")
         self._run(feed, "2020-01-01T11:00")
         assert feed.ids == [1, 2, 3]
         assert (feed.entries[-1].total_rows, feed.entries[-1].replace_until) == (3, None)

@@ -23,14 +23,8 @@ QUERY = (
 NOW = "2020-01-06T12:00"
 
 
-def decide(feed: Feed, now: str, *words: str) -> str:
-    answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "because", "--yes", "--now", now)
-    assert answer.code == 0, answer.err + answer.out
-    return answer.err
-
-
 def accept(feed: Feed, now: str) -> str:
-    return decide(feed, now, "accept")
+    return feed.decide("accept", now=now).err
 
 
 def folders(make_feed: MakeFeed, load: str = "merge_overwrite", **more: Any) -> Feed:
@@ -75,9 +69,9 @@ def test_a_reset_knows_windows_that_were_cut_otherwise(
     feed = folders(make_feed, load)
     assert feed.run(now=instant(NOW)).error is None
     if accepted:
-        decide(feed, NOW, "reset")
+        feed.decide("reset", now=NOW)
     feed.define(watermark={"timezone": "-05:00"})
-    told = decide(feed, NOW, "accept" if accepted else "reset")
+    told = feed.decide("accept" if accepted else "reset", now=NOW).err
     assert accepted or "each commit deletes what it reads of them, and inserts it again" in told
     assert feed.run(now=instant(NOW)).error is None
     assert feed.ids == [1, 2, 3, 4, 5]
@@ -88,7 +82,7 @@ def test_a_reset_knows_windows_that_were_cut_otherwise(
 def test_after_a_reset_of_windows_the_table_may_be_removed(make_feed: MakeFeed) -> None:
     feed = folders(make_feed)
     assert feed.run(now=instant(NOW)).error is None
-    decide(feed, NOW, "reset")
+    feed.decide("reset", now=NOW)
     shutil.rmtree(feed.table)
     assert feed.run(now=instant(NOW)).error is None
     assert feed.ids == [1, 2, 3, 4, 5]
@@ -103,7 +97,7 @@ def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) ->
     accept(feed, NOW)
     assert feed.run(now=instant(NOW)).error is None
     feed.define(watermark={"timezone": "UTC"})
-    decide(feed, NOW, "import", str(export))
+    feed.decide("import", str(export), now=NOW)
     assert feed.run(now=instant(NOW)).error is None
     assert feed.ids == [1, 2, 3, 4, 5]
 
@@ -118,12 +112,12 @@ def test_a_decision_that_keeps_the_rows_after_all_knows_the_windows_that_a_reset
     export = feed.folder / "export.jsonl"
     export.write_text(feed.cli("state", "export", NAME).out)
     assert feed.run(now=instant(NOW)).error is None
-    decide(feed, NOW, "reset", "--replace")
+    feed.decide("reset", "--replace", now=NOW)
     feed.define(watermark={"timezone": "-05:00"})
     if decision == "rewind":
         accept(feed, NOW)
     words = {"import": ("import", str(export)), "rewind": ("rewind", "--to", "1"), "reset": ("reset",)}
-    decide(feed, NOW, *words[decision])
+    feed.decide(*words[decision], now=NOW)
     assert feed.run(now=instant(NOW)).error is None
     assert feed.ids == [1, 2, 3, 4, 5]
 
@@ -161,8 +155,7 @@ class TestQuery:
         assert {row[0].isoformat()[:10] for row in feed.rows("_window_start")} == {
             "2020-01-01", *(f"2020-01-{day}" for day in range(10, 32))
         }  # fmt: skip
-        decided = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "x", "--yes")
-        assert decided.code == 0, decided.err
+        feed.decide("rewind", "--to", "1", "--replace")
         for _ in range(10):
             assert feed.run(now=instant(now)).error is None
             assert feed.ids == every

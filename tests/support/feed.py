@@ -30,6 +30,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from platform_assets.cli.main import strandline
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
@@ -213,6 +214,12 @@ class Feed:
             raise outcome.error
         return outcome
 
+    def fail(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> StrandlineError:
+        """Run the loop, which must fail, and return its error."""
+        error = self.run(observer, now, **options).error
+        assert error is not None
+        return error
+
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
         if (self.table / "metadata").is_dir():
@@ -267,6 +274,17 @@ class Feed:
         with patch("platform_assets.platform.Platform", ArrowPlatform) if self.in_arrow else nullcontext():
             result = runner.invoke(strandline, ["--project", str(self.folder), "--json", *arguments])
         return Answer(result.exit_code, result.stdout, result.stderr)
+
+    def command(self, *arguments: str) -> Answer:
+        """Call ``strandline --json`` in this process, which must succeed."""
+        answer = self.cli(*arguments)
+        assert answer.code == 0, answer.err + answer.out
+        return answer
+
+    def decide(self, verb: str, *arguments: str, now: str | None = None) -> Answer:
+        """Call ``strandline state``, which must succeed, with a reason and without a question."""
+        clock = ("--now", now) if now else ()
+        return self.command("state", verb, self.name, *arguments, "--reason", "because", "--yes", *clock)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start ``strandline --json`` as a process of its own."""
