@@ -335,9 +335,9 @@ def _reason(value: Any, data_type: str, reading: Reading) -> str | None:
         is_whole = re.fullmatch(r"-?[0-9]+", value) is not None
         return whole_fault(value, data_type) if is_whole else "a number with a fraction or an exponent"
     if data_type in WHOLE_BITS:
-        if value in _SPECIAL:
-            return None
-        return number_fault(value, data_type, Reading()) if is_number else other
+        if not is_number:
+            return other
+        return None if value in _SPECIAL else number_fault(value, data_type, Reading())
     if DECIMAL.fullmatch(data_type):
         if is_number:
             return number_fault(value, data_type, Reading())

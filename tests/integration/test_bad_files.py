@@ -475,3 +475,22 @@ def test_types_come_from_files_that_load_alone(make_feed: MakeFeed, form: str, b
     assert feed.load().quarantined == 1
     assert feed.rows("id", "x") == [(3, 4)]
     assert type(feed.rows("x")[0][0]) is int
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("1.json", '[{"a": 1, "a": 2}, {"a": 3}]', "line 1: record 1: field a stands twice in it"),
+        ("1.json", '[{"a": 1},\n5]', "line 2: record 2: expected a JSON object, found a number"),
+        ("1.ndjson", '{"a": 3}\n{"a": 1, "a": 2}\n', "line 2: field a stands twice in it"),
+    ],
+)
+def test_a_bad_record_is_told_as_one_where_columns_are_inferred_too(
+    make_feed: MakeFeed, name: str, text: str, why: str
+) -> None:
+    feed = make_feed(source={"format": name.partition(".")[2], "schema": None})
+    feed.put_text(name, text)
+    error = feed.run().error
+    assert error is not None
+    assert (error.code, f"file {name}, {why}" in error.message) == ("bad_record", True), error.message
+    assert feed.open_intent is None

@@ -236,25 +236,23 @@ class TestFolders:
 
 class TestRequired:
     @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-    def test_a_file_with_records_without_a_value_that_not_null_asks_for_is_bad(
+    def test_records_without_values_that_not_null_asks_for_are_named_with_all_their_columns(
         self, make_feed: MakeFeed, form: str
     ) -> None:
-        feed = make_feed(source={"format": form, "schema": "id long NOT NULL, v long"})
-        _put_records(feed, "a", form, {"id": 1, "v": 1}, {"id": 2, "v": None})
-        _put_records(feed, "b", form, {"id": 3, "v": 1}, {"id": None, "v": 2})
-        outcome = feed.run()
+        feed = make_feed(source={"format": form, "schema": "id long NOT NULL, v long, w long NOT NULL"})
+        _put_records(feed, "a", form, {"id": 1, "v": 1, "w": 1}, {"id": 2, "v": None, "w": 1})
+        records = [(3, 1), (None, 1), (5, None), (None, None), (None, 7)]
+        _put_records(feed, "b", form, *[{"id": id_, "v": 2, "w": w} for id_, w in records])
+        error = feed.run().error
         assert feed.rows("id", "v") == [(1, 1), (2, None)]
-        assert outcome.error is not None
-        assert (
-            outcome.error.code,
-            f"file b.{form}, column id: expected a value" in outcome.error.message,
-        ) == (
-            "bad_file",
-            True,
-        )
-        feed.define(source={"schema": "id long, v long"})
+        assert error is not None
+        assert error.code == "bad_file"
+        said = "expected a value of {}, as NOT NULL in source.schema says, found none"
+        assert f"file b.{form}, record 2: {said.format('id')}; record 3: {said.format('w')};" in error.message
+        assert f"record 4: {said.format('id, w')}; 4 such records in all" in error.message
+        feed.define(source={"schema": "id long, v long, w long"})
         feed.load()
-        assert feed.rows("v") == [(None,), (1,), (1,), (2,)]
+        assert len(feed.rows("v")) == 7
 
 
 class TestFirstPin:

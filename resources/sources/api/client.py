@@ -28,8 +28,9 @@ from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.background import in_background
 from resources.connections.api import ApiConnection
 from resources.retries import attempts_while
+from resources.sources.api.no_answer import why_no_answer
 from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
-from resources.sources.api.unpacking import Unpacking
+from resources.sources.api.unpacking import NotPacked, Unpacking
 
 if TYPE_CHECKING:
     import requests
@@ -278,9 +279,15 @@ class ApiClient:
                 " authority's file in the variable REQUESTS_CA_BUNDLE",
                 code="source_tls",
             ) from None
+        except NotPacked as error:
+            raise SourceError(
+                f"{where}: expected a body packed by {error.names}, as its Content-Encoding says, found one that is not. Have the API, or the proxy in"
+                " front of it, send the header that fits",
+                code="source_answer",
+            ) from None
         except (requests.RequestException, HTTPError, OSError) as error:
             # Their texts quote the address, and may quote headers.
-            raise _Passing(f"{where}: expected an answer, found none ({_cause(error)})") from None
+            raise _Passing(f"{where}: expected an answer, found none ({why_no_answer(error)})") from None
         try:
             return read(answer)
         except DocumentError as error:
@@ -379,8 +386,12 @@ class ApiClient:
         try:
             text = body.decode(json.detect_encoding(body))
         except UnicodeDecodeError as error:
+            packed = response.headers.get("Content-Encoding")
             raise SourceError(
-                f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says",
+                f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says"
+                if packed is None
+                else f"{where}: expected a body packed by gzip or deflate, or not packed, as was asked for, found one that is packed by"
+                f" {in_one_line(packed, 100)}. Have the API, or the proxy in front of it, heed Accept-Encoding",
                 code="source_answer",
             ) from None
         is_lines = "ndjson" in kind or "jsonl" in kind
@@ -459,37 +470,6 @@ def _shown_pause(seconds: float) -> str:
         return f"{seconds:g} s"
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ceil(seconds))
     return f"{ceil(seconds)} s, until {until:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _cause(error: Exception) -> str:
-    """What went wrong with a connection, without the library's text."""
-    words: dict[str, str] = {
-        "ConnectTimeout": "no connection in time",
-        "ReadTimeout": "nothing came in time",
-        "ReadTimeoutError": "nothing came in time",
-        "ProxyError": "the proxy does not answer",
-        "IncompleteRead": "it was cut off",
-        "ProtocolError": "it was cut off",
-        "ChunkedEncodingError": "it was cut off",
-        "DecodeError": "it could not be unpacked",
-        "NameResolutionError": "the host has no address",
-        "NewConnectionError": "the connection was refused",
-        "RemoteDisconnected": "the connection was closed",
-        "ConnectionResetError": "the connection was reset",
-        "ConnectionRefusedError": "the connection was refused",
-    }
-    seen: Any = error
-    said = type(error).__name__
-    for _ in range(6):
-        said = words.get(type(seen).__name__, said)
-        inner = getattr(seen, "reason", None) or seen.__cause__ or seen.__context__
-        inner = inner or next(
-            (each for each in getattr(seen, "args", ()) if isinstance(each, Exception)), None
-        )
-        if not isinstance(inner, Exception):
-            break
-        seen = inner
-    return said
 
 
 class _NoAddresses(logging.Filter):

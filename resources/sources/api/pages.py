@@ -38,10 +38,12 @@ class Page(NamedTuple):
     Attributes:
         number: from 1.
         document: what it holds.
+        where: the request and the page, for errors.
     """
 
     number: int
     document: Document
+    where: str
 
 
 class _Read(NamedTuple):
@@ -125,10 +127,10 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
             coming = client.begin(
                 asked(following, walk.number, is_promised=walk.is_promised, is_look=walk.is_look), received
             )
-        document = read.document
+        document, where = read.document, client.where(page)
         del found, read, page  # two pages are in memory, not three
         if counts:
-            yield Page(number, document)
+            yield Page(number, document, where)
         if failure is not None:
             raise failure
         del document

@@ -42,6 +42,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import TooManyRecords, pages
+from resources.sources.api.positions import Positions, Sent, StagedRecords, with_positions
 from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
@@ -72,6 +73,7 @@ class _Fetched:
         values: the highest value of each column that is watched.
         names: of the fields of its records.
         unfit: the first value of such a column that it does not hold, in words; None: there is none.
+        positions: of the records in the answers, by the path of their file.
     """
 
     shown: str
@@ -80,6 +82,7 @@ class _Fetched:
     values: dict[str, Any] = field(default_factory=dict)
     names: FieldNames = field(default_factory=FieldNames)
     unfit: str | None = None
+    positions: Positions = field(default_factory=dict)
 
 
 class _Highest:
@@ -112,18 +115,18 @@ class _Part:
         self._lowest: Any = None
         self._highest: Any = None
 
-    def records(self, records: Iterator[Record]) -> Iterator[Record]:
+    def records(self, records: Iterator[Sent]) -> Iterator[Sent]:
         """The records that belong to the part, of all that the API answers with."""
         rows, query = self._rows, self.query
         if not rows.cuts_queries:
             yield from records
             return
-        for record in records:
-            value = rows.value_in(query, record)
+        for sent in records:
+            value = rows.value_in(query, sent.record)
             self._highest = _higher(self._highest, value)
             self._lowest = _lower(self._lowest, value)
             if rows.belongs_to(query, value):
-                yield record
+                yield sent
 
     def halves(self, error: TooManyRecords) -> tuple[Query, Query]:
         """Return what to ask instead.
@@ -183,55 +186,50 @@ class ApiRows:
 
     def _pin(self, spark: SparkSession, requests: Iterable[Request]) -> str | None:
         if self._source.schema_ is not None:
-            pinned, sample = self._files().pin(spark, []), list[Record]()
+            pinned, sample = self._files().pin(spark, []), list[Sent]()
         else:
-            sample = next((found for request in requests if (found := self._sample(request))), [])
-            staged = self._staged_sample(sample) if sample else ()
-            pinned = self._inferred(spark, staged) if staged else None
+            sample = next((sent for request in requests if (sent := self._sample(request))), [])
+            pinned = self._inferred(spark, sample) if sample else None
         if pinned is None:
             return None
         text = self._with_times(pinned, sample)
         check_columns(self._source, pinned_struct(text))
         return text
 
-    def _inferred(self, spark: SparkSession, sample: Sequence[SourceFile]) -> str | None:
+    def _inferred(self, spark: SparkSession, sample: Sequence[Sent]) -> str | None:
         """The schema of a sample. It is no file that a run could pass over."""
+        self._forget_discarded()
+        with self._staging.lines("sample/records") as lines:
+            staged = StagedRecords(lines)
+            for sent in sample:
+                staged.write(sent)
         try:
-            return self._files().pin(spark, sample)
+            return self._files().pin(spark, lines.files)
         except BadFile as bad:
-            raise SourceError(
-                f"API {self._connection}: {self._source.path}: {_of_record(bad.why)}. Nothing was loaded: {self._remedy(bad.code)}",
-                code=bad.code,
-            ) from bad
+            why = with_positions(bad.why, sample[0].where, staged.positions.get(bad.path, ()))
+            raise SourceError(f"{why}. Nothing was loaded: {self._remedy(bad.code)}", code=bad.code) from bad
 
-    def _sample(self, request: Request) -> list[Record]:
+    def _sample(self, request: Request) -> list[Sent]:
         """Records of the first pages."""
         with self._client() as client:
             return list(self._sampled(client, request, self._named_columns, _SAMPLE_PAGES))
 
     def _sampled(
         self, client: ApiClient, request: Request, columns: Iterable[str], at_least: int
-    ) -> Iterator[Record]:
+    ) -> Iterator[Sent]:
         """Records of the first pages; of those behind them one for each column that had no value yet."""
         missing = set(columns)
         sampled = self._source.model_copy(update={"max_records": None})
         for page in pages(client, sampled, request):
-            for record in page.document.records:
+            for number, record in enumerate(page.document.records, 1):
                 has_more = {name for name in missing if record.value.get(name) is not None}
                 missing -= has_more
                 if page.number <= at_least or has_more:
-                    yield record
+                    yield Sent(page.where, page.number, number, record)
             if page.number >= at_least and not missing:
                 return
 
-    def _staged_sample(self, sample: Sequence[Record]) -> Sequence[SourceFile]:
-        self._forget_discarded()
-        with self._staging.lines("sample/records") as lines:
-            for record in sample:
-                lines.write(record.text.encode())
-        return lines.files
-
-    def _with_times(self, pinned: str, sample: Sequence[Record]) -> str:
+    def _with_times(self, pinned: str, sample: Sequence[Sent]) -> str:
         """The inferred schema, in which columns that rows are found by hold what their texts say: JSON itself knows no times."""
         if self._source.schema_ is not None:
             return pinned
@@ -240,7 +238,7 @@ class ApiRows:
         def with_time(field: dict[str, Any]) -> dict[str, Any]:
             if field["name"] not in named or field["type"] != "string":
                 return field
-            kind = kind_of_values(record.value.get(field["name"]) for record in sample)
+            kind = kind_of_values(sent.record.value.get(field["name"]) for sent in sample)
             return field | {"type": types[kind].jsonValue()} if kind in TIMES else field
 
         return _with_fields(pinned, lambda fields: list(map(with_time, fields)), ())
@@ -349,7 +347,9 @@ class ApiRows:
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Read pages until each column has a value, and tell what columns of their records hold."""
         with self._client(_LOOK) as client:
-            records = list(self._sampled(client, sample_request(self._source), columns, 1))
+            records = [
+                sent.record for sent in self._sampled(client, sample_request(self._source), columns, 1)
+            ]
         if not records:
             return dict.fromkeys(columns)
         there = [name for name in columns if any(name in record.value for record in records)]
@@ -404,7 +404,7 @@ class ApiRows:
                 highest[name] = _higher(highest[name], fetched.values.get(name))
             if fetched.unfit is not None and None in highest.values():
                 raise SourceError(
-                    f"API {fetched.shown}: {fetched.unfit}. Nothing of this slice was loaded: {self._remedy(BAD_RECORD)}",
+                    f"{fetched.unfit}. Nothing of this slice was loaded: {self._remedy(BAD_RECORD)}",
                     code=BAD_RECORD,
                 )
         return highest
@@ -477,8 +477,7 @@ class ApiRows:
         known = self._fetched.get(request.identity)
         if known is not None and set(watched) <= known.values.keys():
             return known
-        shown = f"{request.method} {self._connection.shown(self._connection.url(request.path))}"
-        made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
+        made = _Fetched(self._shown(request), len(self._fetched), values=dict.fromkeys(watched))
         highest = {name: _Highest(self._kind_fetched(query, name)) for name in watched}
         looks = self._dataflow.unknown_fields == "check"
         folder, waiting, attempts = f"{NUMBER}={made.number}", [query], 0
@@ -488,20 +487,21 @@ class ApiRows:
                 attempts += 1
                 try:
                     with self._staging.lines(f"{folder}/page{attempts}") as lines:
-                        records = part.records(self._records(client, part.query.request, ahead=True))
-                        for number, record in enumerate(records, 1):
-                            lines.write(record.text.encode())
+                        staged = StagedRecords(lines)
+                        for sent in part.records(self._records(client, part.query.request, ahead=True)):
+                            staged.write(sent)
                             if looks:
-                                made.names.add(record.value)
+                                made.names.add(sent.record.value)
                             for name, seen in highest.items():
                                 try:
-                                    seen.add(self._typed(record, name, seen.kind))
+                                    seen.add(self._typed(sent.record, name, seen.kind))
                                 except ValueError:
-                                    made.unfit = made.unfit or _unfit(number, record, name, seen.kind)
+                                    made.unfit = made.unfit or _unfit(sent, name, seen.kind)
                 except TooManyRecords as error:
                     waiting += reversed(part.halves(error))
                 else:
                     made.files = [*made.files, *lines.files]
+                    made.positions = {**made.positions, **staged.positions}
         made.values = {name: seen.value for name, seen in highest.items()}
         self._fetched[request.identity] = made
         return made
@@ -519,7 +519,8 @@ class ApiRows:
         while waiting:
             part = _Part(waiting.pop(), self)
             try:
-                yield from part.records(self._records(client, part.query.request))
+                for sent in part.records(self._records(client, part.query.request)):
+                    yield sent.record
             except TooManyRecords as error:
                 waiting += reversed(part.halves(error))
 
@@ -547,7 +548,11 @@ class ApiRows:
         """Return whether a record with this value belongs to a part."""
         return query.column is None or query.has(value, self._zone)
 
-    def _records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Record]:
+    def _shown(self, request: Request) -> str:
+        """A request in words, for errors."""
+        return f"API {request.method} {self._connection.shown(self._connection.url(request.path))}"
+
+    def _records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Sent]:
         """All records of a request.
 
         Raises:
@@ -555,14 +560,14 @@ class ApiRows:
         """
         named, count, has_any = self._named_columns, 0, False
         for page in pages(client, self._source, request, ahead=ahead):
-            for record in page.document.records:
+            for number, record in enumerate(page.document.records, 1):
                 count += 1
                 has_any = has_any or not named.isdisjoint(record.value)
-                yield record
+                yield Sent(page.where, page.number, number, record)
             del page  # else three are in memory when the next one is parsed
         if count and named and not has_any:
             raise SourceError(
-                f"API {self._connection}: expected a field {' or '.join(sorted(named))} in the records of {self._source.path}, found none in"
+                f"{self._shown(request)}: expected a field {' or '.join(sorted(named))} in the records of its pages, found none in"
                 f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
                 code="missing_column",
             )
@@ -646,9 +651,9 @@ class ApiRows:
     def _blamed(self, bad: BadFile, used: Sequence[_Fetched]) -> SourceError:
         """What is wrong with a staged file, as what is wrong with the answers to a request; a line is a record."""
         of = next(each for each in used if any(file.path == bad.path for file in each.files))
+        why = with_positions(bad.why, of.shown, of.positions.get(bad.path, ()))
         return SourceError(
-            f"API {of.shown}: {_of_record(bad.why)}. Nothing of this slice was loaded: {self._remedy(bad.code)}",
-            code=bad.code,
+            f"{why}. Nothing of this slice was loaded: {self._remedy(bad.code)}", code=bad.code
         )
 
     def _remedy(self, code: str) -> str:
@@ -664,15 +669,12 @@ class ApiRows:
         return f"have the API send what the column holds, or declare a type in source.schema that holds it: {again}"
 
 
-def _unfit(number: int, record: Record, column: str, kind: Kind | None) -> str:
+def _unfit(sent: Sent, column: str, kind: Kind | None) -> str:
     """What is wrong with a value that its column does not hold."""
-    expected = WORDS[kind] if kind is not None else "a value"
-    return f"record {number}: field {column}: expected {expected}, found {json_type(record.value[column])}"
-
-
-def _of_record(why: str) -> str:
-    """What is wrong with a line of a staged file, as what is wrong with a record."""
-    return why.replace("line ", "record ", 1) if why.startswith("line ") else why
+    expected, value = WORDS[kind] if kind is not None else "a value", sent.record.value[column]
+    return (
+        f"{sent.where}: record {sent.number}: field {column}: expected {expected}, found {json_type(value)}"
+    )
 
 
 def _numbered(pinned: str) -> str:

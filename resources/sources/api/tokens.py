@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
 from resources.connections.api import ApiConnection
+from resources.sources.api.no_answer import why_no_answer
 
 if TYPE_CHECKING:
     import requests
@@ -80,7 +81,7 @@ def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[st
             code="source_tls",
         ) from None
     except (requests.RequestException, HTTPError, OSError) as error:
-        raise PassingRefusal(f"{where}: expected an answer, found none ({type(error).__name__})") from None
+        raise PassingRefusal(f"{where}: expected an answer, found none ({why_no_answer(error)})") from None
     if response.status_code == 429 or response.status_code >= 500:
         raise PassingRefusal(f"{where}: expected a token, found HTTP {response.status_code}")
     answer = _parsed(body)

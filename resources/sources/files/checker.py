@@ -11,18 +11,16 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import parse_ddl
 from partitions.errors import BadFile, StrandlineError
 from partitions.path.source import SourceFile
-from partitions.plan import counted
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.encodings import check_encoding
 from resources.sources.files.failures import bad_document, bad_file, why_unreadable, without_known_columns
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.reader import FilesReader
+from resources.sources.files.required import without_required_values
 from resources.spark.process import engine_lost
-from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,8 +102,6 @@ class FileChecker:
         checked: CheckedFiles,
     ) -> dict[str, BadFile]:
         """Return why files cannot be loaded that have records without a value of a column that is declared as NOT NULL, by path."""
-        from pyspark.sql import functions as F
-
         declared = self._dataflow.files.declared_schema
         columns = [] if declared is None else parse_ddl(declared)
         required = [
@@ -117,17 +113,12 @@ class FileChecker:
         sound = [file for file in files if file.path not in bad_paths]
         if not required or not sound:
             return {}
-        rows = self._reader.read(spark, sound, pinned, origin=True, without=checked.left_out)
-        counts = [
-            F.count_if(F.col(quoted(name)).isNull()).alias(f"c{place}") for place, name in enumerate(required)
-        ]
-        bad_files: dict[str, BadFile] = {}
-        for row in rows.groupBy(F.col(SOURCE_FILE).alias("path")).agg(*counts).collect():
-            for place, name in enumerate(required):
-                if count := row[f"c{place}"]:
-                    why = f"column {name}: expected a value in each record, as NOT NULL in source.schema says, found {counted(count, 'record')} without one"
-                    bad_files.setdefault(row["path"], bad_document(row["path"], why))
-        return bad_files
+        return without_required_values(
+            lambda some: self._reader.read(spark, some, pinned, origin=True, without=checked.left_out),
+            sound,
+            required,
+            tuple(checked.left_out),
+        )
 
 
 def first_unreadable(

@@ -43,8 +43,6 @@ _LOOKED_AT = 10_000
 _EMPTY_TEXT = r'[:\[,]\s*""'
 """Where a value that is an empty text may stand."""
 
-_NONE_READ = "Spark reads none of its records"
-
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
 
@@ -209,10 +207,9 @@ class JsonColumns(FormatReader):
             )
             if fault is not None:
                 raise bad_document(file.path, fault.reason)
-            why = _fault(text, documents=self.READS_DOCUMENTS)
-            if items and why in (None, _NONE_READ):
+            if items:
                 raise bad_records(file.path, records_of(items), show=self._dataflow.show_bad_records)
-            if why is not None:
+            if (why := _why_none_reads(text, documents=self.READS_DOCUMENTS)) is not None:
                 raise bad_document(file.path, why)
 
     def _with_times(
@@ -253,10 +250,10 @@ class JsonColumns(FormatReader):
         )
 
 
-def _fault(text: str, *, documents: bool) -> str | None:
+def _why_none_reads(text: str, *, documents: bool) -> str | None:
     """Return why Spark finds no field in records of sound JSON; None if there is none."""
     try:
         types = types_of_document(text) if documents else types_of_lines(text)
     except Unclear as fault:
         return str(fault) if fault.effect == "bad" else None
-    return _NONE_READ if types.columns else None
+    return "Spark reads none of its records" if types.columns else None

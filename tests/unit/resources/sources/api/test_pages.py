@@ -699,6 +699,27 @@ def until_the_connection_ends(handler: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "encoding", "expected"),
+    [
+        (
+            LINES,
+            "gzip",
+            "expected a body packed by gzip, as its Content-Encoding says, found one that is not",
+        ),
+        (LINES, "deflate", "expected a body packed by deflate, as its Content-Encoding says"),
+        (b"\x1b\xff{\xff", "br", "found one that is packed by br"),
+    ],
+)
+def test_a_body_in_another_packing_than_was_asked_for_is_told_at_once(
+    server: Api, body: bytes, encoding: str, expected: str
+) -> None:
+    server.faults.extend([lines(body, encoding)] * ATTEMPTS)
+    with pytest.raises(SourceError, match=f"rows.*, page 1: .*{expected}") as error:
+        read(server, paging=None)
+    assert (error.value.code, len(server.log)) == ("source_answer", 1)
+
+
+@pytest.mark.parametrize(
     ("fault", "found"),
     [
         (lines(_BEGUN, "gzip"), "it was cut off"),
@@ -706,7 +727,8 @@ def until_the_connection_ends(handler: Any) -> None:
         (lines(gzip.compress(LINES, mtime=0) + b"more", "gzip"), "it could not be unpacked"),
         (lines(zlib.compress(LINES)[:-4], "deflate"), "it was cut off"),
         (lines(zlib.compress(LINES) + b"more", "deflate"), "it could not be unpacked"),
-        (lines(LINES, "gzip"), "it could not be unpacked"),
+        (lines(gzip.compress(LINES, mtime=0)[:10] + b"\xff" * 9, "gzip"), "it could not be unpacked"),
+        (lines(b"\x78\x9c" + b"\xff" * 9, "deflate"), "it could not be unpacked"),
     ],
 )
 def test_a_packed_answer_is_read_to_its_own_end(server: Api, fault: Fault, found: str) -> None:

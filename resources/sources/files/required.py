@@ -1,0 +1,62 @@
+"""Records without a value of a column that the schema declares as NOT NULL, which Spark would load as NULL or fail over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from partitions.plan import counted
+from resources.sources.files.checked import NAMED
+from resources.sources.files.failures import bad_document
+from resources.sources.files.paths import SOURCE_FILE
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RECORD, _LACKS = "record", "lacks_{}"
+
+
+def without_required_values(
+    read: Callable[[Sequence[SourceFile]], DataFrame],
+    files: Sequence[SourceFile],
+    required: Sequence[str],
+    left_out: Sequence[str] = (),
+) -> dict[str, BadFile]:
+    """Return the error for each file with such records, by path: the first records by number, with all columns that they lack.
+
+    Args:
+        read: returns the rows of files with their paths.
+        files: that can be read.
+        required: names of columns, at least one.
+        left_out: paths of files whose bad records are left out of the rows.
+    """
+    from pyspark.sql import functions as F
+
+    lacks = [F.col(quoted(name)).isNull() for name in required]
+    lacks_any = lacks[0]
+    for other in lacks[1:]:
+        lacks_any |= other
+    counts = read(files).groupBy(F.col(SOURCE_FILE).alias("path")).agg(F.count_if(lacks_any).alias("count"))
+    numbers = {row["path"]: row["count"] for row in counts.where("count > 0").collect()}
+    bad_files: dict[str, BadFile] = {}
+    for file in files:
+        if file.path not in numbers:
+            continue
+        flags = [flag.alias(_LACKS.format(place)) for place, flag in enumerate(lacks)]
+        # In one partition the rows of a file stand in its order, and are counted from 0.
+        rows = read([file]).coalesce(1).select(F.monotonically_increasing_id().alias(_RECORD), *flags)
+        is_short = " OR ".join(_LACKS.format(place) for place in range(len(required)))
+        reasons = [
+            f"record {row[_RECORD] + 1}: expected a value of"
+            f" {', '.join(name for place, name in enumerate(required) if row[_LACKS.format(place)])}, as NOT NULL in source.schema says, found none"
+            for row in rows.where(is_short).limit(NAMED).collect()
+        ]
+        if numbers[file.path] > 1:
+            reasons.append(f"{counted(numbers[file.path], 'such record')} in all")
+        if file.path in left_out:
+            reasons.append("records that are set aside are not counted")
+        bad_files[file.path] = bad_document(file.path, "; ".join(reasons))
+    return bad_files
