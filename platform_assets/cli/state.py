@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +242,18 @@ def _print_diff(document: dict[str, Any], before: str, after: str) -> None:
 
 
 def _plain(value: Any) -> str:
-    """Return a value for people: of a sentinel what it holds."""
-    if isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("__"):
-        (value,) = value.values()
-    return json.dumps(value, ensure_ascii=False)
+    """Return a value for people: of a sentinel what it holds, of a list its items."""
+    match value:
+        case _ if value is None or value in ([], {}):
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(_plain, value))
+        case dict() if len(value) == 1 and next(iter(value)).startswith("__"):
+            return _plain(next(iter(value.values())))
+        case dict():
+            return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+        case "":
+            return "an empty text"
+    return str(value)

@@ -55,6 +55,11 @@ class Asked:
         flags = [("--save-watermark", self.save_watermark), ("--replace", self.replace)]
         return " ".join([*options, *(flag for flag, given in flags if given)])
 
+    def command(self, name: str) -> str:
+        """Return the command that asks a dataflow for it."""
+        into = [] if self.table is None else [f"--into {quote(self.table)}"]
+        return " ".join(["strandline replay", name, self.words, *into])
+
     @property
     def interval(self) -> dict[str, int] | None:
         """Of the chunks."""

@@ -6,6 +6,7 @@ have no entry. It is removed when all chunks are done, so the same command then 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -100,9 +101,15 @@ def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) 
     replay = platform.replay(dataflow, asked, now)
     replay.check()
     if target.load == "append" and not asked.replace:
+        ways = (
+            replace(asked, replace=True),
+            replace(asked, table=f"{dataflow.table}_replay", save_watermark=False),
+        )
         raise ConfigurationError(
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"
-            " chunk deletes its own rows and adds them again, in one commit; or use --into LAYER/NAME"
+            " chunk deletes its own rows and adds them again, in one commit; with --into it loads a table of its own. With --dry-run either shows"
+            " what it would do",
+            choices=[way.command(name) for way in ways],
         )
     if target.load == "scd2" and asked.replace:
         raise ConfigurationError(

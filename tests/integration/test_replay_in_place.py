@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -305,11 +306,16 @@ def test_what_cannot_be_replayed_is_refused_and_nothing_is_changed(
     assert len(flow.feed.entries) == 1
 
 
-def test_an_append_is_replayed_in_place_with_replace_alone(tmp_path: Path, engine: SparkEngine) -> None:
+def test_an_append_is_replayed_in_place_with_replace_alone_and_else_told_which_commands_work(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
     flow, _ = loaded(tmp_path, engine)
     for options in ((), ("--save-watermark",), ("--dry-run",)):
-        answer = replayed(flow, *options)
-        assert (answer.code, "--replace" in answer.json["error"]["message"]) == (2, True)
+        error = replayed(flow, *options).json["error"]
+        assert "--replace" in error["message"]
+        ways = [shlex.split(choice) for choice in error["choices"]]
+        assert [way[:3] for way in ways] == [["strandline", "replay", flow.feed.name]] * 2
+        assert [flow.feed.cli(*way[1:], "--dry-run").code for way in ways] == [0, 0]
     assert len(flow.feed.entries) == 1
 
 

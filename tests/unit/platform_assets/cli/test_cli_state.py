@@ -82,12 +82,16 @@ def test_a_diff_shows_times_and_windows_as_people_read_them(capsys: pytest.Captu
         "watermark.at": {"before": None, "after": later},
         "watermark.path": {"before": "größe.csv", "after": "z.csv"},
         "rows": {"before": 0, "after": 3},
+        "pinned": {"before": "", "after": True},
+        "inputs": {"before": [], "after": [{"path": "a", "size": 1}, {"__date__": "2024-03-30"}]},
     }
     _print_diff({"from": 1, "to": 2, "changed": changed}, "none", "up to 2024-03-29T00:00:00+00:00")
     assert capsys.readouterr().out.splitlines() == [
         "entry 1 -> entry 2",
         "  watermark: none -> up to 2024-03-29T00:00:00+00:00",
-        '  watermark.at: null -> "2024-03-30T00:00:00+00:00"',
-        '  watermark.path: "größe.csv" -> "z.csv"',
+        "  watermark.at: none -> 2024-03-30T00:00:00+00:00",
+        "  watermark.path: größe.csv -> z.csv",
         "  rows: 0 -> 3",
+        "  pinned: an empty text -> yes",
+        "  inputs: none -> path a, size 1, 2024-03-30",
     ]
