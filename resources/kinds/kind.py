@@ -228,6 +228,15 @@ class SetsAside(Protocol[SliceT]):
 
 
 @runtime_checkable
+class CountsFirstLoads(Protocol[_SliceContra]):
+    """A kind that knows which files of a slice were loaded before, so that each counts once in the totals."""
+
+    def count_first_loads(self, entry: Entry | None, slice_: _SliceContra) -> int:
+        """Return how many files of a slice were not loaded before."""
+        ...
+
+
+@runtime_checkable
 class SetsRecordsAside(Protocol[_SliceContra]):
     """A kind whose source has records that do not parse, and may be set aside one by one."""
 

@@ -41,7 +41,7 @@ def loaded_entry(
     """
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
-    reloads = intent.replaces == "own" or intent.why == "replay"
+    new_files = intent.files if intent.first_loads is None else intent.first_loads
     return following(
         before,
         **intent.for_entry() | {"watermark": watermark},
@@ -49,7 +49,7 @@ def loaded_entry(
         job_id=job_id,
         rows=commit.rows,
         total_rows=rows + commit.rows - (commit.removed or 0),
-        total_files=files + (0 if reloads else intent.files),
+        total_files=files + new_files,
         modified=intent.modified if intent.modified is not None else before and before.modified,
         definition=short_hash(intent.definition),
         keyed_by=keyed_by(intent.definition),

@@ -10,7 +10,7 @@ from partitions.instants import time_in_words
 from partitions.plan import TellsSource
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
-from resources.kinds.kind import SetsAside, SliceT
+from resources.kinds.kind import CountsFirstLoads, SetsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
@@ -46,6 +46,8 @@ def draft_intent(
     file_list = run.log.put_list(run.name, object_name, run.kind.slice_to_rows(slice_))
     run.notify(Step.LIST_KEPT, file_list)
     quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
+    replaces = _replaces(entry, head, slice_)
+    reads_again = replaces == "own" or slice_.why == "replay"
     return Intent(
         id=intent_id,
         number=number,
@@ -69,7 +71,8 @@ def draft_intent(
         quarantine=quarantine,
         inputs=run.inputs.newest_versions() or None,
         since=serialise(slice_.since) if slice_.since else None,
-        replaces=_replaces(entry, head, slice_),
+        replaces=replaces,
+        first_loads=first_loads(run, entry, slice_) if reads_again else None,
         modified=run.kind.modified(slice_, state, run.now),
         source=_source(entry, slice_),
         holder=holders.this_process(run.run_id),
@@ -77,6 +80,11 @@ def draft_intent(
         time=utc_now(),
         table_version=head.version,
     )
+
+
+def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> int:
+    """Return how many files of a slice that reads again what was loaded were not; 0 of a kind without files."""
+    return run.kind.count_first_loads(entry, slice_) if isinstance(run.kind, CountsFirstLoads) else 0
 
 
 def _source(entry: Entry | None, slice_: object) -> str | None:

@@ -191,6 +191,7 @@ class Intent(Record):
         table_version: the target's version when it was made; None if there was no table.
         inputs: the versions of the tables that it reads beside the dataflow's own rows.
         replaces: which rows are deleted in the same commit.
+        first_loads: of a slice that reads again what was loaded: how many of its files were not; None of any other slice.
         reason: of the operator who promotes, or what a replay was asked for; None of any other slice.
     """
 
@@ -217,6 +218,7 @@ class Intent(Record):
     inputs: dict[str, int | str] | None = None
     since: str | None = None
     replaces: Replaces | None = None
+    first_loads: int | None = None
     modified: int | None = None
     source: str | None = None
     holder: Holder

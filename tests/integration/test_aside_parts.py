@@ -86,6 +86,8 @@ def test_files_of_partitions_are_read_aside_and_promoted(
     assert feed.cli("late", feed.name).code == 0  # what came late counts as ingested
     feed.load()
     assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
+    covered = feed.cli("ledger", feed.name).json[0]["covered"]
+    assert covered["files"] == 7  # five of the first run, the late one, and the last
     assert not list((feed.folder / "lake" / "aside").glob("*"))
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
 

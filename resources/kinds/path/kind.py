@@ -151,6 +151,14 @@ class PathKind:
         below = at_or_below(self._definition, state, cold_start_of(entry))
         return {path for path in paths if below.above(path)}
 
+    def count_first_loads(self, entry: Entry | None, slice_: PathSlice) -> int:
+        """Return how many files of a slice were not loaded before; those in quarantine were not."""
+        paths = [file.path for file in slice_.files]
+        if entry is None or not paths:
+            return len(paths)
+        aside = {quarantined.file.path for quarantined in read_quarantine(self._log, entry).files}
+        return len(paths) - len(self._known(entry, paths) - aside)
+
     def _gone(self, entry: Entry | None, start: str, end: str, there: Collection[str]) -> Iterator[str]:
         """Say which files of these partitions were loaded and are gone."""
         if entry is None:

@@ -32,7 +32,7 @@ from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
 from resources.loop.entries import claimed
 from resources.loop.giving_up import close, drop, give_up
-from resources.loop.intents import holding, put_intent
+from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.waiting import abandoned_intent
@@ -359,6 +359,7 @@ def _intent(
         work_units=size.work_units,
         quarantine=entry.quarantine if entry else None,
         replaces="own",
+        first_loads=first_loads(run, entry, swap.slice),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
