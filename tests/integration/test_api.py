@@ -440,7 +440,7 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path, engine: SparkEngine
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
     server.rows = [row(1), row(2, value="many")]
     message = flow.fail().message
-    assert "record 2: " in message
+    assert ", page 1: record 2: " in message
     assert "value" in message
     assert flow.ids == []
 
@@ -742,7 +742,7 @@ def test_records_that_no_longer_have_the_watermark_s_field_are_an_error_and_not_
     server.faults.append(page({"id": 2, "value": 2}))
     error = flow.fail("2026-01-06")
     assert (error.code, flow.feed.open_intent) == ("missing_column", None)
-    assert "expected a field at in the records of /rows, found none in 1 record" in error.message
+    assert "/rows: expected a field at in the records of its pages, found none in 1 record" in error.message
 
 
 def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
