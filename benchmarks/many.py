@@ -21,10 +21,10 @@ from benchmarks.landing import name, pretend_loaded, project
 from benchmarks.measure import CHECKOUT, report
 from platform_assets.dagster_home import dagster_home
 from platform_assets.factory.alerts import alerts_sensor
-from platform_assets.factory.groups import MOST_ALONE, MOST_TOGETHER, grouped
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.kinds.path.arrivals import files_sensor
 from platform_assets.factory.kinds.path.late import late_sensor
+from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
+from platform_assets.factory.sensor_groups import MOST_ALONE, MOST_TOGETHER, grouped
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.spark.connect_server import free_port

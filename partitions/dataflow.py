@@ -16,15 +16,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
-from partitions.maintenance import Maintenance
+from partitions.maintenance_periods import Maintenance
 from partitions.model import Duration, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
+from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
-from partitions.stream.structured import StructuredStream
 from partitions.supported import Parts, bad_records_refusals, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark

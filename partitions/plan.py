@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
-from partitions.look import Look
+from partitions.last_look import Look
 from partitions.sentinels import Watermark
 
 

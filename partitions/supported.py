@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
-from partitions.maintenance import Maintenance
+from partitions.maintenance_periods import Maintenance
 from partitions.path import refusals as path
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
@@ -28,11 +28,11 @@ from partitions.sources import (
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.sources.several import within
+from partitions.spark_stream import refusals as spark_stream
+from partitions.spark_stream.definition import StructuredStream
 from partitions.stream import refusals as stream
-from partitions.stream import structured
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator, splits_refusals
-from partitions.stream.structured import StructuredStream
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -208,7 +208,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     yield from _schema_mode(source.form, target, parts.unknown_fields)
     if isinstance(watermark, StructuredStream):
         given = (source, watermark, parts.operators, target, parts.on_bad_file, parts.late_files)
-        yield from structured.refusals(*given)
+        yield from spark_stream.refusals(*given)
     else:
         yield from _of_kind(parts)
     if (expected := FORMATS[target.format][target.way]) is not None:

@@ -27,18 +27,18 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.asides import aside_jobs
+from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.assets import broken_asset, dataflow_assets
-from platform_assets.factory.checks import ROW_ACCOUNTING
+from platform_assets.factory.dagster_names import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.decisions import decision_jobs
-from platform_assets.factory.groups import grouped
 from platform_assets.factory.jobs import dataflow_job, job_name
-from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
-from platform_assets.metadata import chunks_metadata, table_metadata, watermark_metadata
+from platform_assets.factory.sensor_groups import grouped
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
+from platform_assets.run_metadata import chunks_metadata, table_metadata, watermark_metadata
 from platform_assets.schema_views import Columns, table_columns
 from resources.connections.places import Place
 from resources.dagster.io_managers import TableIOManager, WatermarkIOManager
@@ -48,7 +48,7 @@ from resources.loop.loop import clock
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 
 def build_definitions(

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from platform_assets.build import build_definitions
 from platform_assets.project import InvalidProject, load_project
-from platform_assets.project.reading import NAME
+from platform_assets.project.checked_file import NAME
 from platform_assets.scaffold.new_project import project_files, template, write_new
 
 _OWN = "."

@@ -7,7 +7,7 @@ from typing import Any
 from resources.kinds.path.sweep import LateFiles
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 _SHOWN = 50
 

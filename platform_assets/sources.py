@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.plan import counted
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.connections.api import ApiConnection

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
 from partitions.plan import CountsRows, Plan, ReadsBack, Slice
 from partitions.sentinels import Watermark, encode
-from partitions.states import shortened
-from partitions.stream.batch_progress import BatchProgress
+from partitions.spark_stream.batch_progress import BatchProgress
+from partitions.state_of_kind import shortened
 from partitions.stream.state import StreamState
 from resources.watermarks.entry import Entry
 

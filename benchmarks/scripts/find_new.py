@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from benchmarks.landing import name
-from partitions.path.listing_bounds import AbovePath
+from partitions.path.listing_positions import AbovePath
 from partitions.path.order import FileKey
 from resources.connections.places import Place, S3Connection
 from resources.listing import list_above

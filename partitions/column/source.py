@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from partitions.look import Look
+from partitions.last_look import Look
 from partitions.unit_values import Kind
 
 

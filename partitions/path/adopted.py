@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from partitions.path.definition import PathWatermark
-from partitions.path.listing_start import above_state
+from partitions.path.position_of_state import above_state
 from partitions.path.slices import watermark_of
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from partitions.path.definition import PathWatermark
-from partitions.path.naming import NamingReport, examine
+from partitions.path.names_by_time import NamingReport, examine
 from partitions.path.order import FileKey
 from partitions.path.source import ListedFiles, SourceFile
 

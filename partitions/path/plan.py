@@ -11,7 +11,7 @@ from partitions.path.closing import never_closing
 from partitions.path.cold_start import cold_start, first_state
 from partitions.path.definition import PathWatermark
 from partitions.path.layout import layout_warnings, naming
-from partitions.path.listing_start import position
+from partitions.path.position_of_state import position
 from partitions.path.settle import of_the_future, settled, settled_each
 from partitions.path.skipped import skip_warnings
 from partitions.path.slices import PathSlice, cut, cut_pending, watermark_of

@@ -11,7 +11,7 @@ from partitions.errors import BadPart
 from partitions.path.closing import closed
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
-from partitions.path.quarantine import Quarantined
+from partitions.path.quarantined_files import Quarantined
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Size

@@ -12,7 +12,7 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.files import FilesSource
 from partitions.sources.table import TableSource
-from partitions.stream.delay import Delay
+from partitions.spark_stream.delay import Delay
 
 
 class Named(Model):

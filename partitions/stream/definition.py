@@ -14,7 +14,7 @@ from partitions.model import Duration, Model
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.sources.rows import ColumnName
 from partitions.stream.late_rows import OnLateRows
-from partitions.stream.scaling import Mode
+from partitions.stream.split_changes import Mode
 from partitions.stream.splits import Splits
 
 SpanOfTime = Duration | Annotated[int, Field(ge=0, strict=True)]

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from partitions.stream.event_time import EventTime
-from partitions.stream.merger import Merger
-from partitions.stream.scaling import assigned, highest, merged_into
+from partitions.stream.global_watermark import Merger
+from partitions.stream.split_changes import assigned, highest, merged_into
 from partitions.stream.split_watermark import raised
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.maintenance import Maintenance
+from partitions.maintenance_periods import Maintenance
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from partitions.stream.event_time import Span
-from partitions.stream.scaling import Mode
+from partitions.stream.split_changes import Mode
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from partitions.window.grid import Grid, steps
+from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 

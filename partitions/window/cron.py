@@ -14,8 +14,8 @@ from typing import Literal
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, as_datetime, milliseconds, zone_of
 from partitions.local_time import offset_changes
+from partitions.window.calendar_grid import Grain
 from partitions.window.definition import NOW, WindowWatermark
-from partitions.window.grid import Grain
 
 _FIRST_YEAR = 1970
 """Dagster counts ticks from the epoch on."""

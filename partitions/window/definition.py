@@ -20,9 +20,9 @@ from partitions.errors import ConfigurationError
 from partitions.instants import Instant, zone_of
 from partitions.json_faults import in_plain_words
 from partitions.model import Duration, Model
+from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
 from partitions.window.extent import Unit
-from partitions.window.grid import GRAINS, Grain, Grid
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
 from partitions.window.units import explicit

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from partitions.window.grid import Grid, steps
+from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows

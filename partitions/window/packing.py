@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
+from partitions.window.bound_work_units import Group, packed
 from partitions.window.due_ranges import Due
-from partitions.window.groups import Group, packed
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import Old, WorkUnit
 from partitions.window.workload import Workload

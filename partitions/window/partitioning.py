@@ -14,7 +14,7 @@ from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
 from partitions.window.dagster_units import Buckets
 from partitions.window.definition import WindowWatermark
-from partitions.window.keys import (
+from partitions.window.partition_keys import (
     UnitBuckets,
     bucket_key,
     bucket_keys,

@@ -10,7 +10,7 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
-from partitions.window.places import (
+from partitions.window.folder_names import (
     grains,
     has_years_of_two_centuries,
     share_a_place,

@@ -13,8 +13,8 @@ from partitions.instants import as_datetime
 from partitions.path.source import SourceFile
 from partitions.plan import Size
 from partitions.sentinels import Watermark
+from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
-from partitions.window.grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits, LoadedUnit, TimeBound
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit, extents, together

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from partitions.intervals import Interval, missing
-from partitions.window.grid import Grid, steps
+from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows

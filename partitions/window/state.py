@@ -13,7 +13,7 @@ from typing import Any
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, shown
 from partitions.watermark import is_empty
-from partitions.window.grid import Grid, steps
+from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from partitions.errors import in_one_line
-from partitions.window.grid import Grid
+from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
 

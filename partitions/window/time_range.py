@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
 from partitions.local_time import offset_changes
-from partitions.window.grid import Grain, Grid
+from partitions.window.calendar_grid import Grain, Grid
 from partitions.window.windows import Stretch, Windows
 
 Composite = dict[Grain, tuple[str, str]]

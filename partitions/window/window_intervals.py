@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from partitions.window.grid import Grid, steps
+from partitions.window.calendar_grid import Grid, steps
 
 WindowInterval = list[Any]
 """``[start, end]`` or ``[start, end, grid]``, epoch milliseconds."""

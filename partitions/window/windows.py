@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from partitions.window.grid import Grid
+from partitions.window.calendar_grid import Grid
 
 
 class Window(NamedTuple):

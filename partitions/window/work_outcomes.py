@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from partitions.pauses import rest
-from partitions.window.grid import Grid
+from partitions.window.calendar_grid import Grid
 
 TimeBound = int | None
 """The start or the end of a window, epoch milliseconds; None if there is no time dimension."""

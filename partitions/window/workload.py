@@ -14,12 +14,12 @@ from functools import cached_property
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import Part
+from partitions.window.bound_work_units import Group, Groups, packed, taken
 from partitions.window.cutoffs import Cutoffs, job_cutoff
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import Due, Reason, UnitDue
 from partitions.window.early import loaded_early
-from partitions.window.groups import Group, Groups, packed, taken
-from partitions.window.parallelism import Budget, Neighbours, UnitSelector
+from partitions.window.fair_share import Budget, Neighbours, UnitSelector
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import DeferredUnits

@@ -10,7 +10,7 @@ import click
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
-from platform_assets.project.reading import NAME
+from platform_assets.project.checked_file import NAME
 from platform_assets.scaffold.new_project import (
     TEMPLATES,
     dataflow_name,

@@ -76,7 +76,7 @@ def _replay(
     Raises:
         StrandlineError: for the only one, if it never began.
     """
-    from resources.loop.waiting import HOLD_WAIT
+    from resources.loop.holder_wait import HOLD_WAIT
     from resources.replay.in_place import replay_in_place
     from resources.replay.isolated.replaying import replay_aside
 

@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.servers import Servers
+from platform_assets.kinds.dead_servers import Servers
 from resources.loop.definition_guard import check_definition
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry

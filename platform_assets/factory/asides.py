@@ -12,10 +12,10 @@ from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpEx
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
+from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.factory.decisions import Decision, config_job, listed, say
-from platform_assets.factory.keys import watermark_key
-from platform_assets.metadata import chunks_metadata, watermark_metadata
 from platform_assets.project import Project
+from platform_assets.run_metadata import chunks_metadata, watermark_metadata
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
@@ -24,7 +24,7 @@ from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.dropping import drop, preview_drop
 from resources.replay.isolated.promoting import preview_promote, promote
 from resources.replay.isolated.replaying import replay_aside
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 
 class Replaying(Config):

@@ -27,8 +27,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import common_run_checks
-from platform_assets.factory.keys import (
+from platform_assets.factory.asset_checks import common_run_checks
+from platform_assets.factory.dagster_names import (
     TABLE_MANAGER,
     WATERMARK_MANAGER,
     asset_key,

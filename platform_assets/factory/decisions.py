@@ -23,9 +23,9 @@ from dagster import (
 from pydantic import Field
 
 from partitions.errors import StrandlineError
-from platform_assets.factory.keys import watermark_key
-from platform_assets.metadata import watermark_metadata
+from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.project import Project
+from platform_assets.run_metadata import watermark_metadata
 from platform_assets.state_views import changes_between, exported
 from platform_assets.words import stored_in_words
 from resources.dagster.io_managers import failure
@@ -37,7 +37,7 @@ from resources.kinds.stream.splits import merge_splits, remove_splits
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 
 class Decision(Config):

@@ -16,7 +16,7 @@ from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
 from partitions.instants import time_in_words
 from resources.dagster.io_managers import holder_of
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.loop import lease
 from resources.watermarks.holder import host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog

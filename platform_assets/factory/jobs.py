@@ -7,10 +7,10 @@ from typing import Any
 from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_executor
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import ROW_ACCOUNTING
-from platform_assets.factory.keys import asset_key, table_key, watermark_key
+from platform_assets.factory.asset_checks import ROW_ACCOUNTING
+from platform_assets.factory.dagster_names import asset_key, table_key, watermark_key
 from platform_assets.factory.kinds import definitions_of
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 
 
 def job_name(name: str) -> str:

@@ -20,11 +20,11 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from platform_assets.factory.keys import table_key
+from platform_assets.factory.dagster_names import table_key
 from resources.dagster.io_managers import failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
-from resources.loop.waiting import Patience
+from resources.loop.holder_wait import Patience
 from resources.platform.platform import Platform
 
 _CONFIG = {

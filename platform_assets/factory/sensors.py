@@ -30,12 +30,12 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.checks import names_passed_over, nothing_new, up_to_date, up_to_date_key
+from platform_assets.factory.asset_checks import names_passed_over, nothing_new, up_to_date, up_to_date_key
 from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.dagster_names import table_key
 from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
-from platform_assets.factory.keys import table_key
 from platform_assets.factory.last_told import LastTold
-from platform_assets.metadata import error_metadata
+from platform_assets.run_metadata import error_metadata
 from resources.notes.last_run import last_attempt
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry, Why

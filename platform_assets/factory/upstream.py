@@ -16,7 +16,7 @@ from dagster import DagsterInstance, RunRequest, RunsFilter, SensorDefinition
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.platform.platform import Platform
 from resources.tables.contract.commits import Version
 from resources.tables.registry import find_table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
-from platform_assets.kinds.servers import Servers
+from platform_assets.kinds.dead_servers import Servers
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow

@@ -11,7 +11,8 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
-from platform_assets.project.checks import (
+from platform_assets.project.checked_file import NAME, Checked, read_dataflow, read_settings
+from platform_assets.project.cross_checks import (
     check_assets,
     check_cycles,
     check_dataflow,
@@ -22,7 +23,6 @@ from platform_assets.project.checks import (
 from platform_assets.project.errors import ProjectError, in_order
 from platform_assets.project.look_backs import look_backs_of, with_look_back
 from platform_assets.project.project import Made, Project
-from platform_assets.project.reading import NAME, Checked, read_dataflow, read_settings
 from platform_assets.project.settings import Settings
 from platform_assets.project.table_formats import with_format
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from partitions.path.hidden import hidden
 from partitions.spelling import nearest
+from platform_assets.project.checked_file import Checked
 from platform_assets.project.document import Key
-from platform_assets.project.reading import Checked
-from platform_assets.project.secrets import shown
+from platform_assets.project.secret_keys import shown
 from platform_assets.project.settings import Settings
 from resources.connections.postgres import SCHEMES, AddressError, Database
 

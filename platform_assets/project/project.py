@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
 from partitions.spelling import nearest
-from platform_assets.project.environment import EnvRef, used
+from platform_assets.project.env_reference import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of

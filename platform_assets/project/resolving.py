@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from partitions.model import Model
 from platform_assets.project.document import Document, Key
-from platform_assets.project.environment import EnvRef, FromEnvironment
+from platform_assets.project.env_reference import EnvRef, FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.shapes import Shapes, alternatives, below, takes_text
 

@@ -14,8 +14,8 @@ from partitions.column.lookback import LookBack, as_nested
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from platform_assets.project.document import Key
-from platform_assets.project.environment import EnvRef, Text
-from platform_assets.project.secrets import is_secret
+from platform_assets.project.env_reference import EnvRef, Text
+from platform_assets.project.secret_keys import is_secret
 from resources.connections.api import ApiConnection, ClientAuth
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection

@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ByteSize
 
 from platform_assets.project.document import Key, value_at
-from platform_assets.project.environment import EnvRef
+from platform_assets.project.env_reference import EnvRef
 
 Shapes = tuple[Any, ...]
 """The alternatives of one place: plain types, Literals, models, ``dict[...]``, ``tuple[...]``."""

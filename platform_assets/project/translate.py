@@ -13,9 +13,9 @@ from partitions.errors import ConfigurationError
 from partitions.refusal import PartsDoNotFit
 from partitions.spelling import nearest
 from platform_assets.project.document import Document, Key, leaves, within
-from platform_assets.project.environment import FromEnvironment
+from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.secrets import shown
+from platform_assets.project.secret_keys import shown
 from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, places_of, shapes_at
 
 _LIMITS = {

@@ -32,8 +32,8 @@ from resources.connections.places import Place
 from resources.dagster.backfills import backfill_of
 from resources.dagster.partition_events import PartitionEvents
 from resources.dagster.partitions import AssetPartitions
-from resources.dagster.reporting import DATAFLOW_TAG, tell
 from resources.dagster.run_options import RunOptions
+from resources.dagster.unreported_entries import DATAFLOW_TAG, tell
 from resources.loop.loop import Loop, clock
 from resources.notes.last_run import not_begun
 from resources.outcome import Observer, Outcome, Step

@@ -16,7 +16,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from resources.dagster.partitions import AssetPartitions
-from resources.dagster.reporting import Untold, summary, tell, untold
+from resources.dagster.unreported_entries import Untold, summary, tell, untold
 from resources.loop.recorded import recorded_commit
 from resources.outcome import Outcome
 from resources.platform.platform import Platform

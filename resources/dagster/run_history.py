@@ -37,7 +37,7 @@ class SuccessfulRuns:
         """Ask which of some dataflows had a run since the last look; those are not known to have gone well any more."""
         from dagster import RunsFilter
 
-        from resources.dagster.reporting import DATAFLOW_TAG
+        from resources.dagster.unreported_entries import DATAFLOW_TAG
 
         before, self._asked = self._asked, datetime.now(UTC)
         if not timedelta() <= self._asked - self._forgotten < _HOLDS:
@@ -123,7 +123,7 @@ class RunHistory:
             return None
         from dagster import DagsterRunStatus, RunsFilter
 
-        from resources.dagster.reporting import DATAFLOW_TAG
+        from resources.dagster.unreported_entries import DATAFLOW_TAG
 
         over = (DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
         runs = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=over if ended else ())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from partitions.request import Request
-from resources.loop.waiting import HOLD_WAIT
+from resources.loop.holder_wait import HOLD_WAIT
 from resources.outcome import Observer, Outcome
 from resources.watermarks.holder import RunIsLive
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
-from partitions.path.quarantine import Quarantine
+from partitions.path.quarantined_files import Quarantine
 from partitions.watermark import is_empty
 from resources.loop.definition_guard import check_definition
 from resources.loop.entries import in_table, lost_files

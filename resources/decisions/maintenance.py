@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict
 from partitions.instants import time_in_words
-from partitions.maintenance import OPTIMIZE, VACUUM, Task
+from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
 from partitions.spelling import beside_known
 from resources.decisions.deciding import claim_of
 from resources.loop.entries import in_table
 from resources.loop.giving_up import drop
+from resources.loop.holder_wait import Patience, abandoned_intent
 from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
-from resources.loop.waiting import Patience, abandoned_intent
 from resources.platform.opener import Opener
 from resources.tables.contract.maintenance import CanOptimize, CanVacuum, Cared
 from resources.tables.contract.table import Table

@@ -22,7 +22,7 @@ from resources.decisions.draft import (
     require_current_definition,
     require_entry,
 )
-from resources.decisions.held import held_rows
+from resources.decisions.files_in_table import held_rows
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.taken_over import taken_over
 from resources.kinds.state_rules import KnowsFiles, NeverGoesBack

@@ -9,11 +9,11 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
-from partitions.path.quarantine import Quarantine
+from partitions.path.quarantined_files import Quarantine
 from partitions.plan import counted
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
-from resources.decisions.held import freed_files
+from resources.decisions.files_in_table import freed_files
 from resources.decisions.reasons import IMPORTED
 from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_form

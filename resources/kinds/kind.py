@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from partitions.stream.batch_progress import BatchProgress
+    from partitions.spark_stream.batch_progress import BatchProgress
     from resources.sources.files.checked import BadRecord
     from resources.tables.contract.table import Table
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from partitions.column.definition import ColumnWatermark
 from partitions.path.definition import PathWatermark
+from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.structured import StructuredStream
 from partitions.window.definition import WindowWatermark
 from resources.kinds.column.opening import column_rules, open_column
 from resources.kinds.column.replay import ColumnReplay

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from partitions.path.quarantine import Quarantine
+from partitions.path.quarantined_files import Quarantine
 from partitions.path.source import SourceFile
 from partitions.sentinels import Watermark
 from resources.watermarks.entry import Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partitions.path.listing_bounds import Position
+from partitions.path.listing_positions import Position
 from partitions.path.skipped import SkippedNames
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from resources.listing.budget import Budget

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow, short_hash
-from partitions.states import nothing_loaded
+from partitions.state_of_kind import nothing_loaded
 from resources.tables.contract.commits import TableCommit, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, following, new_id
 

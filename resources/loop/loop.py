@@ -25,12 +25,12 @@ from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import close, drop
+from resources.loop.holder_wait import Patience, abandoned_intent
 from resources.loop.interruptions import outlasting_interruptions
-from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import commit, resume
 from resources.loop.recorded import recorded_slice
+from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
-from resources.loop.waiting import Patience, abandoned_intent
 from resources.notes.last_run import note_attempt, said_before
 from resources.notes.looks import note_awaited, note_look
 from resources.outcome import Committed, NotCommitted, Outcome, Step

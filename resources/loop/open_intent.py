@@ -10,9 +10,9 @@ from resources.kinds.kind import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
 from resources.loop.giving_up import close, drop, preview_close
+from resources.loop.holder_wait import Patience, is_held
 from resources.loop.intents import held
 from resources.loop.verifying import guarded_head
-from resources.loop.waiting import Patience, is_held
 from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 

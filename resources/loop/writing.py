@@ -27,8 +27,8 @@ from resources.loop.context import RunContext
 from resources.loop.entries import claimed
 from resources.loop.giving_up import give_up
 from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
-from resources.loop.rows import repeats_query, slice_rows
 from resources.loop.side_tables import write_asides
+from resources.loop.slice_rows import repeats_query, slice_rows
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from partitions.column.writers import Awaited
 from partitions.errors import CorruptWatermark, StrandlineError
-from partitions.look import Look
+from partitions.last_look import Look
 from resources.outcome import Outcome
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog

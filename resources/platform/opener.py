@@ -20,10 +20,10 @@ from resources.kinds.state_rules import StateRules
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
+from resources.loop.holder_wait import Patience
 from resources.loop.loop import Loop
 from resources.loop.open_intent import Unfinished
 from resources.loop.table_guard import check_table
-from resources.loop.waiting import Patience
 from resources.outcome import Observer
 from resources.platform.stores import Stores
 from resources.replay.asked import Asked

@@ -15,7 +15,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
 from partitions.sources import TableSource
-from partitions.stream.side_tables import side_tables
+from partitions.stream.side_table_names import side_tables
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place

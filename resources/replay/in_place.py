@@ -54,7 +54,7 @@ def replay_in_place(
         now: the clock, aware.
         observer: hears of every step.
         told: hears what has become of all chunks, after each.
-        how: run_id, job_id, and attributes of :class:`resources.loop.waiting.Patience`, with a live run.
+        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a live run.
 
     Raises:
         ConfigurationError: the range or the dataflow is not one that can be replayed so; nothing was changed.

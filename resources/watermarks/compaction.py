@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from partitions.states import REMEMBERS_FILES
+from partitions.state_of_kind import REMEMBERS_FILES
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import WatermarkLog

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from partitions.errors import CorruptWatermark, NeedsDecision
 from partitions.sentinels import Watermark, deserialise, encode
-from partitions.states import shortened
+from partitions.state_of_kind import shortened
 
 SCHEMA_VERSION = 1
 """Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""

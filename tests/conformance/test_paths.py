@@ -11,11 +11,11 @@ from obstore.store import MemoryStore
 from partitions.path.cold_start import prefixes
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
-from partitions.path.listing_bounds import FromBeginning, Position
-from partitions.path.listing_start import position
-from partitions.path.naming import sorts_by_time
+from partitions.path.listing_positions import FromBeginning, Position
+from partitions.path.names_by_time import sorts_by_time
 from partitions.path.order import FileKey, compare_texts
 from partitions.path.plan import plan
+from partitions.path.position_of_state import position
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
 from resources.connections.places import Place

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.stream.batch_progress import BatchProgress
+from partitions.spark_stream.batch_progress import BatchProgress
 from partitions.stream.epoch import closed, opened
-from partitions.stream.merger import Merger
+from partitions.stream.global_watermark import Merger
 from partitions.stream.operators import (
     Aggregate,
     DropDuplicates,
@@ -26,7 +26,7 @@ from partitions.stream.operators import (
     Union,
 )
 from partitions.stream.over import Call
-from partitions.stream.scaling import assigned
+from partitions.stream.split_changes import assigned
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
 from partitions.stream.windows import Hop

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError, StrandlineError
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.window.extent import Extent
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place

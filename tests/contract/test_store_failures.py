@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from partitions.errors import ProviderError, SourceError, StrandlineError, TargetError
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from resources.connections.places import Place
 from resources.listing import list_above, stat_files
 from resources.tables.delta.log import DeltaLog

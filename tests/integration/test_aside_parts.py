@@ -14,7 +14,7 @@ from resources.replay.asked import Asked
 from resources.replay.isolated.promoting import preview_promote, promote
 from resources.replay.isolated.replaying import replay_aside
 from resources.spark.engine import SparkEngine
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 from scripts.postgres import Postgres
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Answer, Feed, dies_after

@@ -30,8 +30,8 @@ from dagster import (
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.dagster.io_managers import Load, WatermarkIOManager
-from resources.dagster.reporting import Untold, untold
 from resources.dagster.run_options import RunOptions
+from resources.dagster.unreported_entries import Untold, untold
 from resources.outcome import Step
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine

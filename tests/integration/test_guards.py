@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
 from resources.kinds import all_decisions as decisions
-from resources.loop import waiting
+from resources.loop import holder_wait
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import following
@@ -325,11 +325,11 @@ class TestHolderThatFinishes:
     ) -> None:
         feed.put("5.ndjson", 5)
 
-        is_held = waiting.is_held
+        is_held = holder_wait.is_held
 
         def finishes_now(*_: Any) -> bool:
             """As a holder that is found to be gone a moment after it has finished."""
-            monkeypatch.setattr(waiting, "is_held", is_held)
+            monkeypatch.setattr(holder_wait, "is_held", is_held)
             feed.load()
             return False
 
@@ -340,7 +340,7 @@ class TestHolderThatFinishes:
         with pytest.raises(_Killed):
             feed.run(died)
         loop = feed.platform.loop(feed.dataflow, NOW, hold_wait=timedelta(minutes=1))
-        monkeypatch.setattr(waiting, "is_held", finishes_now)
+        monkeypatch.setattr(holder_wait, "is_held", finishes_now)
         outcome = loop.run()
         assert (outcome.status, outcome.files, outcome.rows) == ("nothing", 0, 0)
         assert outcome.before == {"path": "5.ndjson"}

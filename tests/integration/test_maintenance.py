@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
 from partitions.errors import Conflict, Held, NeedsDecision, TargetError
-from partitions.maintenance import Task
+from partitions.maintenance_periods import Task
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.connections.places import Place

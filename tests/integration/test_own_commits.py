@@ -17,7 +17,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.errors import AnalysisException, PySparkException
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.extents import Match, match_of
+from partitions.file_statistics import Match, match_of
 from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
 from resources.connections.places import Place

@@ -75,7 +75,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from partitions.definitions import END_TAG, START_TAG, PartitionRange, WindowPartitions
+from partitions.dagster_partitions import END_TAG, START_TAG, PartitionRange, WindowPartitions
 from tests.support.partitioned import (
     DAYS,
     PAIRS,

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import Dagster

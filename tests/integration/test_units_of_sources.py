@@ -20,7 +20,7 @@ import pytest
 from dagster import DagsterInstance
 
 import resources.kinds.window.units
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
 from platform_assets.factory.kinds.window.run_requests import due_runs
 from resources.connections.places import Place

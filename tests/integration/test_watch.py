@@ -21,7 +21,7 @@ from platform_assets.cli.context import Context
 from platform_assets.cli.watching import Watch
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.spark.connect_server import ConnectServer
 from resources.spark.engine import SparkEngine
 from resources.watch.only_one import only_one

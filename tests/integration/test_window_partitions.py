@@ -23,7 +23,7 @@ from dagster import (
 )
 from deltalake import write_deltalake
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from platform_assets.build import build_definitions
 from platform_assets.factory.kinds.window.run_requests import window_schedule, window_sensor
 from platform_assets.project import load_project

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from partitions.errors import Conflict
-from partitions.maintenance import OPTIMIZE, VACUUM
+from partitions.maintenance_periods import OPTIMIZE, VACUUM
 from partitions.sentinels import serialise
 from resources.decisions.maintenance import maintain
 from resources.replay.isolated.claim import begin

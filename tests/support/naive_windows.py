@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from partitions.window.calendar_grid import steps
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import steps
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 

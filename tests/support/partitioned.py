@@ -24,7 +24,7 @@ from dagster import (
     multi_asset,
 )
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from tests.support.windows import windowed
 
 Effect = Callable[[OutputContext], None]

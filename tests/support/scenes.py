@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
 from partitions.path.hidden import hidden
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
-from partitions.path.listing_start import at_or_below
+from partitions.path.listing_positions import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.order import FileKey, past
+from partitions.path.position_of_state import at_or_below
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
 from tests.support.trees import ENDING, leaf_tree, partitions, paths, trees

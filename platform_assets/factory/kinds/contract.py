@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
 from resources.outcome import Outcome

@@ -11,8 +11,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
+from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
-from platform_assets.kinds.servers import Servers
 from resources.kinds.column.kind import ColumnKind
 from resources.kinds.column.opening import open_column
 from resources.loop.definition_guard import check_definition

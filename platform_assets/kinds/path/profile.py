@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
+from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
-from platform_assets.kinds.servers import Servers
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.opening import open_path
 from resources.kinds.path.sweep import LateFiles, unhandled

@@ -12,10 +12,10 @@ from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
-from partitions.stream.side_tables import BUFFER, CARRY
+from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
+from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
-from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome

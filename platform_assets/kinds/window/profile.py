@@ -14,6 +14,7 @@ from partitions.sentinels import Watermark
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import worth_a_run
+from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import (
     CanForce,
     CanSimulate,
@@ -22,7 +23,6 @@ from platform_assets.kinds.profile import (
     LoadsAheadOfTime,
     PlanRow,
 )
-from platform_assets.kinds.servers import Servers
 from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words
 from resources.kinds.window.unit_ledger import unit_ledger

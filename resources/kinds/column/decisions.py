@@ -14,7 +14,7 @@ from partitions.predicate import Between
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fitted, kind_of_value
 from partitions.watermark import compare_values
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 

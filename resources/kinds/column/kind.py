@@ -35,7 +35,7 @@ from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, Kind, kind_of_value
 from resources.kinds.kind import ROWS, SliceBase, StatsReader, WriteStats
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
 from resources.sources.source import (

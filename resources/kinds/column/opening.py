@@ -7,7 +7,7 @@ from functools import cache, partial
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.look import Look
+from partitions.last_look import Look
 from resources.kinds.column.decisions import ColumnRules
 from resources.kinds.column.kind import ColumnKind
 from resources.kinds.parts import unreadable_source

@@ -9,16 +9,16 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted, upper_bound
 from partitions.path.cold_start import earliest_cold_start
-from partitions.path.listing_bounds import FromBeginning
-from partitions.path.listing_start import at_or_below
-from partitions.path.quarantine import Quarantine, Quarantined
+from partitions.path.listing_positions import FromBeginning
+from partitions.path.position_of_state import at_or_below
+from partitions.path.quarantined_files import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
+from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.kinds.state_rules import HeldFiles
-from resources.kinds.states import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.table import Table
@@ -26,7 +26,7 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import IngestedFile
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 
 class PathRules:

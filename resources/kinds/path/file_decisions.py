@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.path.quarantine import Quarantined
+from partitions.path.quarantined_files import Quarantined
 from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import UNPROCESSED
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 CAME_LATE = "came late"
 """The reason of a late file in quarantine."""

@@ -13,9 +13,9 @@ from partitions.load import ByPath, Lacking, Load, ReplaceKeys, load_into
 from partitions.path.bad_files import is_passed_over
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
-from partitions.path.listing_start import at_or_below, between, position
 from partitions.path.plan import PendingFiles, plan
-from partitions.path.quarantine import Quarantined
+from partitions.path.position_of_state import at_or_below, between, position
+from partitions.path.quarantined_files import Quarantined
 from partitions.path.settle import ready, settles
 from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
@@ -26,7 +26,7 @@ from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.kind import SliceBase
 from resources.kinds.path.sweep import unhandled
-from resources.kinds.states import cold_start_of, state_of
+from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.listing import Budget, Listing
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.paths import SOURCE_FILE
@@ -35,7 +35,7 @@ from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, ListKind, StoredList
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -31,7 +31,7 @@ from resources.sql import quoted
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

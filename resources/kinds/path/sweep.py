@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.listing_start import at_or_below
+from partitions.path.position_of_state import at_or_below
 from partitions.path.settle import settles
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
 from partitions.errors import CorruptWatermark
-from partitions.stream.batch_progress import BatchProgress
+from partitions.spark_stream.batch_progress import BatchProgress
 from resources.connections.places import Place
 from resources.kinds.spark_stream.run import batch_folder
 from resources.listing.failures import store_failures

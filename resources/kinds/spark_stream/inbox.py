@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import BadFile
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.kinds.spark_stream.folder import StreamFolder

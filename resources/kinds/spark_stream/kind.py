@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError, in_one_line
+from partitions.last_look import Look
 from partitions.load import ByValue, Load, ReplaceAll, load_into
-from partitions.look import Look
 from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
 from partitions.request import DUE, LateOnly, Request
@@ -23,10 +23,10 @@ from partitions.sentinels import Watermark, deserialise
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
-from partitions.stream.batch_progress import BatchProgress
-from partitions.stream.batches import BatchSlice
+from partitions.spark_stream.batch_progress import BatchProgress
+from partitions.spark_stream.batches import BatchSlice
+from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.state import StreamState
-from partitions.stream.structured import StructuredStream
 from resources.connections.places import Place
 from resources.functions import user_function
 from resources.kinds.kind import SliceBase
@@ -35,7 +35,7 @@ from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.query import StreamInput, stream_query
 from resources.kinds.spark_stream.run import run_available
 from resources.kinds.spark_stream.sources import columns_stream, inbox_stream, table_stream
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.notes.looks import last_look
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import ConfigurationError
+from partitions.spark_stream.union_join import joined_names
 from partitions.stream.operators import (
     Aggregate,
     DropDuplicates,
@@ -22,7 +23,6 @@ from partitions.stream.operators import (
     TumblingWindows,
     Union,
 )
-from partitions.stream.several import joined_names
 from resources.spark.failures import cause
 
 if TYPE_CHECKING:

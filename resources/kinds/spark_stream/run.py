@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.stream.batch_progress import BatchProgress
+from partitions.spark_stream.batch_progress import BatchProgress
 from resources.connections.places import Place
 from resources.spark.settings import settings_for_a_while
 

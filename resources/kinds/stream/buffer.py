@@ -13,11 +13,11 @@ from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
-from partitions.stream.side_tables import BUFFER, CARRY
+from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Carry, Segment, StreamState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.stream import rows as R
+from resources.kinds.stream import judged_rows as R
 from resources.tables.contract.commits import Version
 from resources.tables.contract.spans import TellsSpans
 from resources.tables.contract.table import Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.stream.event_time import EventTime
 from partitions.stream.state import Carry, Segment, StreamState
-from resources.kinds.stream import rows as R
+from resources.kinds.stream import judged_rows as R
 from resources.sql import quoted
 
 if TYPE_CHECKING:

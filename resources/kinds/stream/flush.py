@@ -16,7 +16,7 @@ from partitions.stream.operators import Aggregate, OverWindow, one_of_splits
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import HIGHEST, LOWEST
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, NeedsDecision
 from partitions.path.closing import closed
-from partitions.path.listing_start import position
 from partitions.path.plan import plan as plan_of_files
+from partitions.path.position_of_state import position
 from partitions.path.state import PathState
 from partitions.plan import Skip
 from partitions.sentinels import Watermark
@@ -30,7 +30,7 @@ from partitions.stream.inputs import (
 )
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
-from resources.kinds.states import cold_start_of
+from resources.kinds.state_of_entry import cold_start_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows

@@ -25,14 +25,14 @@ from partitions.stream.inputs import Nothing, Versions, input_of
 from partitions.stream.late_rows import are_diverted, are_refused, late_rows_error
 from partitions.stream.operators import EPOCH
 from partitions.stream.plan import plan
-from partitions.stream.side_tables import BUFFER, CARRY, LATE, QUARANTINE
+from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from partitions.target import HELPER_PREFIX
 from resources.kinds.kind import Aside, SliceBase
-from resources.kinds.states import state_of
-from resources.kinds.stream import rows as R
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.emission import Emission, emission_of, refusals_of_spark
 from resources.kinds.stream.epoch import Decision, Epoch

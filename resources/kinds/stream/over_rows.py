@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.stream.operators import OverWindow
 from partitions.stream.over import NUMBERING, Call, Reach
-from partitions.stream.side_tables import CARRY
+from partitions.stream.side_table_names import CARRY
 from partitions.stream.state import Carry
-from resources.kinds.stream import rows as R
+from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.sql import quoted

@@ -12,7 +12,7 @@ from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
 from partitions.stream.state import Segment
 from partitions.stream.ticks import event_time
-from resources.kinds.stream import rows as R
+from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.epoch import Decision, Epoch
 

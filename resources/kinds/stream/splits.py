@@ -11,7 +11,7 @@ from partitions.stream.epoch import joined, without
 from partitions.stream.splits import Splits
 from partitions.stream.state import StreamState
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 

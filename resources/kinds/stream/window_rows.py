@@ -10,7 +10,7 @@ from partitions.stream.event_time import EventTime, Span
 from partitions.stream.operators import EPOCH, Aggregate
 from partitions.stream.ticks import LOWEST, span_ticks, ticks
 from partitions.stream.windows import Hop
-from resources.kinds.stream import rows as R
+from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.sorted_rows import KEPT, LATE, SortedRows, count_decision
 from resources.sql import quoted

@@ -26,12 +26,12 @@ from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import KnowsColumns, SliceBase, StatsReader, WriteStats
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units, failing
+from resources.kinds.window.observed_changes import observe
 from resources.kinds.window.sources import HasEmptyWindows, LooksThrough, TagsRows, WindowSource
-from resources.kinds.window.stats import observe
-from resources.kinds.window.waits import Waits
+from resources.kinds.window.stream_completeness import Waits
 from resources.spark.errors import EngineLost
 from resources.spark.failures import cause
 from resources.spark.process import engine_lost

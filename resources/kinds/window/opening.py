@@ -14,9 +14,9 @@ from resources.connections.places import Place
 from resources.kinds.window.decisions import WindowRules
 from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.kinds.window.stream_completeness import Waits, find_waits
 from resources.kinds.window.unit_spelling import as_known
 from resources.kinds.window.units import rows_in_time
-from resources.kinds.window.waits import Waits, find_waits
 from resources.platform.stores import Stores
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source

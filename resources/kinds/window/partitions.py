@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from partitions.request import Request
 from partitions.window.slices import WindowSlice
 from partitions.window.units import NO_UNIT

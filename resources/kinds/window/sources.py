@@ -14,12 +14,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
 from partitions.load import Lacking
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
 from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
-from partitions.window.places import is_of_later_window, place
+from partitions.window.folder_names import is_of_later_window, place
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
 from partitions.window.work_unit import WorkUnit, extents

@@ -17,7 +17,7 @@ from partitions.unit_values import Kind
 from partitions.window.spelling import known_units, may_be_respelt, value_of
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
-from resources.kinds.states import state_of
+from resources.kinds.state_of_entry import state_of
 from resources.loop.loop import clock
 from resources.sources.registry import Source
 from resources.sources.schema import kinds, pinned_struct

@@ -8,8 +8,8 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
+from resources.loop.holder_wait import abandoned_intent, is_held
 from resources.loop.intents import held
-from resources.loop.waiting import abandoned_intent, is_held
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.isolated.removing import has_table, remove
@@ -51,7 +51,7 @@ def drop(
         reason: of the operator, for who runs it: no log stays.
         now: the clock, aware.
         observer: hears of every step.
-        patience: attributes of :class:`resources.loop.waiting.Patience`, with a run that loads the replay.
+        patience: attributes of :class:`resources.loop.holder_wait.Patience`, with a run that loads the replay.
 
     Raises:
         ConfigurationError: there is no such replay, or no reason.

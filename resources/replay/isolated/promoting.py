@@ -35,7 +35,6 @@ from resources.loop.giving_up import close, drop, give_up
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
-from resources.loop.waiting import abandoned_intent
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
 from resources.replay.isolated.chunks import chunks_of, first_missing

@@ -83,7 +83,7 @@ def replay_aside(
         now: the clock, aware.
         observer: hears of every step.
         told: hears what has become of all chunks, after each.
-        how: run_id, job_id, and attributes of :class:`resources.loop.waiting.Patience`, with a run that loads the same replay.
+        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a run that loads the same replay.
 
     Raises:
         ConfigurationError: the range, the table or the dataflow is not one that can be replayed so; nothing was changed.

@@ -21,8 +21,8 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from partitions.api.document import DocumentError
 from partitions.api.links import next_link
 from partitions.api.paging import Position
-from partitions.api.pauses import pause_named
 from partitions.api.requests import Request
+from partitions.api.retry_after import pause_named
 from partitions.api.values import as_json
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.background import in_background

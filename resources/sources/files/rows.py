@@ -14,9 +14,9 @@ from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
+from partitions.last_look import Look
 from partitions.load import Lacking
-from partitions.look import Look
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.predicate import NOTHING, Predicate, any_of
 from resources.dialects.predicates import sql

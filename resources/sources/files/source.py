@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
 from partitions.load import Lacking
 from partitions.path.bad_files import FILE_VANISHED
-from partitions.path.listing_bounds import FromBeginning, Position
+from partitions.path.listing_positions import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.plan import counted

@@ -9,8 +9,8 @@ from itertools import islice
 
 from partitions.errors import BadFile, SourceError, in_one_line
 from partitions.path.hive import folder_value, partition_columns
-from partitions.path.listing_bounds import FromBeginning
-from partitions.path.naming import examine
+from partitions.path.listing_positions import FromBeginning
+from partitions.path.names_by_time import examine
 from partitions.path.skipped import in_quotes, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.records.first_types import (

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from partitions.extents import Match, match_of
+from partitions.file_statistics import Match, match_of
 from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
 from resources.tables.data_files.reading import files_reader, is_found

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from partitions.errors import RowsRefused, SourceError, StrandlineError, TargetError, in_one_line
-from partitions.extents import Match, match_of
+from partitions.file_statistics import Match, match_of
 from partitions.load import Append, ByKeys, Load, Replace, Scd2
 from resources.connections.places import Place
 from resources.dialects.predicates import sql

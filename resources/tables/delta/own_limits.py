@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from partitions.extents import Extent
+from partitions.file_statistics import Extent
 from partitions.load import Append, Load
 from partitions.predicate import Predicate, columns_of
 from resources.connections.places import Place

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from partitions.extents import Extent, Match, match_of
+from partitions.file_statistics import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from partitions.extents import Extent
+from partitions.file_statistics import Extent
 from resources.tables.parquet.commit_list import ListedFile
 
 _WHOLE = ("byte", "short", "integer", "long")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError
-from partitions.extents import Match, match_of
+from partitions.file_statistics import Match, match_of
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
 from resources.dialects.arrow import expression

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
-from partitions.extents import Match, match_of
+from partitions.file_statistics import Match, match_of
 from partitions.load import Load
 from partitions.predicate import EVERYTHING, Predicate
 from resources.connections.places import Place

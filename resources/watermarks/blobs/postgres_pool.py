@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from resources.connections.postgres import Database
 from resources.retries import attempts_while
-from resources.watermarks.blobs.refusals import Standby, may_pass, provider_error
+from resources.watermarks.blobs.postgres_failures import Standby, may_pass, provider_error
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen

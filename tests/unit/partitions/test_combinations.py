@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
-from partitions.maintenance import Task
+from partitions.maintenance_periods import Task
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
 from partitions.stream.definition import StreamWatermark

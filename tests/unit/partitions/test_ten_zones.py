@@ -26,7 +26,7 @@ from partitions.target import Target
 from partitions.unit_values import Kind
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
-from partitions.window.places import is_of_later_window, place
+from partitions.window.folder_names import is_of_later_window, place
 from partitions.window.predicates import Columns, rows_of
 from partitions.window.refusals import refusals
 

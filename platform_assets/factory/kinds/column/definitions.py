@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from platform_assets.factory.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
 from platform_assets.factory.kinds.contract import KindDefinitions, Triggers
 from platform_assets.factory.upstream import has_upstream

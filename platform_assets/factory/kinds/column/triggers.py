@@ -14,7 +14,7 @@ from dagster import DagsterInstance, RunRequest, ScheduleDefinition, SensorDefin
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from platform_assets.factory.keys import run_request
+from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor

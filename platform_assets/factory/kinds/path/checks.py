@@ -18,14 +18,14 @@ from dagster import (
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.path.layout import naming
 from partitions.path.slices import PathSlice
-from platform_assets.factory.checks import RunCheck
-from platform_assets.factory.keys import table_key
+from platform_assets.factory.asset_checks import RunCheck
+from platform_assets.factory.dagster_names import table_key
 from platform_assets.kinds.path.words import verified_in_words
 from resources.kinds.path.sweep import Sweep, unhandled
 from resources.loop.loop import clock
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 LATE_FILES = "late_files"
 QUARANTINED_FILES = "quarantined_files"

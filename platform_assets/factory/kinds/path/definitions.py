@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from platform_assets.factory.kinds.contract import HasPicture, KindDefinitions, Triggers
-from platform_assets.factory.kinds.path.arrivals import files_sensor
 from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
     QUARANTINED_FILES,
@@ -18,6 +17,7 @@ from platform_assets.factory.kinds.path.checks import (
     quarantined_files,
 )
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
+from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata
 from resources.dagster.run_options import RunOptions
 from resources.kinds.path.arrivals import arrivals

@@ -23,7 +23,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
-from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
+from platform_assets.factory.dagster_names import pool, run_request, table_key, watermark_key
 from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
     completeness,
@@ -32,10 +32,10 @@ from platform_assets.factory.kinds.path.checks import (
 )
 from platform_assets.factory.last_told import LastTold
 from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
-from platform_assets.metadata import table_metadata, watermark_metadata
+from platform_assets.run_metadata import table_metadata, watermark_metadata
 from resources.dagster.io_managers import failure, mark_run
-from resources.dagster.reporting import DATAFLOW_TAG, tell
 from resources.dagster.run_options import RunOptions
+from resources.dagster.unreported_entries import DATAFLOW_TAG, tell
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.late import look as look_further
 from resources.kinds.path.sweep import unhandled
@@ -43,7 +43,7 @@ from resources.loop.loop import clock as machine_clock
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Why
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 
 _NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*NO_PROGRESS, "run"})
 """Entries that make no progress with late files: a dataflow that loads only new files leaves the late files where they are."""

@@ -15,8 +15,8 @@ from partitions.stream.operators import EPOCH, Aggregate, OverWindow, one_of_spl
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import ticks
-from platform_assets.factory.checks import RunCheck
-from platform_assets.factory.keys import table_key
+from platform_assets.factory.asset_checks import RunCheck
+from platform_assets.factory.dagster_names import table_key
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.tables.contract.spans import TellsSpans

@@ -11,8 +11,8 @@ from dagster import DagsterInstance, RunRequest
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closing, pending
-from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.factory.keys import run_request
+from platform_assets.factory.asset_checks import RunCheck, TableCheck
+from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.kinds.contract import (
     HasPicture,
     HasSideTable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity, asset_check
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.keys import table_key
+from platform_assets.factory.dagster_names import table_key
 from platform_assets.factory.kinds.window.pictures import ledger_metadata
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.loop.loop import clock

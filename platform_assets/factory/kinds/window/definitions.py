@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions, Triggers
 from platform_assets.factory.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.factory.kinds.window.pictures import ledger_metadata

@@ -22,11 +22,11 @@ from dagster import (
     SkipReason,
 )
 
+from partitions.dagster_partitions import PartitionRange, WindowPartitions
 from partitions.dataflow import Dataflow
-from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.instants import milliseconds
 from partitions.plan import Plan, counted, lasting
-from partitions.window.parallelism import fairly
+from partitions.window.fair_share import fairly
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import worth_a_run
@@ -36,7 +36,7 @@ from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.kinds.window.opening import open_windows, units_of, windows_of
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry

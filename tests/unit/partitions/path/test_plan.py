@@ -13,10 +13,10 @@ from partitions.errors import ConfigurationError
 from partitions.path.adopted import adopted, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
-from partitions.path.listing_start import position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.plan import PendingFiles, plan
+from partitions.path.position_of_state import position
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState

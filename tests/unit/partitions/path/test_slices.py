@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
-from partitions.path.listing_start import position
+from partitions.path.position_of_state import position
 from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partitions.window.calendar_grid import Grid
 from partitions.window.covering_state import upper_bound
-from partitions.window.grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit
 from tests.support.naive_windows import highs

@@ -14,7 +14,7 @@ from dagster import DynamicPartitionsDefinition, TimeWindowPartitionsDefinition
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.window.cron import Cron

@@ -8,8 +8,8 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
+from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grid
 from partitions.window.time_range import MOST_WINDOWS
 from partitions.window.units import listed
 from partitions.window.windows import Stretch

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.instants import DAY, milliseconds
+from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grid
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit

@@ -15,8 +15,8 @@ from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
+from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grid
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import CorruptWatermark, in_one_line
 from partitions.sentinels import deserialise, serialise
-from partitions.window.grid import Grid
+from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit
 from tests.support.naive_windows import highs

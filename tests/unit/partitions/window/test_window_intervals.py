@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.window.grid import Grid
+from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
 
 DAY = 86_400_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partitions.errors import SourceUnreachable
-from platform_assets.kinds.servers import Servers
+from platform_assets.kinds.dead_servers import Servers
 from resources.connections.places import Place, S3Connection
 
 

@@ -27,7 +27,7 @@ from platform_assets.factory.alerts import Cursor, alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.alerts.scan import AlertScan
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from resources.watermarks.entry import Why, following

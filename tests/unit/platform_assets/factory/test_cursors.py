@@ -12,8 +12,8 @@ from partitions.alerts.delivery import DeliveryState
 from partitions.pauses import RetryBackoff
 from platform_assets.factory import alerts
 from platform_assets.factory.cursor import Cursor
-from platform_assets.factory.groups import _Cursors
 from platform_assets.factory.in_flight import Sign
+from platform_assets.factory.sensor_groups import _Cursors
 
 FULL = Cursor(RetryBackoff("1", "a", 5, 2, 7.5, True), 3, Sign("b", 1.5), "c", "d", ("e", "f"), "g")
 NO_TEXTS = ["x", "[]", "null", "5", '{"resume": 5}', '{"resume": null}']

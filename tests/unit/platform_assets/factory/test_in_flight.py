@@ -10,9 +10,9 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from resources.dagster.io_managers import HOLDER_TAG
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.loop import lease
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
 from resources.watermarks.holder import is_alive, process_is_alive

@@ -10,10 +10,10 @@ import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
 from partitions.errors import StrandlineError
-from platform_assets.factory.checks import up_to_date
+from platform_assets.factory.asset_checks import up_to_date
 from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
 from resources.notes.last_run import not_begun
 from tests.support.ticks import Ticker, asked, flow_of

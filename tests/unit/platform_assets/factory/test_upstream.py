@@ -29,7 +29,7 @@ from platform_assets.build import build_definitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.column.triggers import column_upstream_sensor, rows_sensor
 from platform_assets.factory.upstream import has_upstream
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.watermarks.entry import following
 from tests.support.ticks import Ticker, asked, flow_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.errors import ConfigurationError
-from platform_assets.project.environment import EnvRef, FromEnvironment, used
+from platform_assets.project.env_reference import EnvRef, FromEnvironment, used
 from resources.connections.places import Place
 
 if TYPE_CHECKING:

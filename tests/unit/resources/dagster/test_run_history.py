@@ -10,8 +10,8 @@ from dagster import DagsterInstance, DagsterRunStatus, Failure, RunsFilter, job,
 
 from partitions.errors import SourceError
 from resources.dagster.io_managers import HOLDER_TAG
-from resources.dagster.reporting import DATAFLOW_TAG
 from resources.dagster.run_history import RunHistory
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs

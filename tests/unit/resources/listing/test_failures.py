@@ -12,7 +12,7 @@ from obstore.exceptions import (
 )
 
 from partitions.errors import SourceError
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from resources.connections.places import Place, S3Connection
 from resources.listing import list_above
 from resources.listing.failures import folder_failure, store_failures

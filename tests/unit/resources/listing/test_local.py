@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import SourceError
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning, Position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.order import FileKey
 from partitions.path.skipped import skip_warnings
 from partitions.path.time_template import TimeTemplate

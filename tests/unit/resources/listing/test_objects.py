@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from partitions.path.hidden import hidden
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning, Position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.order import FileKey
 from partitions.path.skipped import fault_of_key, skip_warnings
 from partitions.path.time_template import TimeTemplate

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import SourceError
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
 from resources.connections.places import Place

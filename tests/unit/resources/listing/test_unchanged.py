@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import BadFile
-from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.listing import check_unchanged, list_above

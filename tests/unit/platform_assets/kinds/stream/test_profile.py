@@ -8,7 +8,7 @@ from dagster import TableMetadataValue
 
 from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
-from partitions.stream.batch_progress import BatchProgress, OperatorProgress
+from partitions.spark_stream.batch_progress import BatchProgress, OperatorProgress
 from partitions.stream.state import Split, StreamState
 from platform_assets.kinds.stream.profile import StreamProfile
 from resources.outcome import Outcome

@@ -13,7 +13,7 @@ from resources.kinds.path import kind as path_kind
 from resources.kinds.path.opening import open_path
 from resources.listing import Budget
 from resources.watermarks.lists import QUARANTINED_FILES, StoredList
-from resources.watermarks.quarantine import read_quarantine
+from resources.watermarks.quarantine_list import read_quarantine
 from tests.support.arrivals import NOW, Arrivals
 
 MakeArrivals = Callable[..., Arrivals]

@@ -13,12 +13,12 @@ from dagster import DagsterInstance, build_schedule_context
 from deltalake import write_deltalake
 
 from partitions.column.words import values_in_words
-from partitions.look import Look
+from partitions.last_look import Look
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.column.triggers import column_schedule, rows_sensor
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.kinds.column.opening import open_column
 from resources.notes.looks import note_look
 from resources.outcome import Outcome

@@ -16,8 +16,8 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import NeedsDecision
 from partitions.instants import time_in_words
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
-from resources.dagster.reporting import DATAFLOW_TAG
 from resources.dagster.run_options import RunOptions
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.kinds.path import sweep
 from resources.listing import Budget
 from tests.support.ticks import Ticker, asked, flow_of

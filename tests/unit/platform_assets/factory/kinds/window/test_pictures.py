@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from partitions.instants import DAY, milliseconds
+from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grid
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit

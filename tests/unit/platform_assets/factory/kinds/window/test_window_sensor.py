@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance
 
-from partitions.definitions import WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.window.run_requests import window_sensor
 from resources.watermarks.entry import Entry

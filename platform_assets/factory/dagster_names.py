@@ -5,7 +5,7 @@ from __future__ import annotations
 from dagster import AssetKey, RunRequest
 
 from partitions.dataflow import Dataflow
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 
 TABLE_MANAGER, WATERMARK_MANAGER = "strandline_table", "strandline_watermark"
 """The keys of the IO managers. The prefix keeps them apart from resources of a user's own definitions, which these may be merged with."""

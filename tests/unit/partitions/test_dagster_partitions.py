@@ -25,7 +25,7 @@ from dagster._core.definitions.partitions.context import partition_loading_conte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.definitions import END_TAG, NEW_KEYS, START_TAG, PartitionRange, WindowPartitions
+from partitions.dagster_partitions import END_TAG, NEW_KEYS, START_TAG, PartitionRange, WindowPartitions
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, Part

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
 from partitions.instants import add_days, zone_of
-from partitions.window.keys import instant_key, instant_of_key, unit_key, unit_of_key
+from partitions.window.partition_keys import instant_key, instant_of_key, unit_key, unit_of_key
 from partitions.window.units import identity, unit_of
 
 _texts = st.text(st.characters() | st.sampled_from('|,[]{}%."\\\n\t\a\0 äé中🦩\u200b\u2028'), max_size=12)

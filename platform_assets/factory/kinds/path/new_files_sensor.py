@@ -10,7 +10,7 @@ from dagster import SensorDefinition
 from partitions.dataflow import Dataflow
 from partitions.path.skipped import skip_warnings
 from partitions.plan import counted
-from platform_assets.factory.keys import run_request
+from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.kinds.path.opening import open_path
 from resources.listing import Budget, Listing

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from partitions.instants import milliseconds
-from partitions.look import Look
+from partitions.last_look import Look
 from partitions.unit_values import Kind
 
 

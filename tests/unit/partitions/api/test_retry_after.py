@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from partitions.api.pauses import pause_named
+from partitions.api.retry_after import pause_named
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=90)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.path.naming import examine, sorts_by_time
+from partitions.path.names_by_time import examine, sorts_by_time
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.path.quarantine import Quarantine, Quarantined
+from partitions.path.quarantined_files import Quarantine, Quarantined
 from partitions.path.source import SourceFile
 from tests.support.trees import paths
 

@@ -18,9 +18,10 @@ from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
 from partitions.spelling import nearest
 from partitions.stream.completeness import refused
-from partitions.stream.side_tables import side_tables
+from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
 from partitions.window.definition import WindowWatermark
+from platform_assets.project.checked_file import NAME, Checked
 from platform_assets.project.cron import is_cron
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -32,7 +33,6 @@ from platform_assets.project.places import (
     place_key,
     source_keys,
 )
-from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
 from resources.connections.api import is_secret_parameter
 from resources.connections.postgres import is_database

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.extents import Extent, Match, match_of
+from partitions.file_statistics import Extent, Match, match_of
 from partitions.predicate import (
     EVERYTHING,
     NOTHING,

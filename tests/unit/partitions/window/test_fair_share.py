@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.window.due_ranges import Due
-from partitions.window.parallelism import Budget, Neighbours, UnitSelector, fairly, in_order
+from partitions.window.fair_share import Budget, Neighbours, UnitSelector, fairly, in_order
 
 ENDS = range(1, 41)
 UNITS = 8

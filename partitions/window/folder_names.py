@@ -10,8 +10,8 @@ from partitions.errors import ConfigurationError
 from partitions.instants import HOUR, as_datetime, milliseconds
 from partitions.local_time import HORIZON, offset_changes, repeated, repeats
 from partitions.placeholders import TIMES, Placeholder, Template, tell_apart, written
+from partitions.window.calendar_grid import Grain, steps
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grain, steps
 from partitions.window.windows import Stretch
 
 _FINEST: dict[Grain, Field] = {

@@ -7,7 +7,7 @@ from datetime import datetime
 from partitions.path.cold_start import cold_prefixes
 from partitions.path.definition import PathWatermark
 from partitions.path.layout import reaches_leaves
-from partitions.path.listing_bounds import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.order import FileKey
 from partitions.path.state import PathState
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.path.quarantine import Quarantine
+from partitions.path.quarantined_files import Quarantine
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import QUARANTINED_FILES
 from resources.watermarks.log import WatermarkLog

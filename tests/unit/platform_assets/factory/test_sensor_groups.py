@@ -18,12 +18,12 @@ from dagster import (
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.build import build_definitions
-from platform_assets.factory.groups import grouped
+from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.keys import run_request
+from platform_assets.factory.sensor_groups import grouped
 from platform_assets.factory.sensors import DataflowSensor, NoWork, SensorShell, Tick, Work
 from resources.connections.places import Place
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from tests.support.ticks import flow_of
@@ -150,7 +150,7 @@ def test_a_tick_that_has_enough_leaves_the_others_to_the_next_one(toys: Toys) ->
 def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
     toys: Toys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_assets.factory.groups._BUDGET", -1.0)
+    monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
     group = grouped(toys.sensors)[0]
     seen = []
     for _ in range(3):
@@ -162,7 +162,7 @@ def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
 def test_slow_sources_that_fail_do_not_keep_the_others_waiting_for_ever(
     toys: Toys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_assets.factory.groups._BUDGET", -1.0)
+    monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
     group = grouped(toys.sensors)[0]
     toys.answers |= {f"flow_{number:03d}": ConnectionError("no answer") for number in (0, 1)}
     told = []

@@ -9,8 +9,8 @@ import pytest
 from partitions.dataflow import Dataflow
 from partitions.invalidation import MEANINGS, changes
 from partitions.sources import SeveralSources
+from partitions.spark_stream.union_join import joined_names
 from partitions.stream.operators import Join
-from partitions.stream.several import joined_names
 
 _FILES = {"type": "files", "format": "ndjson", "schema": "id long, ts timestamp"}
 LEFT, RIGHT = ({"name": name, "path": f"./{name}", **_FILES} for name in ("left", "right"))

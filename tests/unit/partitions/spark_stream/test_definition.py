@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.stream.delay import spark_delay
+from partitions.spark_stream.definition import StructuredStream, misplaced
+from partitions.spark_stream.delay import spark_delay
 from partitions.stream.operators import Aggregate, Operator
-from partitions.stream.structured import StructuredStream, misplaced
 
 _DECLARED: dict[str, Any] = {
     "type": "stream",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.instants import DAY, HOUR, MINUTE, Instant, as_datetime, milliseconds, zone_of
-from partitions.window.grid import GRAINS, Grain, Grid, steps
+from partitions.window.calendar_grid import GRAINS, Grain, Grid, steps
 from partitions.window.windows import Stretch, Windows
 
 ZONES = sorted(available_timezones() - {"localtime"})  # which names no zone, and is there on some machines

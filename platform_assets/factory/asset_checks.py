@@ -21,7 +21,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.path.skipped import PASSED_OVER
 from partitions.sentinels import serialise
-from platform_assets.factory.keys import table_key, watermark_key
+from platform_assets.factory.dagster_names import table_key, watermark_key
 from platform_assets.words import in_words
 from resources.outcome import Outcome
 from resources.platform.platform import Platform

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from platform_assets.project.document import Document, Key, leaves
-from platform_assets.project.environment import EnvRef
+from platform_assets.project.env_reference import EnvRef
 from platform_assets.project.errors import ProjectError
 from resources.connections.api import is_secret_parameter
 

@@ -7,8 +7,8 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.merger import Merger
-from partitions.stream.scaling import assigned, merged_into
+from partitions.stream.global_watermark import Merger
+from partitions.stream.split_changes import assigned, merged_into
 
 _NAMES = "abc"
 _SAID = st.lists(st.tuples(st.sampled_from(_NAMES), st.integers(0, 30)), max_size=25)

@@ -12,7 +12,7 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.path.quarantine import Quarantine
+from partitions.path.quarantined_files import Quarantine
 from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsAside, KindProfile, PlanRow

@@ -14,10 +14,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from platform_assets.project.document import Document, Key, value_at
-from platform_assets.project.environment import FromEnvironment
+from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.resolving import hidden, resolved
-from platform_assets.project.secrets import literal_secrets, shown
+from platform_assets.project.secret_keys import literal_secrets, shown
 from platform_assets.project.settings import Settings
 from platform_assets.project.translate import escaped, masked, translated
 

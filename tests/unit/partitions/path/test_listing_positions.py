@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.path.listing_bounds import (
+from partitions.path.listing_positions import (
     AbovePartitions,
     AbovePath,
     AtOrBelow,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from partitions.states import STATES, nothing_loaded
+from partitions.state_of_kind import STATES, nothing_loaded
 from partitions.supported import KINDS
 
 

@@ -13,10 +13,10 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import SourceError
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.kinds.path import arrivals
-from platform_assets.factory.kinds.path.arrivals import files_sensor
+from platform_assets.factory.kinds.path import new_files_sensor
+from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from resources.dagster.io_managers import HOLDER_TAG
-from resources.dagster.reporting import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.listing import Budget
 from resources.watermarks.holder import this_process
 from tests.support.ticks import Ticker, asked, flow_of, ticks
@@ -193,7 +193,7 @@ def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
 def test_a_listing_that_needs_several_ticks_keeps_the_attempts(
     ticker: Ticker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "_BUDGET", Budget(pages=1))
+    monkeypatch.setattr(new_files_sensor, "_BUDGET", Budget(pages=1))
     ticker.put("d=1/a.ndjson", "d=2/b.ndjson", "d=3/c.ndjson")
     ticker.commit("d=2/b.ndjson")
     keys = ticks(ticker, 60, ticker.abandon)

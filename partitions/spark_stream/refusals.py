@@ -1,0 +1,79 @@
+"""Refuse sources, operators and targets that a stream of Spark's does not take (docs/streams-on-spark.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from partitions.refusal import Refusal
+from partitions.sources import FilesSource, TableSource
+from partitions.sources.definition import SourceDefinition
+from partitions.sources.several import within
+from partitions.spark_stream import union_join
+from partitions.spark_stream.definition import StructuredStream, misplaced
+from partitions.stream.operators import (
+    Aggregate,
+    Join,
+    Operator,
+    OverWindow,
+    lengths,
+)
+from partitions.target import Target
+
+_LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
+"""By output mode: the load that keeps what Spark means by its rows."""
+
+
+def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
+    """Yield what Spark's engine cannot read on from a checkpoint."""
+    if not isinstance(source, FilesSource | TableSource):
+        expected = "a source of type files or table (Spark reads on where its checkpoint says)"
+        yield Refusal(("source", "type"), source.type, expected)
+    if isinstance(source, FilesSource) and source.schema_ is None:
+        expected = "a schema (a stream's columns are fixed before its first file)"
+        yield Refusal(("source", "schema"), "nothing", expected)
+
+
+def refusals(
+    source: SourceDefinition,
+    watermark: StructuredStream,
+    operators: Sequence[Operator],
+    target: Target,
+    on_bad_file: str,
+    late_files: str,
+) -> Iterator[Refusal]:
+    """Yield what a stream on Spark's engine does not go together with."""
+    for place, part in source.parts.items():
+        yield from within(place, _source_refusals(part))
+    if (load := _LOADS[watermark.output_mode]) != target.load:
+        yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
+    if (why := misplaced(operators, len(source.parts))) is not None:
+        yield Refusal(
+            ("operators",),
+            ", ".join(each.type for each in operators) or "none",
+            why.removeprefix("expected "),
+        )
+    if any(isinstance(each, OverWindow) for each in operators):
+        yield Refusal(
+            ("operators",), "over", "no over, or engine: splits (Spark's streams have no such windows)"
+        )
+    if watermark.output_mode != "append" and operators and isinstance(operators[0], Join):
+        expected = "append (Spark joins streams in output mode append alone)"
+        yield Refusal(("watermark", "output_mode"), f"{watermark.output_mode} beside join", expected)
+    yield from union_join.refusals(source, watermark.event_time, operators)
+    for each in operators:
+        for key, length in lengths(each.window) if isinstance(each, Aggregate) else ():
+            if isinstance(length, int):
+                wanted = "a duration such as PT5M (Spark's event time is a timestamp)"
+                yield Refusal(("operators", "window", key), str(length), wanted)
+    if target.schema_mode != "strict":
+        yield Refusal(
+            ("target", "schema_mode"),
+            target.schema_mode,
+            "strict (a query's columns are those of its checkpoint)",
+        )
+    if target.shared:
+        yield Refusal(("target", "shared"), "true", "a table of its own beside a stream")
+    if on_bad_file != "stop":
+        yield Refusal(("on_bad_file",), on_bad_file, "stop (Spark reads each file once)")
+    if late_files != "ingest":
+        yield Refusal(("late_files",), late_files, "no such key (what is late is told by the event time)")
