@@ -32,6 +32,7 @@ from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
 from resources.loop.entries import claimed
 from resources.loop.giving_up import close, drop, give_up
+from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
