@@ -110,9 +110,7 @@ class TestPolicy:
         compact(log, merge_every=100)
         assert numbers(log) == [8, 7, 6, 5, 4, 3, 2, 1]
 
-    def test_a_run_reads_no_list_before_there_are_enough_to_merge(
-        self, log: WatermarkLog, place: Place
-    ) -> None:
+    def test_a_run_reads_no_list_before_it_merges_some(self, log: WatermarkLog, place: Place) -> None:
         for _ in range(5):
             append(log)
         noting = Noting(open_blobs(place))
@@ -136,9 +134,7 @@ class TestPolicy:
 
 
 class TestUsedNumbers:
-    def test_a_writer_that_slept_through_it_all_gets_a_conflict_and_changes_nothing(
-        self, log: WatermarkLog
-    ) -> None:
+    def test_a_writer_that_slept_gets_a_conflict_and_changes_nothing(self, log: WatermarkLog) -> None:
         for _ in range(8):
             append(log)
         compact(log)
@@ -149,9 +145,7 @@ class TestUsedNumbers:
         append(log)
         assert numbers(log) == [9, 8, 7, 6]
 
-    def test_where_numbers_have_jumped_a_writer_of_one_between_gets_a_conflict(
-        self, log: WatermarkLog
-    ) -> None:
+    def test_a_writer_between_numbers_that_jumped_gets_a_conflict(self, log: WatermarkLog) -> None:
         append(log)
         jumped = append(log, number=57)
         assert (jumped.previous, numbers(log)) == (1, [57, 1])
@@ -173,9 +167,7 @@ class TestUsedNumbers:
         log.raise_floor(FLOW, 3)
         assert log.floor(FLOW) == 7
 
-    def test_an_entry_that_is_missing_in_the_middle_is_corrupt_state(
-        self, log: WatermarkLog, place: Place
-    ) -> None:
+    def test_a_missing_entry_in_the_middle_is_corrupt(self, log: WatermarkLog, place: Place) -> None:
         for _ in range(3):
             append(log)
         open_blobs(place).delete(f"{FLOW}/entries/9999999997-0000000002.json")
@@ -183,9 +175,7 @@ class TestUsedNumbers:
             numbers(log)
 
 
-def test_one_that_died_in_the_middle_is_finished_by_the_next(
-    log: WatermarkLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_merge_is_finished_by_the_next_one(log: WatermarkLog, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(8):
         append(log)
     real = WatermarkLog.delete_numbered
@@ -221,9 +211,7 @@ class TestSnapshots:
             )
         return texts
 
-    def test_every_entry_comes_back_whole_and_few_are_stored_whole(
-        self, log: WatermarkLog, place: Place
-    ) -> None:
+    def test_entries_come_back_whole_and_few_are_stored_so(self, log: WatermarkLog, place: Place) -> None:
         texts = self.grow(log, 103)
         assert [entry.watermark for entry in log.history(FLOW)] == texts[::-1]
         newest = log.newest(FLOW)

@@ -52,9 +52,7 @@ def test_a_database_says_what_it_has(postgres: pg.Postgres, table: str) -> None:
 
 
 @pytest.mark.postgres
-def test_the_drivers_words_for_schema_and_encryption_are_understood(
-    postgres: pg.Postgres, table: str
-) -> None:
+def test_a_drivers_words_for_schema_and_encryption_are_known(postgres: pg.Postgres, table: str) -> None:
     connection = _connection(postgres, after="?currentSchema=pg_catalog&sslmode=prefer&ApplicationName=x")
     assert "pg_class of erp has" in look_at_database(connection, _source(table="pg_class"))
 
@@ -67,9 +65,7 @@ def test_the_drivers_words_for_schema_and_encryption_are_understood(
         ({"query": "selec"}, "found: syntax error"),
     ],
 )
-def test_what_the_database_says_against_it_is_the_error(
-    postgres: pg.Postgres, source: dict[str, str], said: str
-) -> None:
+def test_a_databases_own_word_is_the_error(postgres: pg.Postgres, source: dict[str, str], said: str) -> None:
     with pytest.raises(SourceError, match=said) as refused:
         look_at_database(_connection(postgres), _source(**source))
     assert not refused.value.transient
@@ -123,9 +119,7 @@ def test_a_table_of_the_lake_says_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgres
-def test_doctor_tries_the_database_of_a_dataflow_and_shows_no_password(
-    postgres: pg.Postgres, table: str, tmp_path: Path
-) -> None:
+def test_doctor_tries_a_database_but_no_password(postgres: pg.Postgres, table: str, tmp_path: Path) -> None:
     (tmp_path / "dataflows").mkdir()
     url = f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres"
     (tmp_path / "platform.yaml").write_text(

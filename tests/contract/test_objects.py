@@ -61,9 +61,7 @@ def test_a_store_that_stays_busy_is_a_transient_error_never_an_empty_log(
     assert near.newest(FLOW) is None
 
 
-def test_a_busy_store_after_a_lost_answer_does_not_hide_that_the_append_is_ours(
-    record: Record, log: WatermarkLog
-) -> None:
+def test_a_busy_store_does_not_hide_that_a_lost_append_is_ours(record: Record, log: WatermarkLog) -> None:
     ours = entry(1)
     record.lose = 1
     assert log.append(FLOW, ours, expected=0) == ours

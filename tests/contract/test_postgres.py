@@ -78,9 +78,7 @@ class TestTable:
         assert (blobs.get("a/b"), blobs.first("a", 5)) == (None, [])
         assert postgres.ask("SELECT FROM pg_namespace WHERE nspname = %s", database.schema) == []
 
-    def test_eight_processes_that_find_no_schema_make_it_once_and_all_go_on(
-        self, postgres: pg.Postgres
-    ) -> None:
+    def test_eight_processes_make_a_missing_schema_once_and_go_on(self, postgres: pg.Postgres) -> None:
         context, count = writers.processes(), 8
         start, told = context.Barrier(count), context.SimpleQueue()
         for _ in range(3):
@@ -180,9 +178,7 @@ class TestConnections:
             assert far.newest(FLOW) is not None
         assert wire.faults.connections == 1
 
-    def test_threads_do_not_wait_for_each_other_and_leave_few_connections(
-        self, postgres: pg.Postgres, database: Database
-    ) -> None:
+    def test_threads_share_connections_without_wait(self, postgres: pg.Postgres, database: Database) -> None:
         kept, together = connections.Connections(database, SHORT), Barrier(8)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: kept.run("meet", lambda one: together.wait(30)), range(8)))
@@ -219,9 +215,7 @@ class TestConnections:
             own.start()
             assert waiting.result(60).number == 2
 
-    def test_a_server_that_stays_away_is_a_transient_error_with_host_and_database_and_no_password(
-        self, own: pg.Postgres
-    ) -> None:
+    def test_a_server_that_stays_away_is_transient_and_told_without_password(self, own: pg.Postgres) -> None:
         database = own.database()
         log = WatermarkLog(PostgresBlobs(database, patience=SHORT))
         log.append(FLOW, entry(1), expected=0)
@@ -278,9 +272,7 @@ class TestLostAnswers:
         assert (far.newest(FLOW), wire.faults.lose) == (ours, 0)
         assert capsys.readouterr().out == "", "stdout is for the JSON of a command"
 
-    def test_the_first_append_of_all_whose_answer_is_lost_is_found_to_be_ours(
-        self, wire: Wire, far: WatermarkLog
-    ) -> None:
+    def test_a_first_append_with_a_lost_answer_is_found_as_ours(self, wire: Wire, far: WatermarkLog) -> None:
         wire.faults.marker, wire.faults.lose = b"COMMIT", 1
         ours = entry(1)
         assert far.append(FLOW, ours, expected=0) == ours
@@ -324,9 +316,7 @@ class TestLostAnswers:
 
 
 class TestRefused:
-    def test_a_wrong_password_is_refused_at_once_and_not_shown(
-        self, postgres: pg.Postgres, wire: Wire
-    ) -> None:
+    def test_a_wrong_password_is_refused_and_not_shown(self, postgres: pg.Postgres, wire: Wire) -> None:
         log = WatermarkLog(open_blobs(postgres.database(password="wrong-sesame", port=str(wire.port))))
         error = refused(lambda: log.newest(FLOW))
         assert isinstance(error, ProviderRefused)
@@ -343,9 +333,7 @@ class TestRefused:
         assert "create the database" in error.message
         assert wire.faults.connections == 1, "tried once"
 
-    def test_a_server_without_encryption_is_refused_where_encryption_is_asked_for(
-        self, postgres: pg.Postgres
-    ) -> None:
+    def test_a_server_without_encryption_is_refused_where_asked_for_it(self, postgres: pg.Postgres) -> None:
         database = Database.parse(f"{postgres.url()}?sslmode=require")
         error = refused(lambda: WatermarkLog(open_blobs(database)).newest(FLOW))
         assert isinstance(error, ProviderRefused)

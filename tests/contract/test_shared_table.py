@@ -107,9 +107,7 @@ def test_a_number_that_was_given_up_counts_as_data_of_its_dataflow_alone(subject
     ],
     ids=["append", "upsert", "replace", "upsert that replaces", "replace all"],
 )  # fmt: skip
-def test_a_load_leaves_the_rows_of_other_dataflows_as_they_are(
-    subject: Subject, load: Load, left: list[Any]
-) -> None:
+def test_a_load_leaves_rows_of_other_dataflows(subject: Subject, load: Load, left: list[Any]) -> None:
     others = [(B, 1, "x"), (B, 3, "x")]
     subject.load(A, 1, (1, "x"), (2, "x"))
     subject.load(B, 1, *[(number, unit) for _, number, unit in others])
@@ -127,9 +125,7 @@ def test_a_window_that_is_empty_now_leaves_the_rows_of_other_dataflows(subject: 
 
 
 @pytest.mark.parametrize("load", [UPSERT, Replace(Among("unit", ("x",)))], ids=["upsert", "replace"])
-def test_a_load_deletes_its_own_rows_alone_where_files_hold_those_of_others(
-    subject: Subject, load: Load
-) -> None:
+def test_a_load_deletes_its_own_rows_alone_in_files_that_others_share(subject: Subject, load: Load) -> None:
     both = subject.rows(A, (1, "x")).unionByName(subject.rows(B, (1, "x"), (2, "x"))).coalesce(1)
     subject.table(A).write(both, Append(), Tag(A, 1, "o"), "1", base=None)
     subject.load(A, 2, (1, "x"), load=load)
@@ -142,9 +138,7 @@ def test_a_table_that_another_dataflow_has_made_meanwhile_is_loaded_into(subject
     assert subject.all_rows == [(A, 1, "x"), (B, 2, "y")]
 
 
-def test_a_table_that_another_dataflow_makes_at_the_same_moment_is_a_conflict(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_made_at_the_same_moment_conflicts(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.load(A, 1, (1, "x"))
     table, looks = subject.table(B), iter([False])
     monkeypatch.setattr(table, "exists", lambda: next(looks, True))  # it was not there at the first look

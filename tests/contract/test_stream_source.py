@@ -95,9 +95,7 @@ def test_a_chunk_that_changes_rows_stops_the_run(make: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.full
-def test_versions_that_are_cleaned_once_they_were_read_stop_nothing_and_others_do(
-    make: Any, kind: str
-) -> None:
+def test_cleaned_versions_that_were_read_stop_nothing_and_others_do(make: Any, kind: str) -> None:
     stream = make(kind, CHUNKS[0], splits=["a", "b"], idle="stall")
     stream.clean()  # what is left is read as a whole
     stream.feed.load()
@@ -151,7 +149,7 @@ def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: An
 
 
 @pytest.mark.full
-def test_a_backlog_of_files_that_is_read_folder_by_folder_makes_no_split_idle_and_no_row_late(
+def test_files_read_folder_by_folder_make_no_split_idle_and_no_row_late(
     make: Any,
 ) -> None:
     stream = make("files", checkpoint={"interval_files": 1}, idle_after=1)

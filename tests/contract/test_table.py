@@ -249,9 +249,7 @@ def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Su
     assert (subject.commit(2).rows, subject.commit(2).removed) == (1, 2)
 
 
-def test_a_replace_is_the_same_where_spark_does_not_tell_its_counts(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replace_needs_no_counts_of_spark(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "observed", lambda observation: {})  # as on a busy Connect server
     subject.load(1, (1, "a"), (2, "b"), (3, "c"))
     load = Replace(Among("unit", ("a", "b")))
@@ -339,9 +337,7 @@ def test_a_number_of_a_load_by_keys_that_is_there_or_below_is_skipped_in_silence
 
 
 @by_each_writer
-def test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session(
-    subject: Subject, partition_by: tuple[str, ...]
-) -> None:
+def test_a_fenced_number_keeps_a_load_by_keys_out(subject: Subject, partition_by: tuple[str, ...]) -> None:
     subject.partition_by = partition_by
     subject.load(1, (1, "a"), load=UPSERT)
     subject.load(2, (1, "b"), load=UPSERT)
@@ -454,9 +450,7 @@ def test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null
     [Append(), Replace(Among("unit", ("a",))), UPSERT, BY_UNIT],
     ids=["append", "replace", "upsert", "replace keys"],
 )
-def test_rows_of_other_columns_are_refused_and_nothing_is_committed(
-    subject: Subject, load: Load, other: str
-) -> None:
+def test_rows_of_other_columns_commit_nothing(subject: Subject, load: Load, other: str) -> None:
     from pyspark.errors import AnalysisException
 
     subject.load(1, (1, "a"))
@@ -467,16 +461,12 @@ def test_rows_of_other_columns_are_refused_and_nothing_is_committed(
 
 
 @pytest.mark.parametrize("load", [Append(), None], ids=["append", "replace"])
-def test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_their_rows(
-    subject: Subject, load: Load | None
-) -> None:
+def test_a_table_takes_new_columns_and_wider_types_with_rows(subject: Subject, load: Load | None) -> None:
     _gets_columns(subject, load)
 
 
 @pytest.mark.parametrize("load", [UPSERT, BY_UNIT], ids=["upsert", "replace keys"])
-def test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_rows_that_are_found_by_keys(
-    subject: Subject, load: Load
-) -> None:
+def test_a_table_takes_new_columns_and_wider_types_with_rows_by_keys(subject: Subject, load: Load) -> None:
     _gets_columns(subject, load)
 
 
@@ -494,7 +484,7 @@ def _gets_columns(subject: Subject, load: Load | None) -> None:
     assert [subject.commit(number).rows for number in (1, 2, 3)] == [1, 1, 1]
 
 
-def test_a_load_by_a_column_that_the_table_lacks_brings_it_and_replaces_nothing_at_first(
+def test_a_load_by_a_new_column_brings_it_and_replaces_nothing_at_first(
     subject: Subject,
 ) -> None:
     subject.load(1, (1, "a"))
@@ -635,7 +625,7 @@ def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     assert [row["id"] for row in rows] == [1]
 
 
-def test_statistics_tell_the_span_of_each_file_by_a_column_that_is_the_same_in_all_of_it(
+def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(
     subject: Subject,
 ) -> None:
     subject.load(1, (5, "a"), (2, "a"))

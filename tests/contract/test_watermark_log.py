@@ -62,9 +62,7 @@ class TestEntries:
     def test_a_log_that_does_not_exist_has_no_entry(self, log: WatermarkLog) -> None:
         assert (log.newest(FLOW), list(log.history(FLOW)), log.intent(FLOW, 1)) == (None, [], None)
 
-    def test_the_newest_entry_is_what_was_appended_last_however_many_there_are(
-        self, log: WatermarkLog
-    ) -> None:
+    def test_the_newest_entry_is_the_last_append_however_many_there_are(self, log: WatermarkLog) -> None:
         for number in range(1, 13):
             written = log.append(FLOW, entry(number, number), expected=number - 1)
             assert log.newest(FLOW) == written
@@ -107,9 +105,7 @@ class TestEntries:
 
 
 class TestWriters:
-    def test_of_eight_processes_each_number_has_one_winner(
-        self, place: Place | Database, log: WatermarkLog
-    ) -> None:
+    def test_eight_processes_have_one_winner_each(self, place: Place | Database, log: WatermarkLog) -> None:
         context, count, each = writers.processes(), 8, 50
         start, told = context.Barrier(count), context.SimpleQueue()
         started = [
@@ -128,9 +124,7 @@ class TestWriters:
         assert sum(len(ids) for ids, _ in answers) == count * each
         assert sum(lost for _, lost in answers) > 0, "they did meet"
 
-    def test_of_many_threads_at_one_number_one_wins_and_the_others_get_a_conflict(
-        self, log: WatermarkLog
-    ) -> None:
+    def test_one_of_many_threads_at_a_number_wins_and_others_conflict(self, log: WatermarkLog) -> None:
         start = Barrier(8)
 
         def append(writer: int) -> str:
@@ -146,9 +140,7 @@ class TestWriters:
         assert newest is not None
         assert sorted(said) == sorted([newest.id] + ["conflict"] * 7)
 
-    def test_a_provider_does_not_overwrite_what_was_saved_since_it_read(
-        self, place: Place | Database
-    ) -> None:
+    def test_a_provider_never_overwrites_what_was_saved_since(self, place: Place | Database) -> None:
         one, two = (WatermarkManager(LogProvider(WatermarkLog(open_blobs(place)))) for _ in range(2))
         one.save_watermark(FLOW, {"id": 1})
         assert two.get_watermark(FLOW) == {"id": 1}
@@ -167,18 +159,14 @@ class TestWriters:
         manager.save_watermark(FLOW, {"id": 5, "day": date(2026, 1, 3)})
         assert manager.get_watermark(FLOW) == {"id": 5, "day": date(2026, 1, 3)}
 
-    def test_the_manager_leaves_the_watermark_of_a_dataflow_alone(
-        self, place: Place | Database, log: WatermarkLog
-    ) -> None:
+    def test_a_manager_leaves_other_watermarks(self, place: Place | Database, log: WatermarkLog) -> None:
         first = log.append(FLOW, entry(1), expected=0)
         manager = WatermarkManager(LogProvider(log))
         with pytest.raises(ConfigurationError, match="found that of a dataflow"):
             manager.save_watermark(FLOW, manager.get_watermark(FLOW) or {})
         assert log.newest(FLOW) == first
 
-    def test_a_writer_killed_at_any_moment_leaves_no_gap_and_no_half_entry(
-        self, place: Place | Database, log: WatermarkLog
-    ) -> None:
+    def test_a_killed_writer_leaves_no_half_entry(self, place: Place | Database, log: WatermarkLog) -> None:
         def goes_on(number: int) -> bool:
             newest = log.newest(FLOW)
             return newest is not None and newest.number >= number
@@ -229,18 +217,14 @@ class TestUnreadable:
             with pytest.raises(CorruptWatermark, match="entry 2 of flow"):
                 read(FLOW)
 
-    def test_a_newer_record_is_refused_and_never_guessed_at(
-        self, place: Place | Database, log: WatermarkLog
-    ) -> None:
+    def test_a_newer_record_is_never_guessed_at(self, place: Place | Database, log: WatermarkLog) -> None:
         record = json.loads(entry(1).to_bytes()) | {"schema_version": 2, "unheard_of": True}
         open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", json.dumps(record).encode())
         with pytest.raises(NeedsDecision) as caught:
             log.newest(FLOW)
         assert (caught.value.code, caught.value.exit_code) == ("newer_state", 4)
 
-    def test_a_conflict_with_an_entry_that_does_not_read_says_so(
-        self, place: Place | Database, log: WatermarkLog
-    ) -> None:
+    def test_a_conflict_with_a_bad_entry_is_told(self, place: Place | Database, log: WatermarkLog) -> None:
         open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", b"half an ent")
         with pytest.raises(CorruptWatermark):
             log.append(FLOW, entry(1), expected=0)
@@ -296,24 +280,18 @@ class TestRequests:
         assert (newest.number if newest else 0) == (entries + 1 if entries else 0)
         assert len(proxy.record.requests) <= 2
 
-    def test_an_append_is_one_conditional_put_and_two_looks_whether_it_stands(
-        self, proxy: CountingProxy, log: WatermarkLog
-    ) -> None:
+    def test_an_append_is_one_put_and_two_looks(self, proxy: CountingProxy, log: WatermarkLog) -> None:
         log.append(FLOW, entry(1), expected=0)
         assert [method for method, _ in proxy.record.requests] == ["PUT", "GET", "GET"]
         assert [conditional for _, conditional in proxy.record.puts] == [True]
 
-    def test_an_append_whose_answer_is_lost_is_found_to_be_ours(
-        self, proxy: CountingProxy, log: WatermarkLog
-    ) -> None:
+    def test_an_append_with_a_lost_answer_is_ours(self, proxy: CountingProxy, log: WatermarkLog) -> None:
         proxy.record.lose = 1
         ours = entry(1)
         assert log.append(FLOW, ours, expected=0) == ours
         assert log.newest(FLOW) == ours
 
-    def test_an_intent_whose_answer_is_lost_is_found_to_be_ours(
-        self, proxy: CountingProxy, log: WatermarkLog
-    ) -> None:
+    def test_an_intent_with_a_lost_answer_is_ours(self, proxy: CountingProxy, log: WatermarkLog) -> None:
         proxy.record.lose = 1
         ours = intent()
         assert log.put_intent(ours) == ours
@@ -350,9 +328,7 @@ class TestRequests:
                 ask()
             assert caught.value.transient
 
-    def test_a_missing_bucket_and_wrong_credentials_are_errors_never_an_empty_log(
-        self, seaweed: Seaweed, bucket: Place
-    ) -> None:
+    def test_wrong_credentials_and_buckets_are_no_empty_log(self, seaweed: Seaweed, bucket: Place) -> None:
         connection = seaweed.connection
         wrong = type(connection)(
             connection.endpoint, connection.region, connection.access_key_id, "wrong-secret-value"

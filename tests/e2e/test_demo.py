@@ -177,7 +177,7 @@ def test_the_third_run_has_nothing_to_do_and_starts_no_spark(shown: str) -> None
     assert "slice" not in third
 
 
-def test_an_airport_that_does_not_answer_holds_the_others_not_back_and_is_loaded_later(shown: str) -> None:
+def test_an_airport_that_does_not_answer_holds_up_no_other(shown: str) -> None:
     step = [shown[shown.index(f"==> {number}.") : shown.index(f"==> {number + 1}.")] for number in (6, 7)]
     assert "weather: failed, 476 rows of 20 work units" in step[0]
     assert "ERROR: station LGA does not answer" in step[0]
@@ -185,9 +185,7 @@ def test_an_airport_that_does_not_answer_holds_the_others_not_back_and_is_loaded
     assert "ok: rows in the table: 714; measurements of EWR, JFK, LGA: 714; all the same" in step[1]
 
 
-def test_a_day_later_the_new_day_is_loaded_and_what_was_corrected_is_replaced(
-    shown: str, home: Path, project: Path
-) -> None:
+def test_a_day_later_the_new_day_and_corrections_are_loaded(shown: str, home: Path, project: Path) -> None:
     step = shown[shown.index("==> 8.") : shown.index("==> 9.")]
     assert "9 work units of 11 windows x 3 units due: 6 grace, 3 new" in step
     assert "24 rows corrected, 1 deleted" in step
@@ -213,9 +211,7 @@ def test_planes_airlines_and_airports_are_loaded_above_a_column(shown: str) -> N
     assert "ok: airports in the table: 1,458 in 1,458 versions; in the directory: 1,458;" in step
 
 
-def test_a_look_back_finds_corrected_rows_and_the_api_sends_only_what_has_changed(
-    shown: str, home: Path
-) -> None:
+def test_a_look_back_asks_the_api_only_for_corrected_rows(shown: str, home: Path) -> None:
     step = shown[shown.index("==> 10.") : shown.index("==> 11.")]
     assert (
         "ok: planes in the Iceberg table, read by pyiceberg: 2,049; in PostgreSQL: 2,049; all the same"
@@ -232,9 +228,7 @@ def test_a_look_back_finds_corrected_rows_and_the_api_sends_only_what_has_change
     assert sorted(versions) == [17, 18]
 
 
-def test_planes_that_a_look_back_does_not_reach_are_read_again_aside_and_promoted(
-    shown: str, home: Path
-) -> None:
+def test_planes_beyond_a_look_back_are_replayed_aside_and_promoted(shown: str, home: Path) -> None:
     step = shown[shown.index("==> 11.") : shown.index("==> 12.")]
     assert f"{CORRECTED} planes corrected" in step
     assert "planes: committed, 2,049 rows into aside/january; chunks: 2 committed, 3 nothing" in step
@@ -263,9 +257,7 @@ def test_a_renamed_airline_has_two_versions_of_which_one_is_current(shown: str, 
     )
 
 
-def test_each_flight_is_joined_once_with_its_plane_and_with_the_name_of_its_airline_at_that_time(
-    shown: str, home: Path
-) -> None:
+def test_each_flight_has_its_plane_and_its_airlines_name_of_that_time(shown: str, home: Path) -> None:
     rows, flown = loaded(home / "lake/silver/departures"), source(FIRST + MORE)
     key = itemgetter("time_hour", "carrier", "flight", "origin", "dest")
     assert sorted(map(key, rows)) == sorted(map(key, flown))
@@ -281,7 +273,7 @@ def test_each_flight_is_joined_once_with_its_plane_and_with_the_name_of_its_airl
     assert any(row["seats"] == 166 and row["tailnum"] == "N14228" for row in read_again)
 
 
-def test_a_late_device_loses_nothing_over_splits_and_its_day_is_loaded_once_when_it_is_complete(
+def test_a_late_device_loses_nothing_and_its_day_is_loaded_once_complete(
     shown: str,
 ) -> None:
     first, then = shown[shown.index("==> 12.") : shown.index("==> 13.")], shown[shown.index("==> 13.") :]
@@ -302,9 +294,7 @@ def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> 
     assert not re.search(r"WARN|incubator|log4j|log level", shown)
 
 
-def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_dataflow(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_second_demo_removes_the_first_and_nothing_of_others(project: Path, tmp_path: Path) -> None:
     copy = tmp_path / "project"
     shutil.copytree(project, copy)
     own = [
@@ -391,9 +381,7 @@ class TestAirports:
             ("/airlines", 404, "expected /airports, found /airlines"),
         ],
     )
-    def test_a_request_that_makes_no_sense_is_refused_with_what_is_wrong(
-        self, path: str, status: int, error: str
-    ) -> None:
+    def test_a_request_without_sense_is_refused_with_reason(self, path: str, status: int, error: str) -> None:
         port = free_port()
         with answering(Airports(), port):
             answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10, proxies={"http": ""})

@@ -189,7 +189,7 @@ def graphql(url: str, query: str) -> Any:
         return None
 
 
-def test_a_file_that_arrives_is_loaded_with_all_state_in_postgresql_and_all_data_and_logs_on_s3(
+def test_a_file_is_loaded_with_state_in_postgresql_and_data_on_s3(
     deployed: Deployed,
 ) -> None:
     deployed.until(lambda: graphql(deployed.url, RUNS) is not None, "the webserver answers")

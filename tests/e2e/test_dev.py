@@ -173,7 +173,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
 
 
 @pytest.mark.timeout(600)
-def test_a_file_dropped_into_the_landing_zone_is_in_the_table_after_the_sensor_s_next_tick(dev: Dev) -> None:
+def test_a_file_in_the_landing_zone_is_loaded_after_the_sensors_next_tick(dev: Dev) -> None:
     dev.drop("1706450400-a.ndjson", [{"id": 1}, {"id": 2}])
     # Not only the rows: a run that still goes on would take the next file along.
     until(
@@ -248,7 +248,7 @@ def test_the_page_of_a_path_s_watermark_in_a_browser_shows_the_arrivals(dev: Dev
 
 @pytest.mark.ui
 @pytest.mark.timeout(600)
-def test_the_asset_s_page_in_a_browser_says_after_a_failure_what_failed_and_when_it_is_tried_again(
+def test_the_page_of_an_asset_in_a_browser_says_what_failed_and_when_it_goes_on(
     dev: Dev,
 ) -> None:
     page_shows(
@@ -304,7 +304,7 @@ def page_shows(url: str, *texts: str, image: str | None = None) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_sensor_loads_all_days_in_one_run_and_one_without_a_folder_is_a_failed_partition(
+def test_the_sensor_loads_all_days_in_one_run_and_one_without_folder_fails(
     dev: Dev,
 ) -> None:
     until(lambda: counts(dev) == (39, 1), "39 partitions are loaded, and one failed", dev.log)
@@ -390,7 +390,7 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_chunks_of_a_replay(dev
 
 
 @pytest.mark.timeout(600)
-def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_the_next_runs_load(
+def test_a_killed_engine_starts_again_at_its_address_and_runs_go_on(
     dev: Dev,
 ) -> None:
     loaded, address = dev.ids(), engine_of(dev)[0]
@@ -405,7 +405,7 @@ def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_th
     assert dev.ids() == [*loaded, 4, 5]
 
 
-def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_runs_below_the_project(
+def test_dev_says_what_it_started_and_what_is_broken_and_keeps_runs_below(
     dev: Dev,
 ) -> None:
     said = dev.log.read_text()

@@ -213,7 +213,7 @@ def run(flow: Columns, **options: Any) -> Outcome:
     return flow.run(datetime.now(UTC).isoformat(), **options)
 
 
-def test_rows_that_come_late_within_settle_are_there_once_and_so_are_those_of_one_microsecond(
+def test_rows_late_within_settle_and_of_one_microsecond_are_there_once(
     subject: Subject,
 ) -> None:
     flow = subject.flow(watermark=BY_TIME | {"settle": "PT1H"})
@@ -241,7 +241,7 @@ def test_rows_that_come_late_within_a_look_back_are_there_once(subject: Subject)
     assert flow.feed.rows("id", "value") == [(1, 1), (4, 4), (5, 0)]
 
 
-def test_a_row_that_changes_between_planning_and_reading_is_read_as_it_was_or_by_the_next_run(
+def test_a_row_that_changes_under_a_run_is_read_as_it_was_or_by_the_next(
     subject: Subject,
 ) -> None:
     flow = subject.flow(target=UPSERT)
@@ -261,7 +261,7 @@ def test_a_row_that_changes_between_planning_and_reading_is_read_as_it_was_or_by
     assert run(flow).status == "nothing"
 
 
-def test_rows_without_a_value_are_refused_left_out_or_read_and_counted_as_the_definition_says(
+def test_rows_without_a_value_are_refused_left_out_or_counted_as_defined(
     subject: Subject,
 ) -> None:
     if isinstance(subject, _Api):

@@ -113,7 +113,7 @@ def _zombie_after(damage: Callable[[Table], None]) -> Callable[[Table], None]:
         ),
     ],
 )  # fmt: skip
-def test_a_state_is_taken_from_a_commit_only_where_all_that_it_goes_on_from_is_in_the_table(
+def test_a_state_is_taken_only_where_the_table_has_what_it_goes_on_from(
     table: Table, damage: Callable[[Table], None], told: object
 ) -> None:
     table.looks = False
@@ -176,9 +176,7 @@ def test_without_an_id_the_commits_of_whoever_wrote_last_count(table: Table) -> 
 
 
 @pytest.mark.parametrize(("restored", "rewritten"), [(False, False), (True, True)], ids=["kept", "restored"])
-def test_a_commit_that_was_cleaned_from_the_log_is_known_by_the_file_that_it_added(
-    table: Table, restored: bool, rewritten: bool
-) -> None:
+def test_a_cleaned_commit_is_known_by_its_file(table: Table, restored: bool, rewritten: bool) -> None:
     if restored:
         table.restore(0)
     table.foreign("append")

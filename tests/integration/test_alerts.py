@@ -70,9 +70,7 @@ def told() -> Iterator[Told]:
     made.server.server_close()
 
 
-def test_a_late_file_that_the_sweep_has_found_is_told_once_and_once_more_when_it_is_loaded(
-    make_feed: MakeFeed, told: Told
-) -> None:
+def test_a_late_file_is_told_once_and_again_when_it_is_loaded(make_feed: MakeFeed, told: Told) -> None:
     feed = make_feed(late_files="alert")
     feed.put("2.ndjson", 2)
     feed.load()
@@ -90,9 +88,7 @@ def test_a_late_file_that_the_sweep_has_found_is_told_once_and_once_more_when_it
     assert told.look(feed) == [("ended", "late")]
 
 
-def test_a_window_whose_folder_is_missing_is_a_gap_that_is_told_until_it_is_loaded(
-    make_feed: MakeFeed, told: Told
-) -> None:
+def test_a_missing_folder_of_a_window_is_a_gap_until_it_is_loaded(make_feed: MakeFeed, told: Told) -> None:
     feed = make_feed(
         source={"path": "./landing/{start:%Y-%m-%d}"},
         watermark={

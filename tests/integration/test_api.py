@@ -51,9 +51,7 @@ def staged(folder: Path) -> list[str]:
     return [path.name for path in (folder / "lake" / FOLDER).rglob("*") if path.is_file()]
 
 
-def test_a_run_asks_above_what_it_saved_and_saves_the_bound_that_it_sent(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_run_asks_above_its_value_and_saves_ends(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS).flow()
     server.rows = [row(number) for number in range(1, 9)]
     assert flow.run("2026-01-06").rows == 5
@@ -88,9 +86,7 @@ def test_an_api_that_ignores_its_parameters_doubles_no_row(
     assert flow.ids == list(range(1, 9))
 
 
-def test_without_an_upper_parameter_the_filter_cuts_and_the_highest_value_is_saved(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_without_an_upper_parameter_the_filter_cuts(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = {"watermark_param_mapping": {"at": "since"}, "schema": SCHEMA}
     flow = ApiFeed(tmp_path, engine, server, source).flow()
     server.rows = [row(1), row(2), row(9)]
@@ -101,9 +97,7 @@ def test_without_an_upper_parameter_the_filter_cuts_and_the_highest_value_is_sav
     assert (flow.ids, flow.watermark) == ([1, 2, 9], {"at": at(9)})
 
 
-def test_without_an_upper_parameter_the_highest_value_is_saved_behind_a_step_too(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_step_too_saves_the_highest_value(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = {"watermark_param_mapping": {"at": "since"}, "schema": SCHEMA}
     flow = ApiFeed(tmp_path, engine, server, source, {"sql": "SELECT * FROM input WHERE id <> 2"}).flow()
     server.rows = [row(1), row(2)]
@@ -114,9 +108,7 @@ def test_without_an_upper_parameter_the_highest_value_is_saved_behind_a_step_too
     assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
 
 
-def test_numbers_are_read_up_to_the_highest_that_was_fetched(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_numbers_are_read_to_the_highest_fetched(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_ID | OFFSETS, ID).flow()
     assert flow.run().status == "nothing"
     server.rows = [row(3, 1), row(1, 1), row(2, 1)]
@@ -163,9 +155,7 @@ def test_a_client_killed_after_any_step_leaves_each_row_once_and_nothing_staged(
     assert staged(tmp_path) == []
 
 
-def test_ranges_are_slices_of_their_own_and_what_was_committed_stays(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_ranges_are_slices_and_committed_ones_stay(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = BY_TIME | {"schema": SCHEMA, "watermark_param_range": {"amount": 2, "unit": "day"}}
     flow = ApiFeed(tmp_path, engine, server, source).flow()
     server.rows = [row(1)]
@@ -186,9 +176,7 @@ def test_ranges_are_slices_of_their_own_and_what_was_committed_stays(
     assert flow.ids == [1, 2, 3, 4, 5, 6, 7, 9]
 
 
-def test_an_api_whose_end_is_inclusive_and_that_knows_days_alone_loses_and_doubles_nothing(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_an_inclusive_api_of_days_loses_no_row(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = BY_TIME | {
         "schema": SCHEMA,
         "watermark_param_format": "date",
@@ -231,9 +219,7 @@ def test_what_goes_wrong_on_a_later_page_saves_nothing(
     assert flow.run().rows == 8
 
 
-def test_a_query_that_has_as_many_records_as_the_api_gives_is_cut_in_halves(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_query_of_too_many_records_is_halved(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     """The API gives five records at most, and its end is inclusive."""
     server.most = 5
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"max_records": 5}).flow()
@@ -255,9 +241,7 @@ def test_a_query_that_has_as_many_records_as_the_api_gives_is_cut_in_halves(
     assert len(flow.ids) == 47
 
 
-def test_numbers_are_cut_in_halves_if_the_api_is_told_where_to_end(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_numbers_are_halved_if_the_api_takes_an_end(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     server.most = 5
     source = BY_ID | {"watermark_to_param": "until_id", "max_records": 5}
     flow = ApiFeed(tmp_path, engine, server, source, ID).flow()
@@ -266,9 +250,7 @@ def test_numbers_are_cut_in_halves_if_the_api_is_told_where_to_end(
     assert (flow.ids, flow.watermark) == (sorted(each["id"] for each in server.rows), {"id": 900})
 
 
-def test_numbers_that_the_api_cannot_be_told_the_end_of_fail_by_name(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_numbers_without_an_end_to_say_fail_by_name(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     server.most = 5
     flow = ApiFeed(tmp_path, engine, server, BY_ID | {"max_records": 5}, ID).flow()
     server.rows = [row(number, 1) for number in range(1, 8)]
@@ -349,9 +331,7 @@ def test_a_window_whose_answer_is_not_whole_stays_open(
     assert feed.ids == [1, 2, 3]
 
 
-def test_a_new_field_stops_the_run_unless_such_fields_are_left_out(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_new_field_stops_a_run_unless_left_out(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     given = ApiFeed(tmp_path, engine, server, BY_TIME)
     flow = given.flow()
     server.rows = [row(1, tag={"a": 1})]
@@ -423,9 +403,7 @@ def test_a_field_without_a_value_has_no_type_yet_and_gets_that_of_its_first_valu
     assert loaded[7] == loaded[9] == later
 
 
-def test_a_new_field_beside_one_without_a_type_stops_the_run(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_new_field_beside_an_untyped_one_stops(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
     server.rows = [row(1, extra=None)]
     flow.run("2026-01-04")
@@ -445,18 +423,14 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path, engine: SparkEngine
     assert flow.ids == []
 
 
-def test_an_inferred_schema_knows_the_times_of_the_watermark_and_keeps_other_texts(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_inference_knows_times_of_the_watermark(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
     server.rows = [row(1, note="2026-01-01T00:00:00Z")]
     flow.run()
     assert flow.feed.rows("at", "note") == [(at(1), "2026-01-01T00:00:00Z")]
 
 
-def test_a_look_back_asks_for_rows_again_and_replaces_them(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_look_back_asks_again_and_replaces_rows(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     definition = {
         "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}},
         "target": REPLACED,
@@ -472,9 +446,7 @@ def test_a_look_back_asks_for_rows_again_and_replaces_them(
     assert sorted(flow.feed.rows("id", "value")) == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
-def test_a_look_back_over_more_ranges_than_a_run_may_have_leaves_no_new_row_behind(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_long_look_back_leaves_no_new_row_behind(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     definition = {
         "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}, "max_slices": 1},
         "target": REPLACED,
@@ -492,9 +464,7 @@ def test_a_look_back_over_more_ranges_than_a_run_may_have_leaves_no_new_row_behi
     assert flow.ids == [1, 2, 3, 4, 5, 6]
 
 
-def test_columns_are_joined_by_or_and_a_row_that_both_make_new_comes_once(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_columns_joined_by_or_bring_a_row_once(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     definition = {
         "watermark": {"type": "column", "columns": ["id", "at"], "backward": {"days": 0}},
         "target": REPLACED,
@@ -534,9 +504,7 @@ def test_each_window_of_each_unit_is_read_once_and_again_within_its_grace(
     assert staged(tmp_path) == []
 
 
-def test_a_schema_is_inferred_from_windows_that_are_asked_for_one_by_one(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_schema_is_inferred_from_single_windows(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     """An API may refuse a longer stretch of time than a window."""
     feed = ApiFeed(
         tmp_path,
@@ -552,9 +520,7 @@ def test_a_schema_is_inferred_from_windows_that_are_asked_for_one_by_one(
     assert asked == {("2026-01-01", "2026-01-02"), ("2026-01-02", "2026-01-03"), ("2026-01-03", "2026-01-04")}
 
 
-def test_a_unit_that_the_api_refuses_is_passed_over_and_asked_for_again(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_refused_unit_is_passed_over_and_retried(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = WINDOWS["parameters"] | {"schema": f"{SCHEMA}, unit string"}
     feed = ApiFeed(
         tmp_path, engine, server, source, {"watermark": watermark("2026-01-01", "2026-01-02")}
@@ -569,9 +535,7 @@ def test_a_unit_that_the_api_refuses_is_passed_over_and_asked_for_again(
     assert feed.ids == [1, 2]
 
 
-def test_a_window_that_the_api_answers_with_404_is_loaded_empty_if_that_means_no_rows(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_404_that_means_no_rows_loads_no_row(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = WINDOWS["parameters"] | {"schema": f"{SCHEMA}, unit string", "ignore_http_codes": [404]}
     given = watermark("2026-01-01", "2026-01-02", grace="P9D")
     feed = ApiFeed(tmp_path, engine, server, source, {"watermark": given, "target": REPLACED}).feed()
@@ -585,9 +549,7 @@ def test_a_window_that_the_api_answers_with_404_is_loaded_empty_if_that_means_no
     assert feed.ids == [2]
 
 
-def test_a_404_that_means_no_rows_moves_no_watermark_and_doctor_still_names_it(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_404_of_no_rows_moves_no_watermark(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(
         tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA, "ignore_http_codes": [404]}
     ).flow()
@@ -625,9 +587,7 @@ def test_a_unit_is_data_in_a_path(tmp_path: Path, engine: SparkEngine, server: A
     assert feed.ids == [1]
 
 
-def test_a_plan_asks_for_one_page_and_starts_no_spark(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_plan_asks_one_page_and_starts_no_spark(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA}).flow()
     server.rows = [row(number) for number in range(1, 9)]
     (plan,) = flow.feed.cli("plan", "flow", "--now", "2026-02-01").json
@@ -656,9 +616,7 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, engine: SparkE
     assert not [text for text in texts if TOKEN in text]
 
 
-def test_a_rewind_that_replaces_loads_what_the_api_has_now_once(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_a_rewind_with_replace_loads_the_api_once(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
     server.rows = [row(1), row(2)]
     inferred = flow.feed.cli("schema", "infer", "flow", "--now", "2026-01-05")
@@ -691,18 +649,14 @@ def test_the_dataflow_on_the_page_of_the_source_runs(
     assert feed.ids == [1, 2, 3, 4, 6]
 
 
-def test_an_api_that_is_gone_is_an_error_and_nothing_advances(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_an_api_that_is_gone_advances_nothing(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
     server.faults.extend([status(404)] * 3)
     assert flow.fail().code == "source_missing"
     assert flow.watermark == {}
 
 
-def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_rows_without_any_value_wait_for_one(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     by_value = {"watermark": {"type": "column", "columns": ["value"]}}
     flow = ApiFeed(tmp_path, engine, server, {"schema": SCHEMA}, by_value).flow()
     server.rows = [row(1, value=None)]
@@ -713,9 +667,7 @@ def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_sa
     assert flow.ids == [1, 2]
 
 
-def test_pages_without_a_value_before_the_first_with_one_are_loaded(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_pages_before_the_first_value_are_loaded(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     by_value = {"watermark": {"type": "column", "columns": ["value"]}}
     flow = ApiFeed(tmp_path, engine, server, OFFSETS, by_value).flow()
     server.rows = [row(number, value=None) for number in range(1, 15)] + [row(15, value=4)]
@@ -733,9 +685,7 @@ def test_an_answer_without_content_holds_no_row(tmp_path: Path, engine: SparkEng
     assert flow.watermark["at"] == datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def test_records_that_no_longer_have_the_watermark_s_field_are_an_error_and_not_no_rows(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_records_without_the_watermarks_field_fail(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
     server.rows = [row(1)]
     flow.run("2026-01-05")
@@ -745,9 +695,7 @@ def test_records_that_no_longer_have_the_watermark_s_field_are_an_error_and_not_
     assert "/rows: expected a field at in the records of its pages, found none in 1 record" in error.message
 
 
-def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_infinity_and_nan_bound_nothing_of_an_api(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = {"schema": "id long, at timestamp, value double"}
     flow = ApiFeed(
         tmp_path, engine, server, source, {"watermark": {"type": "column", "columns": ["value"]}}
@@ -759,9 +707,7 @@ def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
     assert (flow.ids, flow.watermark) == ([1, 4], {"value": 2.5})
 
 
-def test_a_fraction_with_more_digits_than_its_declared_column_is_loaded_once_as_the_nearest(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_long_fractions_are_loaded_as_the_nearest(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = {"schema": "id long, at timestamp, value float"}
     columns = {"watermark": {"type": "column", "columns": ["value"]}}
     flow = ApiFeed(tmp_path, engine, server, source, columns).flow()
@@ -840,9 +786,7 @@ def test_a_value_that_its_column_does_not_hold_exactly_fails_by_name(
     assert (flow.ids, flow.watermark) == ([], {})
 
 
-def test_what_columns_hold_exactly_arrives_as_it_was_sent(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_exact_columns_get_what_was_sent(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
     server.rows = [
         row(1, zip="01220", code="3E5", opens="09:15", big=2**62, part=0.1, on="2026-01-05", none=None)
@@ -852,9 +796,7 @@ def test_what_columns_hold_exactly_arrives_as_it_was_sent(
     assert flow.feed.rows(*names) == [("01220", "3E5", "09:15", 2**62, 0.1, "2026-01-05")]
 
 
-def test_list_and_the_sensor_ask_an_api_that_fails_once(
-    tmp_path: Path, engine: SparkEngine, server: Api
-) -> None:
+def test_list_and_sensor_ask_a_failing_api_once(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
     server.faults.extend([status(503)] * 9)
     (listed,) = flow.feed.cli("list").json

@@ -89,9 +89,7 @@ def test_the_stand_in_commits_what_spark_commits(engine: SparkEngine, tmp_path: 
 
 
 @pytest.mark.full
-def test_a_table_that_is_not_there_is_refused_as_spark_refuses_it(
-    engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_a_missing_table_is_refused_as_by_spark(engine: SparkEngine, tmp_path: Path) -> None:
     from pyspark.errors import AnalysisException
 
     target = DeltaLakeTable(Place(str(tmp_path / "none")))

@@ -20,7 +20,7 @@ from tests.support.columns import Columns, at, on_lake
 
 @pytest.mark.parametrize(("end", "refused"), [(5, False), (6, True)])
 @pytest.mark.parametrize("load", ["append", "merge_upsert"])
-def test_a_watermark_that_was_moved_by_hand_since_tells_nothing_of_rows_above_where_it_stood(
+def test_a_watermark_moved_by_hand_tells_no_rows_above_it(
     tmp_path: Path, load: str, end: int, *, refused: bool
 ) -> None:
     keys = {"merge_keys": ["id"]} if load == "merge_upsert" else {}

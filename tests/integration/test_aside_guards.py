@@ -109,9 +109,7 @@ def test_what_a_chunk_that_died_has_written_is_no_change_by_others(feed: Feed, s
         ("files/x", "files/x_bad_records/theirs.csv"),
     ],
 )
-def test_a_replay_begins_only_where_nothing_lies_that_would_go_with_it(
-    feed: Feed, table: str, there: str
-) -> None:
+def test_a_replay_begins_only_where_nothing_would_go_with_it(feed: Feed, table: str, there: str) -> None:
     file = feed.folder / "lake" / there
     file.parent.mkdir(parents=True)
     file.write_text("id\n")
@@ -128,9 +126,7 @@ def test_a_replay_may_begin_in_an_empty_folder(feed: Feed) -> None:
 @pytest.mark.parametrize(
     ("held", "table"), [(TABLE, f"{TABLE}_bad_records"), (f"{TABLE}_bad_records", TABLE)]
 )
-def test_a_replay_does_not_take_the_place_of_records_that_another_sets_aside(
-    feed: Feed, held: str, table: str
-) -> None:
+def test_a_replay_takes_no_place_of_records_set_aside(feed: Feed, held: str, table: str) -> None:
     replayed(feed, held)
     with pytest.raises(ConfigurationError, match="expected a table that no other replay has"):
         replayed(feed, table)
@@ -165,9 +161,7 @@ def other_dataflow(feed: Feed) -> Feed:
     return other
 
 
-def test_of_two_dataflows_that_begin_a_replay_into_one_table_at_the_same_moment_one_has_it(
-    feed: Feed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_replays_into_one_table_one_has_it(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     other = other_dataflow(feed)
 
     def checked(*given: Any) -> None:
@@ -248,7 +242,7 @@ def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
         ({"target": {"partition_by": ["id"]}}, None),
     ],
 )
-def test_a_replay_of_a_definition_whose_rows_have_changed_is_neither_promoted_nor_gone_on_with(
+def test_a_replay_of_a_changed_definition_ends(
     feed: Feed, changes: dict[str, Any], named: str | None
 ) -> None:
     replayed(feed)

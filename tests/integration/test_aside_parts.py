@@ -93,9 +93,7 @@ def test_files_of_partitions_are_read_aside_and_promoted(
 
 
 @pytest.mark.full
-def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_what_runs_loaded_since_a_replay_began_stays(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine, **UPSERT)
     assert replayed(feed).code == 0
     put(feed, 2, 20, 7)
@@ -109,7 +107,7 @@ def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
 
 
 @pytest.mark.parametrize("released_first", [True, False])
-def test_a_released_file_is_left_to_the_next_run_and_is_in_the_table_once(
+def test_a_released_file_is_left_to_the_next_run_once(
     tmp_path: Path, engine: SparkEngine, *, released_first: bool
 ) -> None:
     feed = changed_files(tmp_path, engine)
@@ -133,7 +131,7 @@ def test_a_released_file_is_left_to_the_next_run_and_is_in_the_table_once(
 
 @pytest.mark.parametrize("target", [UPSERT, {"format": "iceberg"}, pytest.param({}, marks=pytest.mark.full)])
 @pytest.mark.full
-def test_of_many_files_ranges_of_paths_are_swapped_and_rows_of_other_files_between_them_stay(
+def test_swapped_ranges_of_paths_leave_other_files_between_them(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_MOST_NAMED", 1)
@@ -154,9 +152,7 @@ def test_of_many_files_ranges_of_paths_are_swapped_and_rows_of_other_files_betwe
     assert feed.rows("id", "value") == sorted([*AFTER, (21, 9), (30, 1), (31, 1)])
 
 
-def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_replay_of_files_all_loaded_again_is_refused(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
     assert replayed(feed).code == 0
     put(feed, 2, 2, 8)
@@ -167,9 +163,7 @@ def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
     assert ended(feed, "drop").code == 0
 
 
-def test_a_bad_file_stops_a_replay_aside_and_the_same_command_goes_on(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_bad_file_stops_a_replay_and_a_retry_goes_on(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")
     answer = replayed(feed)
@@ -187,9 +181,7 @@ def test_a_bad_file_stops_a_replay_aside_and_the_same_command_goes_on(
 
 
 @pytest.mark.parametrize("step", [Step.WRITTEN, *(pytest.param(step, marks=pytest.mark.full) for step in STEPS[:4] if step is not Step.WRITTEN)])  # fmt: skip
-def test_a_replay_of_files_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
-    tmp_path: Path, engine: SparkEngine, step: Step
-) -> None:
+def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     feed = changed_files(tmp_path, engine)
     with pytest.raises(KeyboardInterrupt):
         replay_aside(feed.platform, feed.dataflow, Asked(*DAYS[1::2], TABLE), NOW, observer=dies_after(step))
@@ -222,9 +214,7 @@ def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path,
 
 @pytest.mark.parametrize("act", ["delete", "append", "rollback"])
 @pytest.mark.parametrize("form", ["iceberg", "parquet"])
-def test_a_table_aside_whose_rows_others_have_changed_is_not_promoted(
-    tmp_path: Path, engine: SparkEngine, form: str, act: str
-) -> None:
+def test_a_changed_table_aside_is_refused(tmp_path: Path, engine: SparkEngine, form: str, act: str) -> None:
     feed = changed_files(tmp_path, engine, format=form)
     put(feed, 3, 30, key=1)
     assert replayed(feed).code == 0
@@ -276,9 +266,7 @@ def test_whole_windows_are_read_aside_and_promoted(
     assert (replays(feed), replayed(feed, "--every", "1 day", days=WINDOWS).code) == ([], 2)
 
 
-def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_are_due(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_windows_read_since_a_replay_or_due_stay(tmp_path: Path, engine: SparkEngine) -> None:
     made = changed_windows(tmp_path, engine, REPLACED, to="2020-01-20")
     days = ("--start", "2020-01-02", "--end", "2020-01-12", "--now", "2020-01-08")
     assert replayed(made.feed, days=days).code == 0
@@ -292,9 +280,7 @@ def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_a
 
 
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, *(pytest.param(step, marks=pytest.mark.full) for step in STEPS[1:4])])  # fmt: skip
-def test_a_replay_of_windows_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
-    tmp_path: Path, engine: SparkEngine, step: Step
-) -> None:
+def test_a_dead_replay_of_windows_ends_by_a_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     made = changed_windows(tmp_path, engine, REPLACED)
     feed, now = made.feed, instant("2020-01-08")
     asked = Asked("2020-01-02", "2020-01-04", TABLE)
@@ -311,9 +297,7 @@ def test_a_replay_of_windows_aside_and_its_promote_that_died_are_ended_by_the_sa
 
 
 @pytest.mark.postgres
-def test_windows_that_only_their_start_tells_are_promoted_as_wholes(
-    tmp_path: Path, engine: SparkEngine, postgres: Postgres
-) -> None:
+def test_windows_known_by_start_are_swapped(tmp_path: Path, engine: SparkEngine, postgres: Postgres) -> None:
     database = DatabaseTable(postgres)
     query = f"SELECT id, value FROM {database.schema}.events WHERE at >= {{start}} AND at < {{end}} AND unit = {{unit.u}}"
     feed = on_postgres(

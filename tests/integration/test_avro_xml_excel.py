@@ -61,9 +61,7 @@ class TestAvro:
             (3, None, "2026-01-02", "day=2026-01-02/c.avro"),
         ]
 
-    def test_the_columns_of_all_files_of_the_sample_are_pinned_and_a_file_with_another_type_is_refused(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_columns_of_a_whole_sample_are_pinned_and_others_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=AVRO)
         feed.put_bytes("a.avro", avro({"id": 1}))
         feed.put_bytes("b.avro", avro({"id": 2, "more": 5}, more="int"))
@@ -75,9 +73,7 @@ class TestAvro:
     @pytest.mark.parametrize(
         ("schema", "shown"), [("string", "string"), (["int", "string"], "of several types")]
     )
-    def test_a_file_of_values_that_are_no_records_is_told(
-        self, make_feed: MakeFeed, schema: Any, shown: str
-    ) -> None:
+    def test_avro_values_without_columns_are_told(self, make_feed: MakeFeed, schema: Any, shown: str) -> None:
         feed, buffer = make_feed(source=AVRO), io.BytesIO()
         fastavro.writer(buffer, fastavro.parse_schema(schema), ["a"])
         feed.put_bytes("a.avro", buffer.getvalue())
@@ -85,9 +81,7 @@ class TestAvro:
         assert (error.code, feed.rows()) == ("bad_file", [])
         assert f"file a.avro, expected records, found values without columns, {shown}." in error.message
 
-    def test_bad_files_are_named_and_passed_over_and_unknown_fields_are_found_at_any_depth(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_bad_files_are_passed_over_and_unknown_fields_found_at_depth(self, make_feed: MakeFeed) -> None:
         who = {"type": "record", "name": "w", "fields": [{"name": "n", "type": "string"}]}
         older = {**who, "fields": [*who["fields"], {"name": "age", "type": "int"}]}
         feed = make_feed(source=AVRO | {"schema": "id long, who struct<n string>"}, on_bad_file="quarantine")
@@ -106,9 +100,7 @@ class TestAvro:
         assert reasons["e.avro"] == "expected Avro, found another file"
 
     @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
-    def test_files_whose_headers_name_what_no_table_holds_are_passed_over_on_a_first_load(
-        self, make_feed: MakeFeed, mode: str
-    ) -> None:
+    def test_headers_that_no_table_holds_are_passed_over(self, make_feed: MakeFeed, mode: str) -> None:
         long: dict[str, Any] = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}
         feed = make_feed(source=AVRO, on_bad_file="quarantine", target={"schema_mode": mode})
         feed.put_bytes("a.avro", avro({"id": 1, "ID": 2}, ID="long"))
@@ -131,9 +123,7 @@ class TestAvro:
 
 class TestXml:
     @pytest.mark.parametrize("schema", [None, "id long"])
-    def test_files_without_an_element_of_the_row_tag_are_warned_of(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_xml_without_the_row_tag_is_warned_of(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={**XML, "schema": schema, "options": {"rowTag": "rwo"}})
         feed.put_text("a.xml", xml("<id>1</id>"))
         warning = "file a.xml has no element rwo, so no record: it has rows, row, id; correct options.rowTag if one of these is a record"
@@ -147,9 +137,7 @@ class TestXml:
         )  # without a record nothing was loaded before
         assert any(f"file {which} no element rwo" in warning for warning in feed.run().warnings)
 
-    def test_a_document_that_ends_between_records_and_attributes_that_no_column_takes_are_refused(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_cut_documents_and_attributes_without_columns_are_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML | {"schema": "id long, tags array<string>"}, on_bad_file="quarantine")
         feed.put_text("a.xml", xml("<id>1</id>")[:-8])
         feed.put_text("b.xml", xml('<id unit="kg">2</id>'))
@@ -198,9 +186,7 @@ class TestXml:
 
     SPACED = "id long, _k string, _n int, text string, all array<string>, note struct<_q: int, _VALUE: string>, day date, at timestamp, of map<string, decimal(4,2)>"
 
-    def test_texts_keep_their_spaces_and_numbers_and_times_may_stand_between_some(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_texts_keep_spaces_and_numbers_may_stand_between_some(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML | {"schema": self.SPACED})
         row = '<row k=" a "><id>1</id><text>  two  words\n</text><all> x </all><all>  </all><all/><all><![CDATA[ y ]]></all>'
         row += '<note q="5">  z\u00a0</note></row>'
@@ -226,7 +212,7 @@ class TestXml:
             pytest.param({"ignoreSurroundingSpaces": True}, (5, "a", 1), marks=pytest.mark.full),
         ],
     )
-    def test_types_are_inferred_of_texts_without_their_spaces_and_an_option_leaves_them_out(
+    def test_types_are_inferred_without_spaces_which_an_option_leaves_out(
         self, make_feed: MakeFeed, options: dict[str, Any], row: tuple[Any, ...]
     ) -> None:
         feed = make_feed(source=XML | {"options": XML["options"] | options}, target={"schema_mode": "merge"})
@@ -256,9 +242,7 @@ class TestXml:
         }
 
     @pytest.mark.full
-    def test_a_variant_for_which_spark_would_guess_the_type_of_a_text_is_refused(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_variant_of_guessed_types_is_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML | {"schema": "id long, v struct<a: variant>"})
         feed.put_text("a.xml", xml("<id>1</id><v><a>007</a></v>"))
         error = feed.fail()
@@ -291,9 +275,7 @@ class TestXml:
         assert _reasons(feed) == {"a.xml": two.format("_k", "_K"), "b.xml": two.format("ID", "id")}
 
     @pytest.mark.parametrize("mode", ["strict", "merge"])
-    def test_names_that_differ_in_case_only_are_told_on_a_first_load_and_later(
-        self, make_feed: MakeFeed, mode: str
-    ) -> None:
+    def test_names_that_differ_in_case_only_are_told(self, make_feed: MakeFeed, mode: str) -> None:
         feed = make_feed(source=XML, on_bad_file="quarantine", target={"schema_mode": mode})
         feed.put_text("a.xml", xml("<id>1</id><ID>2</ID>"))
         feed.put_text("b.xml", xml("<id>3</id>").replace("<row>", '<row k="1" K="2">'))
@@ -380,9 +362,7 @@ class TestXml:
 
 
 class TestExcel:
-    def test_rows_are_loaded_with_the_file_that_they_are_of_and_nothing_stays_staged(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_rows_know_their_file_and_nothing_stays_staged(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL)
         moment = datetime.fromisoformat("2026-01-02T03:04:05")
         feed.put_bytes("day=1/a.xlsx", xlsx([["id", "amount", "at", "on", "text"], [1, 1.5, moment, True, "é"], [2]]))  # fmt: skip
@@ -415,9 +395,7 @@ class TestExcel:
             ("7", "0.30", "2026-01-02", "None")
         ]
 
-    def test_a_cell_that_does_not_fit_is_named_and_others_of_its_kind_are_passed_over_with_it(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_cell_that_does_not_fit_is_named_and_its_file_passed_over(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL, on_bad_file="quarantine")
         feed.put_bytes("a.xlsx", xlsx([["id", "on"], [1, date(2026, 1, 1)]]))
         feed.load()
@@ -438,9 +416,7 @@ class TestExcel:
         }
         assert _staged(feed) == []
 
-    def test_a_sheet_without_a_record_beside_others_is_warned_of_unless_it_is_named(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_an_empty_sheet_beside_others_is_warned_of_unless_named(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL)
         feed.put_bytes("a.xlsx", xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]))
         warning = (
@@ -453,9 +429,7 @@ class TestExcel:
         assert (any("no record" in each for each in feed.load().warnings), feed.ids) == (False, [1])
 
     @pytest.mark.parametrize("unknown", ["check", "ignore"])
-    def test_a_file_with_none_of_the_declared_columns_is_bad_also_where_unknown_ones_are_left_out(
-        self, make_feed: MakeFeed, unknown: str
-    ) -> None:
+    def test_a_file_with_no_declared_column_is_bad(self, make_feed: MakeFeed, unknown: str) -> None:
         source = EXCEL | {"schema": "id long, text string"}
         feed = make_feed(source=source, unknown_fields=unknown, on_bad_file="quarantine")
         feed.put_bytes("a.xlsx", xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]))
@@ -474,9 +448,7 @@ class TestExcel:
         assert feed.rows("_c0", "id", "text") == [(0, 1, "x"), (1, 2, "y")]
 
     @pytest.mark.parametrize("schema", [None, "id long", "id string"])
-    def test_a_number_of_more_digits_than_a_workbook_holds_is_refused(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_a_number_of_too_many_digits_is_refused(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source=EXCEL | {"schema": schema}, on_bad_file="quarantine")
         feed.put_bytes("a.xlsx", xlsx([[], [], ["id"], [9007199254740993]]))
         feed.put_bytes("b.xlsx", xlsx([[], ["id"], [9007199254740991]]))
@@ -488,9 +460,7 @@ class TestExcel:
             " would, '9007199254740992'"
         }
 
-    def test_a_bad_workbook_stops_the_watermark_below_it_and_takes_no_number(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_bad_workbook_stops_below_it_and_takes_no_number(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL | {"schema": "id long"})
         feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
         feed.put_bytes("b.xlsx", xlsx([["id"], ["x"]]))
@@ -520,9 +490,7 @@ class TestExcel:
     @pytest.mark.parametrize(
         "step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full), pytest.param(Step.VERIFIED, marks=pytest.mark.full)]
     )  # fmt: skip
-    def test_a_client_killed_after_any_step_leaves_every_row_once_and_no_staged_file(
-        self, make_feed: MakeFeed, step: Step
-    ) -> None:
+    def test_a_killed_client_leaves_rows_once_and_none_staged(self, make_feed: MakeFeed, step: Step) -> None:
         feed = make_feed(source=EXCEL, watermark={"checkpoint": {"interval_files": 1}})
         feed.put_bytes("a.xlsx", xlsx([["id"], [1], [2]]))
         feed.put_bytes("b.xlsx", xlsx([["id"], [3]]))
@@ -569,9 +537,7 @@ def test_text_that_is_packed_by_zstandard_is_read_and_a_truncated_file_is_named(
         ("a.xlsx", xlsx([["id"], [1]])),
     ],
 )
-def test_a_folder_per_window_may_hold_files_of_any_format(
-    make_feed: MakeFeed, name: str, data: bytes
-) -> None:
+def test_folders_of_windows_hold_files_of_any_format(make_feed: MakeFeed, name: str, data: bytes) -> None:
     form, options = {
         "a.avro": ("avro", {}),
         "a.xml": ("xml", {"rowTag": "row"}),

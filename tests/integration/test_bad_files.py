@@ -87,18 +87,14 @@ class TestUnreadable:
         assert feed.ids == [1, 2, 3]
 
     @pytest.mark.parametrize("data", [b"PAR1 but not really PAR1", b"x"])
-    def test_a_broken_parquet_file_stops_the_watermark_below_it(
-        self, make_feed: MakeFeed, data: bytes
-    ) -> None:
+    def test_a_broken_parquet_file_stops_below_it(self, make_feed: MakeFeed, data: bytes) -> None:
         feed = make_feed(source={"format": "parquet"})
         feed.put_parquet("a.parquet", 1)
         feed.put_bytes("b.parquet", data)
         feed.put_parquet("c.parquet", 3)
         _fails_at_b(feed, feed.run())
 
-    def test_a_parquet_file_with_another_type_is_named_with_its_column_and_both_types(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_parquet_of_another_type_is_named_with_both_types(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None})
         feed.put_parquet("a.parquet", 1)
         feed.put_parquet("b.parquet", {"id": "x"})
@@ -108,9 +104,7 @@ class TestUnreadable:
         )
 
     @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
-    def test_parquet_files_that_no_table_holds_are_passed_over_on_a_first_load(
-        self, make_feed: MakeFeed, mode: str
-    ) -> None:
+    def test_parquet_that_no_table_holds_is_passed_over(self, make_feed: MakeFeed, mode: str) -> None:
         feed = make_feed(
             source={"format": "parquet", "schema": None},
             on_bad_file="quarantine",
@@ -145,9 +139,7 @@ class TestUnreadable:
         }
 
     @pytest.mark.parametrize("by_dictionary", [True, False])
-    def test_decimals_of_parquet_may_be_bytes_of_any_number(
-        self, make_feed: MakeFeed, by_dictionary: bool
-    ) -> None:
+    def test_decimals_of_parquet_may_be_any_bytes(self, make_feed: MakeFeed, by_dictionary: bool) -> None:
         numbers = [150, -99_999, None, 150]
         values = [number and number.to_bytes(8, "big", signed=True) for number in numbers]
         table = pa.table({"id": [1, 2, 3, 4], "d": values})
@@ -164,9 +156,7 @@ class TestUnreadable:
         ]
 
     @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
-    def test_a_uuid_of_parquet_is_text_and_a_time_beyond_the_year_9999_is_no_time(
-        self, make_feed: MakeFeed, mode: str
-    ) -> None:
+    def test_a_uuid_is_text_and_a_time_past_9999_is_none(self, make_feed: MakeFeed, mode: str) -> None:
         feed = make_feed(
             source={"format": "parquet", "schema": None},
             on_bad_file="quarantine",
@@ -200,9 +190,7 @@ class TestUnreadable:
         feed.put("c.ndjson", 3)
         _fails_at_b(feed, feed.run())
 
-    def test_a_broken_first_file_leaves_no_watermark_and_mending_it_loads_everything(
-        self, feed: Feed
-    ) -> None:
+    def test_a_broken_first_file_leaves_no_watermark_and_mended_loads_all(self, feed: Feed) -> None:
         feed.put_bytes("b.ndjson.gz", b"not gzip")
         feed.put("c.ndjson", 3)
         for _ in range(2):
@@ -244,7 +232,7 @@ class TestRecords:
             ("csv", "id\n1\n", "id\n2\nsecret\n", 3, "field id: expected bigint, found other text"),
         ],
     )
-    def test_a_record_that_does_not_parse_is_named_with_file_line_field_and_reason_and_not_quoted_if_values_are_hidden(
+    def test_a_bad_record_is_told_by_line_and_field_and_not_quoted_if_hidden(
         self, make_feed: MakeFeed, form: str, good: str, bad: str, line: int, why: str
     ) -> None:
         feed = make_feed(source={"format": form}, show_bad_records=False)
@@ -257,9 +245,7 @@ class TestRecords:
         assert f"b.{form}.gz, line {line}: {why}" in outcome.error.message
         assert "secret" not in outcome.error.message
 
-    def test_a_record_that_does_not_parse_is_quoted_where_somebody_asks_for_it(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_bad_record_is_quoted_where_somebody_asks_for_it(self, make_feed: MakeFeed) -> None:
         feed = make_feed(show_bad_records=True)
         feed.put_text("a.ndjson", '{"id": "abc"}\n')
         error = feed.fail()
@@ -272,9 +258,7 @@ class TestRecords:
             ('{"id": {"secret": 1}}', "line 1: field id: expected bigint, found an object"),
         ],
     )
-    def test_a_json_file_that_does_not_parse_is_named_with_record_field_and_reason(
-        self, make_feed: MakeFeed, bad: str, why: str
-    ) -> None:
+    def test_bad_json_is_named_by_record_and_field(self, make_feed: MakeFeed, bad: str, why: str) -> None:
         feed = make_feed(source={"format": "json"}, show_bad_records=False)
         feed.put_text("a.json", '[{"id": 1}]')
         feed.put_text("b.json", bad)
@@ -296,9 +280,7 @@ class TestRecords:
             ),
         ],
     )
-    def test_a_json_file_that_is_no_whole_document_is_bad_as_a_whole(
-        self, make_feed: MakeFeed, bad: str, why: str
-    ) -> None:
+    def test_cut_json_is_bad_as_a_whole(self, make_feed: MakeFeed, bad: str, why: str) -> None:
         feed = make_feed(source={"format": "json"})
         feed.put_text("a.json", '[{"id": 1}]')
         feed.put_text("b.json", bad)
@@ -310,9 +292,7 @@ class TestRecords:
 
 
 class TestVanished:
-    def test_a_file_that_vanished_after_the_listing_is_named_and_the_next_run_goes_on(
-        self, feed: Feed
-    ) -> None:
+    def test_a_file_that_vanished_is_named_and_the_next_run_goes_on(self, feed: Feed) -> None:
         for number, name in enumerate("abc", 1):
             feed.put(f"{name}.ndjson", number)
         outcome = feed.run(_once(Step.PLANNED, (feed.landing / "b.ndjson").unlink))
@@ -422,7 +402,7 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
     assert feed.ids == [1]
 
 
-def test_a_first_load_of_bad_files_alone_puts_them_into_quarantine_if_the_schema_is_declared(
+def test_a_first_load_of_bad_files_quarantines_under_a_declared_schema(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(source={"format": "ndjson", "schema": "id long"}, on_bad_file="quarantine")
@@ -440,9 +420,7 @@ def test_a_first_load_of_bad_files_alone_puts_them_into_quarantine_if_the_schema
         ("parquet", None),  # a damaged page, which only the write meets
     ],
 )
-def test_a_first_load_of_bad_files_alone_pins_no_type_and_says_which_files_it_passes_over(
-    make_feed: MakeFeed, form: str, bad: str | None
-) -> None:
+def test_a_first_load_of_bad_files_pins_no_type(make_feed: MakeFeed, form: str, bad: str | None) -> None:
     feed = make_feed(source={"format": form, "schema": None}, on_bad_file="quarantine")
     feed.put_text(f"a.{form}", "")
     for name in ("b", "c"):

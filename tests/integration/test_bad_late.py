@@ -141,7 +141,7 @@ def test_one_that_changes_is_left_for_the_next_run(swept: Feed) -> None:
     assert swept.ids == [1, 2, 3, 10, 11, 13, 14]
 
 
-def test_one_that_changes_while_it_is_read_is_in_the_table_once_and_named_after_the_rest(swept: Feed) -> None:
+def test_a_late_file_that_changes_meanwhile_is_there_once_and_named(swept: Feed) -> None:
     swept.put("d=1/b.ndjson.gz", 12)
     touched: list[str] = []
 

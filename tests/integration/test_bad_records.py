@@ -62,9 +62,7 @@ def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_
         ("csv", "id\n1\n", "id\n3000000000\n2\n"),
     ],
 )
-def test_a_whole_number_that_is_too_large_widens_its_column_and_is_no_bad_record(
-    make_feed: MakeFeed, name: str, first: str, second: str
-) -> None:
+def test_a_large_whole_number_widens(make_feed: MakeFeed, name: str, first: str, second: str) -> None:
     source = {"format": name, "schema": "id int"}
     feed = make_feed(source=source, target={"schema_mode": "merge"}, **FEW)
     feed.put_text(f"a.{name}", first)
@@ -85,9 +83,7 @@ def test_a_whole_number_that_is_too_large_widens_its_column_and_is_no_bad_record
         ("csv", "id\n3000000000\n1.5\n"),
     ],
 )
-def test_a_whole_number_that_is_too_large_widens_its_column_beside_another_bad_record(
-    make_feed: MakeFeed, name: str, second: str
-) -> None:
+def test_a_large_number_widens_beside_a_bad_record(make_feed: MakeFeed, name: str, second: str) -> None:
     source = {"format": name, "schema": "id int"}
     feed = make_feed(source=source, target={"schema_mode": "merge"}, max_bad_records=1)
     feed.put_text(f"a.{name}", second)
@@ -96,7 +92,7 @@ def test_a_whole_number_that_is_too_large_widens_its_column_beside_another_bad_r
     assert f"the schema changes with file a.{name}: id was int, is bigint" in warnings
 
 
-def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_before(
+def test_one_bad_record_too_many_stops_before_its_file(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(max_bad_records=1)
@@ -133,9 +129,7 @@ def test_lines_of_csv_are_told_by_their_values_whatever_a_step_asks_for(make_fee
 
 
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.SET_ASIDE, Step.WRITTEN])
-def test_a_run_that_dies_around_the_table_of_bad_records_keeps_each_once(
-    make_feed: MakeFeed, step: Step
-) -> None:
+def test_a_run_that_dies_around_bad_records_keeps_each_once(make_feed: MakeFeed, step: Step) -> None:
     feed = make_feed(**FEW)
     feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
     with pytest.raises(KeyboardInterrupt):

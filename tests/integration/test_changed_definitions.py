@@ -28,9 +28,7 @@ class TestMistakes:
         "wrong", [{"sql": "select idd from input"}, {"transform": "tests.support.steps:no_such"}]
     )
     @pytest.mark.needs_spark
-    def test_a_query_that_does_not_fit_begins_nothing_and_is_mended_at_once(
-        self, make_feed: MakeFeed, wrong: dict[str, Any]
-    ) -> None:
+    def test_a_bad_query_begins_nothing_while_bad(self, make_feed: MakeFeed, wrong: dict[str, Any]) -> None:
         feed = make_feed(**wrong)
         feed.put("a.ndjson", 1)
         outcome = feed.run()
@@ -49,9 +47,7 @@ class TestMistakes:
         assert (feed.open_intent, whys(feed), len(feed.commits)) == (None, ["run", "run"], 2)
 
     @pytest.mark.needs_spark
-    def test_a_query_that_fails_on_a_row_gives_its_number_up_and_the_mended_one_goes_on(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_query_that_fails_on_a_row_gives_up_and_mended_goes_on(self, make_feed: MakeFeed) -> None:
         feed = make_feed(sql="select id, 1 / (id - 2) as x from input")
         feed.put("a.ndjson", 1, 2)
         error = feed.fail()
@@ -70,9 +66,7 @@ class TestMistakes:
         assert error["message"].endswith("or `state reset --replace`, which empties it first")
 
     @pytest.mark.needs_spark
-    def test_another_format_needs_another_table_and_no_decision_is_taken_before(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_another_format_needs_another_table_and_no_decision(self, make_feed: MakeFeed) -> None:
         feed = make_feed(target={"format": "parquet"})
         feed.put("a.ndjson", 1)
         feed.load()
@@ -121,9 +115,7 @@ class TestMistakes:
 class TestDecisions:
     @pytest.mark.parametrize("verb", ["accept", "reset"])
     @pytest.mark.needs_spark
-    def test_a_slice_that_was_written_is_appended_before_the_decision(
-        self, make_feed: MakeFeed, verb: str
-    ) -> None:
+    def test_a_written_slice_is_appended_before_a_decision(self, make_feed: MakeFeed, verb: str) -> None:
         feed = make_feed(sql="select id from input")
         feed.put("a.ndjson", 1)
         with pytest.raises(KeyboardInterrupt):
@@ -147,9 +139,7 @@ class TestDecisions:
 
 
 class TestAnotherRoot:
-    def test_files_at_or_below_the_watermark_of_an_accepted_root_count_as_loaded(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_files_below_the_watermark_of_an_accepted_root_are_loaded(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
         feed.put("x/a/1.ndjson", 1)
         feed.put("x/x/9.ndjson", 9)
@@ -179,9 +169,7 @@ class TestAnotherRoot:
 class TestSchemas:
     @pytest.mark.parametrize("schema", ["id long, more string", "id string", "other long"])
     @pytest.mark.needs_spark
-    def test_a_declared_schema_that_differs_from_the_pinned_one_fails_and_begins_nothing(
-        self, make_feed: MakeFeed, schema: str
-    ) -> None:
+    def test_a_changed_declared_schema_begins_nothing(self, make_feed: MakeFeed, schema: str) -> None:
         feed = make_feed(source={"schema": "id long"})
         feed.put("a.ndjson", 1)
         feed.load()
@@ -215,9 +203,7 @@ class TestSchemas:
         "sql", ["select id, 'x' as more from input", "select cast(id as string) || 'x' as id from input"]
     )
     @pytest.mark.needs_spark
-    def test_rows_that_the_table_refuses_are_given_up_and_the_old_definition_goes_on(
-        self, make_feed: MakeFeed, sql: str
-    ) -> None:
+    def test_refused_rows_are_given_up_and_old_definitions_go_on(self, make_feed: MakeFeed, sql: str) -> None:
         feed = make_feed(sql="select id from input")
         feed.put("a.ndjson", 1)
         feed.load()
@@ -230,9 +216,7 @@ class TestSchemas:
         feed.load()
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
 
-    def test_rows_that_a_format_refuses_by_itself_are_given_up_like_those_that_spark_refuses(
-        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_rows_a_format_refuses_are_given_up(self, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuses(*_: Any, **__: Any) -> None:
             raise RowsRefused("expected single values, found lists")
 

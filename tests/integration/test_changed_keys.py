@@ -33,9 +33,7 @@ def stopped(feed: Feed) -> Any:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_the_first_load_by_other_keys_stops_if_rows_of_the_table_share_one_and_goes_on_once_that_is_accepted(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_other_keys_stop_where_rows_share_one(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     feed = made(tmp_path, engine, format_, load="merge_upsert", merge_keys=["id"])
     feed.put("1.ndjson", row(1, "x", 1), row(2, "x", 2), row(3, "y", 3))
     feed.load()
@@ -59,9 +57,7 @@ def test_the_first_load_by_other_keys_stops_if_rows_of_the_table_share_one_and_g
     assert feed.rows("region", "value") == [("x", 9), ("x", 9), ("y", 7)]
 
 
-def test_a_table_that_was_appended_to_is_looked_through_before_rows_are_merged_into_it(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_an_appended_table_is_checked_before_rows_are_merged(tmp_path: Path, engine: SparkEngine) -> None:
     feed = made(tmp_path, engine, "delta", load="append")
     feed.put("1.ndjson", row(1, "x", 1), row(1, "x", 2), row(None, "y", 3), row(None, "y", 4), row(2, "y", 5))
     feed.load()
@@ -74,9 +70,7 @@ def test_a_table_that_was_appended_to_is_looked_through_before_rows_are_merged_i
     assert feed.rows("id", "value") == [(1, 9), (2, 5)]
 
 
-def test_keys_that_tell_the_rows_apart_need_no_word_and_those_that_stay_are_not_looked_up_again(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_keys_that_tell_rows_apart_need_no_word_and_stay(tmp_path: Path, engine: SparkEngine) -> None:
     feed = made(tmp_path, engine, "delta", load="merge_upsert", merge_keys=["id"])
     feed.put("1.ndjson", row(1, "x", 1), row(2, "x", 2))
     feed.load()
@@ -117,9 +111,7 @@ def test_a_slice_that_is_given_up_by_accept_agrees_to_no_keys(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_replaced_keys_that_several_rows_have_are_a_decision_when_they_are_new(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_shared_replaced_keys_are_a_decision(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     feed = made(tmp_path, engine, format_, load="merge_overwrite", merge_keys=["id"])
     feed.define(late_files="quarantine")
     feed.put("1.ndjson", row(1, "x", 1), row(1, "x", 2), row(2, "x", 2))
@@ -136,9 +128,7 @@ def test_replaced_keys_that_several_rows_have_are_a_decision_when_they_are_new(
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_histories_that_other_keys_would_join_stop_the_run_and_several_versions_of_a_key_do_not(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_joined_histories_stop_the_run(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     feed = made(tmp_path, engine, format_, load="scd2", merge_keys=["id", "region"], effective_column="at")
     feed.put("1.ndjson", row(1, "x", 1), row(1, "x", 2, at=2), row(2, "x", 1), row(2, "y", 1))
     feed.load()

@@ -44,9 +44,7 @@ def _decided(made: Platform, flow: Dataflow, decision: decisions.DraftBuilder) -
 
 @pytest.mark.parametrize(("before", "now"), [("global", "partition"), ("partition", "global")])
 @pytest.mark.parametrize("decision", ["adopt", "rewind"])
-def test_a_watermark_of_another_scope_is_taken_by_no_decision_and_reset_leads_on(
-    made: Platform, decision: str, before: str, now: str
-) -> None:
+def test_another_scope_waits_for_a_reset(made: Platform, decision: str, before: str, now: str) -> None:
     assert made.loop(_of_scope(before), NOW).run().error is None
     flow = _of_scope(now)
     if decision == "rewind":

@@ -100,9 +100,7 @@ def define(project: Path, settings: dict[str, Any], **dataflow: Any) -> None:
     (project / "dataflows" / "flow.yaml").write_text(yaml.safe_dump(dataflow))
 
 
-def test_two_million_rows_through_a_function_of_the_project_are_loaded_once_although_an_executor_and_a_worker_are_killed(
-    tmp_path: Path, two_workers: Cluster
-) -> None:
+def test_functions_in_spark_load_once_although_executors_die(tmp_path: Path, two_workers: Cluster) -> None:
     project = tmp_path / "project"
     conf = {**DRIVER, **SMALL_EXECUTORS, "spark.sql.files.maxPartitionBytes": "1m"}
     define(
@@ -136,7 +134,7 @@ def test_two_million_rows_through_a_function_of_the_project_are_loaded_once_alth
 
 @pytest.mark.s3
 @pytest.mark.postgres
-def test_a_connect_server_on_it_merges_into_tables_on_s3_with_the_state_in_postgresql(
+def test_a_connect_server_merges_on_s3_with_state_in_postgresql(
     tmp_path: Path, two_workers: Cluster, bucket: Place, postgres: Postgres
 ) -> None:
     postgres.ask("CREATE DATABASE clustered")

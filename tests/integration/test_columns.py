@@ -78,7 +78,7 @@ def test_rows_younger_than_settle_wait_for_a_later_run(
 
 
 @pytest.mark.postgres
-def test_a_source_without_an_index_is_read_up_to_the_clock_and_an_empty_range_writes_nothing(
+def test_a_source_without_index_is_read_to_the_clock_and_nothing_is_empty(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
 ) -> None:
     table = PostgresRows(postgres, indexed=None)
@@ -148,7 +148,7 @@ def test_a_table_of_the_lake_is_read_above_the_stored_value(tmp_path: Path, engi
         ),
     ],
 )
-def test_a_client_killed_after_any_step_leaves_each_row_once_and_the_highest_value_saved(
+def test_a_killed_client_leaves_rows_once_and_saves_the_highest_value(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, step: Step
 ) -> None:
     """Without an index the bound is looked up before the read, and stands in the intent."""
@@ -165,9 +165,7 @@ def test_a_client_killed_after_any_step_leaves_each_row_once_and_the_highest_val
 
 
 @pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
-def test_a_run_killed_after_its_write_saves_the_highest_time_that_was_read_and_not_the_bound(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_a_killed_run_saves_the_highest_read_time(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     flow, table = on_lake(tmp_path, engine, target={"load": "append", "format": format_})
     table.put({"id": 1, "at": at(1), "value": 1})
     crash(flow.feed, Step.WRITTEN)
@@ -272,7 +270,7 @@ DROPS = "SELECT * FROM input WHERE value > 0"
         (BY_TIME | {"columns": ["at", "id"]}, {"load": "merge_upsert", "merge_keys": ["id"]}),
     ],
 )
-def test_rows_that_reach_a_table_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
+def test_rows_that_reach_a_table_later_are_read_behind_a_step(
     tmp_path: Path, engine: SparkEngine, watermark: dict[str, Any], target: dict[str, Any]
 ) -> None:
     flow, table = on_lake(tmp_path, engine, watermark=watermark, target=target, sql=DROPS)
@@ -292,7 +290,7 @@ def test_rows_that_reach_a_table_after_a_run_are_read_behind_a_step_also_with_ti
 
 
 @pytest.mark.postgres
-def test_rows_that_reach_a_database_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
+def test_rows_that_reach_a_database_later_are_read_behind_a_step(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
 ) -> None:
     table = PostgresRows(postgres, indexed=None)
@@ -306,9 +304,7 @@ def test_rows_that_reach_a_database_after_a_run_are_read_behind_a_step_also_with
     assert flow.run().status == "nothing"
 
 
-def test_state_set_takes_a_time_as_it_is_written_and_in_the_zone_of_the_watermark_if_it_names_none(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_state_set_takes_times_as_written_and_in_its_zone(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"timezone": "+02:00"})
     table.put({"id": 1, "at": at(1), "value": 1})
     flow.run()
@@ -326,9 +322,7 @@ def test_state_set_takes_a_time_as_it_is_written_and_in_the_zone_of_the_watermar
     assert (done.code, flow.watermark) == (0, {"at": at(2)})
 
 
-def test_another_watermark_column_is_not_accepted_and_the_message_names_the_ways_on(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_another_column_is_refused_and_ways_on_are_named(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine)
     table.put({"id": 1, "at": at(1), "value": 1})
     flow.run()
@@ -340,9 +334,7 @@ def test_another_watermark_column_is_not_accepted_and_the_message_names_the_ways
     assert "__datetime__" not in refused.out
 
 
-def test_a_column_that_is_not_there_is_named_beside_those_that_are(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_an_unknown_column_is_named_beside_those_there_are(tmp_path: Path, engine: SparkEngine) -> None:
     keys = {"load": "merge_upsert", "merge_keys": ["idd"]}
     flow, table = on_lake(tmp_path, engine, watermark={"type": "column", "columns": ["att"]}, target=keys)
     table.put({"id": 1, "at": at(1), "value": 1})
@@ -371,9 +363,7 @@ def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_sa
 
 
 @pytest.mark.full
-def test_a_column_that_gets_its_first_values_later_is_read_from_then_on(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_column_with_its_first_values_later_is_read_then(tmp_path: Path, engine: SparkEngine) -> None:
     """What is replaced is what is read: rows with a value in the column that had none, wherever the other one lies."""
     moments = ("at", "changed")
     schema = pa.schema([("id", pa.int64()), *((name, pa.timestamp("us", "UTC")) for name in moments)])
@@ -391,9 +381,7 @@ def test_a_column_that_gets_its_first_values_later_is_read_from_then_on(
 
 @pytest.mark.full
 @pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_slice_whose_version_of_the_table_is_gone_is_given_up_and_planned_again(
-    tmp_path: Path, engine: SparkEngine, is_made_again: bool
-) -> None:
+def test_a_slice_of_a_lost_version_is_new(tmp_path: Path, engine: SparkEngine, is_made_again: bool) -> None:
     """Its files were cleaned up after the run died; or the table was dropped, and another one has fewer versions."""
     flow, table = on_lake(tmp_path, engine)
     table.put({"id": 1, "at": at(1), "value": 1})
@@ -411,9 +399,7 @@ def test_a_slice_whose_version_of_the_table_is_gone_is_given_up_and_planned_agai
     assert any("table raw/rows: version 1 cannot be read" in warning for warning in outcome.warnings)
 
 
-def test_infinity_and_nan_in_a_table_bound_nothing_and_hold_no_other_row_back(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_infinity_and_nan_of_a_table_bound_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     schema = pa.schema([("id", pa.int64()), ("value", pa.float64())])
     by_value = {"type": "column", "columns": ["value"]}
     flow, table = on_lake(tmp_path, engine, schema=schema, watermark=by_value)
@@ -425,9 +411,7 @@ def test_infinity_and_nan_in_a_table_bound_nothing_and_hold_no_other_row_back(
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_decimals_of_38_digits_are_read_above_the_last_of_them(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_decimals_of_38_digits_are_read_exactly(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     flow, insert = _on_lake_of_spark(tmp_path, engine, format_, "id int, at decimal(38, 18)")
     for number, digit in enumerate("78", 1):
         insert(f"({number}, 12345678901234567890.12345678901234567{digit})")
@@ -461,9 +445,7 @@ def _on_lake_of_spark(
     return flow, lambda rows: spark.sql(f"INSERT INTO {name} VALUES {rows}")
 
 
-def test_nan_in_one_of_several_columns_is_loaded_with_its_row_and_is_no_bound(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_nan_in_one_of_several_columns_bounds_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("value", pa.float64())])
     several = {"type": "column", "columns": ["at", "value"], "backward": {"days": 1}}
     flow, table = on_lake(tmp_path, engine, schema=schema, watermark=several, target=REPLACED)
@@ -472,9 +454,7 @@ def test_nan_in_one_of_several_columns_is_loaded_with_its_row_and_is_no_bound(
     assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2), "value": 1.5})
 
 
-def test_a_value_above_the_bound_of_its_column_is_not_saved_although_its_row_is_read_by_another(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_value_above_its_columns_bound_is_not_saved(tmp_path: Path, engine: SparkEngine) -> None:
     """Rows between the bound and that value have not been read: their time has not come."""
     moments = ("at", "due")
     schema = pa.schema([("id", pa.int64()), *((name, pa.timestamp("us", "UTC")) for name in moments)])
@@ -508,9 +488,7 @@ def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behi
 
 
 @pytest.mark.parametrize("log", ["is there", "was lost"])
-def test_adopt_takes_the_highest_value_that_was_read_and_not_the_clock_that_bounded_the_read(
-    tmp_path: Path, engine: SparkEngine, log: str
-) -> None:
+def test_adopt_takes_the_highest_value_and_no_clock(tmp_path: Path, engine: SparkEngine, log: str) -> None:
     flow, table = on_lake(tmp_path, engine)
     table.add({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
     flow.run()

@@ -33,9 +33,7 @@ def put(flow: Columns, path: str, *rows: tuple[int, datetime | None, int]) -> No
     flow.feed.put(path, *({"id": id_, "at": time and time.isoformat(), "value": value} for id_, time, value in rows))  # fmt: skip
 
 
-def test_rows_above_the_stored_value_are_read_once_whatever_file_they_come_in(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_above_the_value_are_read_once_from_any_file(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine)
     put(flow, "day=1/b.ndjson", (1, at(1), 10), (2, at(2), 20))
     assert flow.run().status == "committed"
@@ -52,9 +50,7 @@ def test_rows_above_the_stored_value_are_read_once_whatever_file_they_come_in(
     assert flow.watermark == {"at": at(3)}
 
 
-def test_numbers_and_text_are_read_up_to_the_highest_that_is_there_and_rows_without_a_value_first_only(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_numbers_and_text_are_read_to_the_highest_there_is(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_ID, source={"schema": "id string, value long"})
     flow.feed.put("a.ndjson", {"id": "b", "value": 1}, {"id": "é", "value": 2}, {"value": 3})
     flow.run()
@@ -78,9 +74,7 @@ def test_text_without_an_offset_is_utc_or_of_the_zone_that_the_reader_is_told(
     assert flow.watermark == {"at": at(1).replace(hour=hour)}
 
 
-def test_rows_of_a_file_that_comes_after_a_run_are_read_behind_a_step_also_with_times_before_that_run(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_of_files_that_come_later_are_read_behind_a_step(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, sql="SELECT * FROM input WHERE value > 0")
     put(flow, "a.ndjson", (1, at(1), 1), (2, at(2), 0))
     flow.run()
@@ -90,9 +84,7 @@ def test_rows_of_a_file_that_comes_after_a_run_are_read_behind_a_step_also_with_
     assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
 
 
-def test_rows_younger_than_settle_and_days_that_are_not_over_wait(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_younger_than_settle_and_open_days_wait(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["on"]}, source={"schema": "id long, on date"})  # fmt: skip
     flow.feed.put("a.ndjson", {"id": 1, "on": "2026-05-30"}, {"id": 2, "on": "2026-05-31"})
     flow.run(now="2026-05-31")
@@ -101,9 +93,7 @@ def test_rows_younger_than_settle_and_days_that_are_not_over_wait(
     assert flow.ids == [1, 2]
 
 
-def test_a_look_back_reads_files_again_and_replaces_what_they_hold_now(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_look_back_reads_and_replaces_files_again(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 2}}, target=REPLACED)
     put(flow, "a.ndjson", *((number, at(number), number) for number in range(1, 6)))
     flow.run()
@@ -112,9 +102,7 @@ def test_a_look_back_reads_files_again_and_replaces_what_they_hold_now(
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
-def test_texts_of_json_that_are_times_are_times_if_the_watermark_is_above_them_and_other_texts_stay(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_texts_of_json_are_times_if_the_watermark_is_above_them(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, source={"format": "json", "schema": None})
     flow.feed.put_bytes(
         "a.json", b'[{"id": 1, "at": "2026-01-01T23:00:00-05:00", "day": "2026-01-01"}, {"id": 2}]'
@@ -129,9 +117,7 @@ def test_texts_of_json_that_are_times_are_times_if_the_watermark_is_above_them_a
 
 
 @pytest.mark.parametrize("form", ["parquet", "excel"])
-def test_other_formats_are_read_the_same_way_and_infer_their_columns(
-    tmp_path: Path, engine: SparkEngine, form: str
-) -> None:
+def test_other_formats_are_read_alike_and_inferred(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_ID, source={"format": form, "schema": None})
     assert flow.run().status == "nothing"
 
@@ -149,9 +135,7 @@ def test_other_formats_are_read_the_same_way_and_infer_their_columns(
     assert not [path for path in (tmp_path / "lake" / "_staging").rglob("*") if path.is_file()]
 
 
-def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is_named(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_bad_record_of_any_file_loads_nothing_and_is_named(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine)
     put(flow, "a.ndjson", (1, at(1), 1))
     flow.run()
@@ -168,9 +152,7 @@ def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is
 
 
 @pytest.mark.full
-def test_a_record_that_only_the_write_meets_is_named_and_its_number_is_given_up(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_record_that_only_the_write_meets_gives_up(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_TIME | {"nulls": "skip"})
     put(flow, "a.ndjson", (1, at(1), 1))
     flow.feed.put_text("b.ndjson.gz", f'{{"id": 2, "at": "{at(2).isoformat()}"}}\n{{"id": 3, "value": "s3cret"}}\n')  # fmt: skip
@@ -181,9 +163,7 @@ def test_a_record_that_only_the_write_meets_is_named_and_its_number_is_given_up(
     assert flow.ids == [1, 2]
 
 
-def test_a_column_that_no_file_has_is_an_error_before_anything_is_begun(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_column_that_no_file_has_begins_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["gone"]})
     put(flow, "a.ndjson", (1, at(1), 1))
     assert "found gone; there are " in flow.fail().message
@@ -191,9 +171,7 @@ def test_a_column_that_no_file_has_is_an_error_before_anything_is_begun(
 
 
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full)])
-def test_a_client_killed_after_any_step_leaves_each_row_once(
-    tmp_path: Path, engine: SparkEngine, step: Step
-) -> None:
+def test_a_killed_client_leaves_each_row_once(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_ID)
     put(flow, "a.ndjson", (1, at(1), 1), (2, at(1), 2))
     crash(flow.feed, step)
@@ -203,9 +181,7 @@ def test_a_client_killed_after_any_step_leaves_each_row_once(
     assert (flow.watermark, flow.feed.open_intent) == ({"id": 3}, None)
 
 
-def test_whether_there_are_new_rows_is_told_by_the_listing_and_the_time_that_has_passed_without_spark(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_new_rows_are_told_by_listing_and_clock_without_spark(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark=BY_TIME | {"settle": "PT1H"})
 
     def new_rows(now: datetime) -> bool:
@@ -262,9 +238,7 @@ def test_what_the_reader_of_a_format_has_to_say_is_told(tmp_path: Path, engine: 
     assert any("nanoseconds are loaded as microseconds" in warning for warning in flow.run().warnings)
 
 
-def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_infinity_and_nan_of_files_bound_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     by_value = {"type": "column", "columns": ["value"]}
     flow = on_files(tmp_path, engine, source={"schema": "id long, value double"}, watermark=by_value)
     flow.feed.put(

@@ -43,7 +43,7 @@ def loaded(feed: Feed) -> list[int]:
     return sorted(days.to_pyarrow_table().column("id").to_pylist())
 
 
-def test_a_day_is_requested_once_exactly_when_the_global_watermark_has_reached_its_end(
+def test_a_day_is_requested_once_when_the_global_watermark_ends_it(
     stream: Stream,
 ) -> None:
     project = load_project(stream.feed.folder)
@@ -82,7 +82,7 @@ def test_a_day_is_requested_once_exactly_when_the_global_watermark_has_reached_i
     )
 
 
-def test_nothing_is_due_before_there_is_a_global_watermark_and_a_removed_split_completes_days_with_the_next_epoch(
+def test_without_a_watermark_no_day_is_due_and_removals_complete_days(
     stream: Stream,
 ) -> None:
     (plan,) = stream.feed.cli("plan", "days").json
@@ -102,7 +102,7 @@ def test_nothing_is_due_before_there_is_a_global_watermark_and_a_removed_split_c
 
 
 @pytest.mark.full
-def test_no_day_is_due_over_a_table_that_was_put_back_before_the_stream_has_loaded_its_rows_again(
+def test_no_day_is_due_over_a_set_back_table_before_it_is_loaded_again(
     stream: Stream,
 ) -> None:
     for number, at in enumerate((600, 700, DAY + 10)):

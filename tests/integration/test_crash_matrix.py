@@ -274,9 +274,7 @@ DIAGONAL = [
 @pytest.mark.each_case
 @pytest.mark.parametrize(("name", "step"), DIAGONAL)
 @pytest.mark.parametrize("store", ["folder"], indirect=True)
-def test_a_killed_run_is_finished_by_the_next_whatever_it_loads(
-    make: Callable[[Way, str], Feed], name: str, step: str
-) -> None:
+def test_a_killed_run_is_finished_by_the_next(make: Callable[[Way, str], Feed], name: str, step: str) -> None:
     crash_cell(make, name, step)
 
 
@@ -288,7 +286,7 @@ def test_a_killed_run_is_finished_by_the_next_with_its_state_on_s3(make: Callabl
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("store", ["PostgreSQL"], indirect=True)
-def test_a_killed_run_is_finished_by_the_next_with_its_state_in_postgresql(
+def test_a_killed_run_is_finished_with_state_in_postgresql(
     make: Callable[[Way, str], Feed],
 ) -> None:
     crash_cell(make, "late ingest", Step.VERIFIED)

@@ -47,9 +47,7 @@ def assert_loaded_once(feed: Feed, *more: int) -> None:
 
 @pytest.mark.each_case
 @pytest.mark.parametrize("step", STEPS)
-def test_a_client_killed_after_any_step_leaves_every_row_exactly_once_after_the_next_run(
-    make_feed: MakeFeed, step: Step
-) -> None:
+def test_a_client_killed_at_any_step_leaves_every_row_once(make_feed: MakeFeed, step: Step) -> None:
     feed = make_feed(watermark=ONE_A_SLICE)
     fill(feed)
     crash(feed, step)
@@ -61,7 +59,7 @@ def test_a_client_killed_after_any_step_leaves_every_row_exactly_once_after_the_
 
 
 @pytest.mark.full
-def test_a_write_that_still_runs_on_the_server_when_the_next_run_recovers_it_lands_once(
+def test_a_write_that_outlives_its_client_lands_once(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(sql=SLOW, target={"origin_columns": False})
@@ -75,9 +73,7 @@ def test_a_write_that_still_runs_on_the_server_when_the_next_run_recovers_it_lan
 
 
 @pytest.mark.parametrize("step", [Step.FENCED, Step.ABANDONED])
-def test_a_client_killed_while_it_gives_a_number_up_leaves_the_files_before_the_bad_one_once(
-    make_feed: MakeFeed, step: Step
-) -> None:
+def test_a_client_killed_giving_up_keeps_the_files_before_once(make_feed: MakeFeed, step: Step) -> None:
     feed = make_feed(source={"format": "parquet"})
     feed.put_parquet("1.parquet", 1)
     feed.put_damaged("2.parquet")
@@ -108,9 +104,7 @@ def test_two_runs_that_find_the_same_dead_intent_finish_it_once(feed: Feed) -> N
         *(pytest.param(step, marks=pytest.mark.full) for step in (*STEPS, WRITING, Step.FENCED)),
     ],
 )
-def test_a_client_killed_while_a_window_fails_leaves_the_others_once_and_the_failure_recorded(
-    tmp_path: Path, engine: SparkEngine, step: str
-) -> None:
+def test_a_client_killed_as_a_window_fails_records_it(tmp_path: Path, engine: SparkEngine, step: str) -> None:
     """After ABANDONED its number is given up, and nobody has begun the slice without it."""
     made = on_lake(
         tmp_path / "project",
@@ -161,7 +155,7 @@ def test_matrix_jvm(make_feed: MakeFeed, step: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_matrix_every_run_of_a_chain_is_killed_and_the_chain_still_ends_with_every_row_once(
+def test_matrix_a_chain_whose_every_run_is_killed_has_each_row_once(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(watermark=ONE_A_SLICE)

@@ -220,7 +220,7 @@ def test_names_that_do_not_sort_by_time_fail_their_check(feed: Feed) -> None:
     assert checks["names_sort_by_time"] is False
 
 
-def test_a_downstream_asset_gets_the_watermark_as_a_dict_and_the_table_as_a_data_frame(feed: Feed) -> None:
+def test_downstream_assets_get_the_watermark_and_the_table(feed: Feed) -> None:
     feed.put("1.ndjson", 1, 2)
     seen: dict[str, Any] = {}
 
@@ -248,7 +248,7 @@ def test_a_downstream_asset_gets_the_watermark_as_a_dict_and_the_table_as_a_data
     assert seen == {"mark": {"path": "1.ndjson"}, "ids": [1, 2]}
 
 
-def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_with_the_command_line_s_text(
+def test_commits_before_a_failure_are_materialised_and_it_fails_in_words(
     feed: Feed,
 ) -> None:
     feed.put("1.ndjson", 1)
@@ -307,9 +307,7 @@ class TestARunThatDiedBeforeItCouldTell:
         names = ("status", "rows", "files", "slices", "state_number", "loaded_by")
         return [{key: value for key, value in values(one).items() if key in names} for one in reversed(found)]
 
-    def test_is_materialised_by_the_next_run_which_has_nothing_to_do(
-        self, feed: Feed, instance: DagsterInstance
-    ) -> None:
+    def test_is_materialised_by_the_next_idle_run(self, feed: Feed, instance: DagsterInstance) -> None:
         dead = self.die(feed, instance, 2)
         assert run(feed, instance=instance).success
         lost = {"status": "committed", "rows": 3, "files": 2, "slices": 2, "state_number": 2}
@@ -317,9 +315,7 @@ class TestARunThatDiedBeforeItCouldTell:
         assert run(feed, instance=instance).success
         assert self.told(instance) == [lost | {"loaded_by": dead}]
 
-    def test_is_materialised_beside_what_the_next_run_loads_itself(
-        self, feed: Feed, instance: DagsterInstance
-    ) -> None:
+    def test_is_materialised_beside_the_next_load(self, feed: Feed, instance: DagsterInstance) -> None:
         dead = self.die(feed, instance, 1)
         assert run(feed, instance=instance).success
         assert [(one["rows"], one["state_number"], one.get("loaded_by")) for one in self.told(instance)] == [
@@ -327,25 +323,19 @@ class TestARunThatDiedBeforeItCouldTell:
             (2, 2, None),
         ]
 
-    def test_is_materialised_after_several_that_died_each_by_itself(
-        self, feed: Feed, instance: DagsterInstance
-    ) -> None:
+    def test_is_materialised_for_each_that_died(self, feed: Feed, instance: DagsterInstance) -> None:
         dead = [self.die(feed, instance, 1), self.die(feed, instance, 1)]
         assert run(feed, instance=instance).success
         assert [one.get("loaded_by") for one in self.told(instance)] == dead
 
-    def test_is_materialised_also_where_the_next_run_fails(
-        self, feed: Feed, instance: DagsterInstance
-    ) -> None:
+    def test_is_materialised_if_the_next_run_fails(self, feed: Feed, instance: DagsterInstance) -> None:
         dead = self.die(feed, instance, 2)
         feed.put_text("3.ndjson", '{"id": "no number"}\n')
         for _ in range(2):
             assert not run(feed, instance=instance).success
         assert [one.get("loaded_by") for one in self.told(instance)] == [dead]
 
-    def test_and_another_of_which_nothing_is_left_to_tell_costs_the_next_one_nothing(
-        self, feed: Feed, instance: DagsterInstance
-    ) -> None:
+    def test_and_one_with_nothing_to_tell_costs_nothing(self, feed: Feed, instance: DagsterInstance) -> None:
         assert not run(feed, instance=instance, observer=killed_at(Step.PLANNED, 1)).success
         assert run(feed, instance=instance).success
         assert untold(instance, feed.platform.log, NAME, "another", 2) == Untold()
@@ -361,7 +351,7 @@ def test_what_the_command_line_has_loaded_without_dagster_is_not_told_for_it(fee
     assert len(shown) == 2
 
 
-def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_is_materialised(
+def test_a_broken_project_file_fails_alone_when_it_is_materialised(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed()
@@ -462,9 +452,7 @@ class TestLateJob:
         ]
         assert late.ids == [2]
 
-    def test_what_was_committed_before_a_bad_late_file_is_materialised_and_the_run_fails_naming_it(
-        self, late: Feed
-    ) -> None:
+    def test_commits_before_a_bad_late_file_are_materialised_and_it_is_named(self, late: Feed) -> None:
         late.put_text("1b.ndjson", '{"id": "no number"}\n')
         result = run(late, self.JOB)
         assert not result.success
@@ -563,9 +551,7 @@ class TestDecisionJobs:
             ("files_release", "expected paths of files, found none"),
         ],
     )
-    def test_its_form_names_the_only_dataflow_and_launched_as_it_stands_it_says_what_is_missing(
-        self, feed: Feed, job: str, found: str
-    ) -> None:
+    def test_its_form_names_the_dataflow_and_what_is_missing(self, feed: Feed, job: str, found: str) -> None:
         definitions = build_definitions(load_project(feed.folder), platform_of(feed))
         filled = definitions.resolve_job_def(job).run_config or {}
         form = filled["ops"][f"{job}_step"]["config"]

@@ -46,8 +46,6 @@ SCHEDULES: dict[str, tuple[Sequence[do.Action], Config]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_schedule_ends_with_every_row_once_or_commands_that_lead_there(
-    name: str, engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_schedules_end_with_rows_once_or_a_way_there(name: str, engine: SparkEngine, tmp_path: Path) -> None:
     schedule, config = SCHEDULES[name]
     play(schedule, config, parts(engine), tmp_path)

@@ -86,9 +86,7 @@ def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: Sp
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_again(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_adopt_of_a_removed_table_reads_windows_again(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
     assert made.feed.run(removes_table(made.feed), now=instant("2020-01-05")).error is not None
     decide(made.feed, "adopt", now="2020-01-05")
@@ -98,9 +96,7 @@ def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_agai
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_adopt_after_a_restore_by_time_of_a_copied_table_takes_the_version_that_was_restored(
-    feed: Feed, engine: SparkEngine
-) -> None:
+def test_adopt_after_a_restore_of_a_copy_takes_what_was_restored(feed: Feed, engine: SparkEngine) -> None:
     for number in (1, 2):
         feed.put(f"{number}.ndjson", number)
         feed.load()
@@ -210,9 +206,7 @@ def _restored(feed: Feed) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("damage", [_overwritten, _restored])
 @pytest.mark.needs_spark
-def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_the_next(
-    make_feed: MakeFeed, damage: Callable[[Feed], None]
-) -> None:
+def test_losing_rows_under_a_give_up_stops_runs(make_feed: MakeFeed, damage: Callable[[Feed], None]) -> None:
     feed = make_feed(source={"format": "parquet"}, watermark={"checkpoint": {"interval_files": 1}})
     for number in (1, 2):
         feed.put_parquet(f"{number}.parquet", number)
@@ -241,9 +235,7 @@ class _Dynamic(SparkEngine):
 
 
 @pytest.mark.needs_spark
-def test_reset_empties_the_table_also_in_a_session_that_overwrites_partitions_alone(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_reset_empties_tables_in_partition_overwrite_sessions(tmp_path: Path, engine: SparkEngine) -> None:
     target = {"target": {"partition_by": ["id"]}}
     feed = Feed(tmp_path / "project", _Dynamic(remote=engine.remote), target)
     feed.put("1.ndjson", 1)
@@ -257,9 +249,7 @@ def test_reset_empties_the_table_also_in_a_session_that_overwrites_partitions_al
 
 @pytest.mark.parametrize("left", [None, 5], ids=["nothing", "the newest day"])
 @pytest.mark.parametrize("scope", ["global", "partition"])
-def test_what_an_overwrite_has_left_out_is_loaded_again_whatever_a_partition_filter_would_start_with(
-    make_feed: MakeFeed, scope: str, left: int | None
-) -> None:
+def test_overwritten_rows_are_loaded_past_filters(make_feed: MakeFeed, scope: str, left: int | None) -> None:
     feed = make_feed(
         watermark={"scope": scope, "partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 1}}
     )
@@ -308,9 +298,7 @@ def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: Sp
 @pytest.mark.full
 @pytest.mark.parametrize("lost", [True, False], ids=["lost", "kept"])
 @pytest.mark.needs_spark
-def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
-    tmp_path: Path, engine: SparkEngine, lost: bool
-) -> None:
+def test_adopt_in_a_rewind_of_windows_doubles_none(tmp_path: Path, engine: SparkEngine, lost: bool) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
     made.feed.define(target={"load": "append", "replace_by_watermark": None})
     made.run("2020-01-05")
@@ -333,9 +321,7 @@ def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cleaned(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_deleting_commit_is_finished_on_a_cleaned_log(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine, grace=9)
     made.run("2020-01-05")
     made.table.put(event(9, "2019-01-01"))
@@ -403,9 +389,7 @@ def test_a_compaction_before_an_empty_slice_is_not_taken_for_a_restore_later(mak
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_a_condition_that_another_writer_has_given_the_table_is_named_and_the_mended_rows_go_on(
-    make_feed: MakeFeed, engine: SparkEngine
-) -> None:
+def test_another_writers_condition_is_named_and_mended(make_feed: MakeFeed, engine: SparkEngine) -> None:
     feed = make_feed()
     feed.put("a.ndjson", 1)
     feed.load()

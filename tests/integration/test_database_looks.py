@@ -48,9 +48,7 @@ def look_for_rows(flow: Columns) -> bool:
 
 
 @pytest.mark.parametrize("columns", [["at"], ["id", "at"]])
-def test_a_plan_opens_one_connection_and_closes_it(
-    rows: DatabaseRows, tmp_path: Path, columns: list[str]
-) -> None:
+def test_a_plan_closes_its_one_connection(rows: DatabaseRows, tmp_path: Path, columns: list[str]) -> None:
     rows.fill(40)
     with proxied(rows.own_port) as proxy:
         rows.port = proxy.port
@@ -94,9 +92,7 @@ def test_a_look_cannot_write(rows: DatabaseRows, tmp_path: Path) -> None:
     assert rows.ask(f"SELECT count(*) FROM {rows.name}") == [(0,)]
 
 
-def test_a_look_that_fails_and_the_one_that_names_the_columns_there_are_close_their_connections(
-    rows: DatabaseRows, tmp_path: Path
-) -> None:
+def test_failing_looks_close_their_connections(rows: DatabaseRows, tmp_path: Path) -> None:
     with proxied(rows.own_port) as proxy:
         rows.port = proxy.port
         with pytest.raises(SourceError, match="nope"):

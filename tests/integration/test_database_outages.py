@@ -115,7 +115,7 @@ def test_a_read_that_breaks_off_is_read_again_in_the_same_run(
     assert_each_row_once(flow)
 
 
-def test_a_server_that_falls_silent_in_a_read_is_given_up_and_the_read_is_tried_again(
+def test_a_read_from_a_silent_server_is_given_up_and_tried_again(
     rows: DatabaseRows,
     proxy: TcpProxy,
     tmp_path: Path,

@@ -118,9 +118,7 @@ def test_any_name_is_a_name(asking: Client, name: str) -> None:
     assert [column.name for column in described] == [name]
 
 
-def test_odd_names_of_schemas_tables_and_columns_are_read(
-    database: DatabaseRows, engine: SparkEngine
-) -> None:
+def test_odd_names_of_schemas_and_columns_are_read(database: DatabaseRows, engine: SparkEngine) -> None:
     made = f'a"b`;.{uuid4().hex[:6]}'
     with administrator(database) as run:
         named = DIALECTS[database.connection.system].name
@@ -249,7 +247,7 @@ def administrator(database: DatabaseRows) -> Iterator[Any]:
         session.commit()
 
 
-def test_a_text_of_a_database_of_any_bytes_that_is_no_utf8_is_refused_by_column_and_row_and_the_remedy_loads_it(
+def test_text_that_is_no_utf8_is_refused_by_row(
     tmp_path: Path, engine: SparkEngine, postgres: Postgres
 ) -> None:
     name = f"bytes_{uuid4().hex[:8]}"

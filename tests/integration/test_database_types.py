@@ -148,9 +148,7 @@ def test_values_are_loaded_as_they_are(rows: DatabaseRows, tmp_path: Path, engin
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_column_that_bounds_would_not_meet_is_refused_and_nothing_is_begun(
-    rows: DatabaseRows, tmp_path: Path, indexed: bool
-) -> None:
+def test_a_column_beyond_bounds_begins_nothing(rows: DatabaseRows, tmp_path: Path, indexed: bool) -> None:
     if rows.scheme == "postgresql" and not rows.ask("SELECT 1 FROM pg_type WHERE typname = 'mood'"):
         rows.ask("CREATE TYPE mood AS ENUM ('sad', 'ok')")
     refused = REFUSED[rows.scheme]
@@ -167,9 +165,7 @@ def test_a_column_that_bounds_would_not_meet_is_refused_and_nothing_is_begun(
         assert (flow.feed.newest, flow.feed.open_intent) == (None, None)
 
 
-def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
-    postgres: Postgres, tmp_path: Path
-) -> None:
+def test_infinity_and_nan_of_databases_bound_nothing(postgres: Postgres, tmp_path: Path) -> None:
     rows = rows_of(postgres)
     table = made(
         rows, "timestamptz", "date", "numeric", "double precision", "timestamp",
@@ -195,9 +191,7 @@ def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
     assert not any(isinstance(value, float) and not math.isfinite(value) for value in maxima.values())
 
 
-def test_instants_of_any_time_keep_their_microseconds(
-    postgres: Postgres, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_instants_keep_their_microseconds(postgres: Postgres, tmp_path: Path, engine: SparkEngine) -> None:
     """Also in a zone that once had seconds."""
     moments = (
         "0001-01-01 00:00:00.000001", "1582-10-04 23:59:59.999999", "1799-12-31 23:59:59.999999", "1800-01-01 00:00:00",
@@ -218,9 +212,7 @@ def test_instants_of_any_time_keep_their_microseconds(
 
 
 @pytest.mark.parametrize("type_", ["datetime(6)", "timestamp(6) NULL", "date"])
-def test_the_zero_date_alone_is_no_highest_value_and_holds_up_no_run(
-    mariadb: MariaDB, tmp_path: Path, type_: str
-) -> None:
+def test_the_zero_date_is_no_highest_value(mariadb: MariaDB, tmp_path: Path, type_: str) -> None:
     rows = rows_of(mariadb)
     table = made(rows, type_)
     rows.ask(f"CREATE INDEX {table}_c0 ON {table} (c0)")
@@ -235,9 +227,7 @@ def test_the_zero_date_alone_is_no_highest_value_and_holds_up_no_run(
 
 
 @pytest.mark.parametrize("value", ["0044-03-15 BC", "-infinity"])
-def test_times_before_the_first_year_alone_are_no_highest_value_and_hold_up_no_run(
-    postgres: Postgres, tmp_path: Path, value: str
-) -> None:
+def test_times_before_year_1_are_no_highest_value(postgres: Postgres, tmp_path: Path, value: str) -> None:
     rows = rows_of(postgres)
     rows.ask(f"INSERT INTO {rows.name} VALUES (1, '{value}', '')")
     flow = rows.flow(tmp_path, SparkEngine())
@@ -267,7 +257,7 @@ def test_a_slice_that_was_begun_is_not_finished_with_a_column_that_changed_its_t
 
 
 @pytest.mark.parametrize("change", ["drop", "text", "flag"])
-def test_a_column_that_vanished_or_changed_its_type_stops_a_run_before_anything_is_begun(
+def test_a_vanished_or_retyped_column_stops_before_anything_begins(
     rows: DatabaseRows, tmp_path: Path, engine: SparkEngine, change: str
 ) -> None:
     rows.fill(2)

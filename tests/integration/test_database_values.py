@@ -71,9 +71,7 @@ def _exact(value: Any) -> str:
 
 
 @pytest.mark.each_case
-def test_each_type_of_the_docs_is_loaded_exactly(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_types_of_the_docs_load_exactly(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     cases = {f"c{number}": case for number, case in enumerate(CASES[rows.scheme])}
     table, count = table_of(rows, cases), max(len(case.values) for case in cases.values())
     for number in range(count + 1):  # the last row is NULL in all columns
@@ -101,9 +99,7 @@ def test_each_type_of_the_docs_is_loaded_exactly(
     assert {name: value for name, value in actual.items() if value != expected[name]} == {}
 
 
-def test_a_value_that_no_table_holds_is_named_with_column_and_row_and_gives_its_number_up(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_value_that_no_table_has_gives_up(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     cases = {f"c{number}": case for number, case in enumerate(CASES[rows.scheme]) if case.refused}
     table = table_of(rows, cases)
     flow = flow_of(rows, tmp_path, engine, table=table)
@@ -146,9 +142,7 @@ def test_a_corrected_definition_loads_what_was_refused_and_needs_no_decision(
     assert all(value is None if remedy == "null" else isinstance(value, str) for value in scalars)
 
 
-def test_columns_that_a_query_makes_are_loaded_exactly(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_columns_of_queries_load_exactly(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     table = f"types_{uuid4().hex[:8]}"
     rows.ask(f"CREATE TABLE {table} (id int PRIMARY KEY, amount decimal(18,2))")
     rows.ask(f"INSERT INTO {table} VALUES (1, 10.50), (2, 0.05)")
@@ -197,9 +191,7 @@ def test_settings_of_the_role_change_no_value_and_no_bound(
     assert at == [datetime(2026, 3, 4, 5, 6, tzinfo=UTC)]
 
 
-def test_what_the_url_sets_of_a_session_holds_for_its_plan_and_for_its_rows(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_session_settings_of_urls_hold(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     table = f"set_{uuid4().hex[:8]}"
     if rows.scheme == "postgresql":
         schema = f"s_{uuid4().hex[:8]}"
@@ -220,9 +212,7 @@ def test_what_the_url_sets_of_a_session_holds_for_its_plan_and_for_its_rows(
     assert flow.watermark == {"id": 2}
 
 
-def test_a_value_that_comes_later_stops_its_slice_alone_and_goes_on_once_it_is_corrected(
-    postgres: Postgres, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_later_bad_value_stops_its_slice(postgres: Postgres, tmp_path: Path, engine: SparkEngine) -> None:
     rows = rows_of(postgres)
     table = f"types_{uuid4().hex[:8]}"
     rows.ask(f"CREATE TABLE {table} (id int PRIMARY KEY, amount numeric(10,2), days date[])")
@@ -239,9 +229,7 @@ def test_a_value_that_comes_later_stops_its_slice_alone_and_goes_on_once_it_is_c
     assert flow.ids == [1, 2, 3, 4]
 
 
-def test_a_value_of_a_window_is_named_holds_no_other_back_and_needs_no_decision(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_bad_value_of_a_window_is_alone(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     table, moment = (
         f"types_{uuid4().hex[:8]}",
         "timestamp(6) NULL" if rows.scheme == "mariadb" else "timestamptz",
@@ -273,7 +261,7 @@ def test_a_value_of_a_window_is_named_holds_no_other_back_and_needs_no_decision(
         ("uuid", "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
     ],
 )
-def test_a_unit_that_the_database_spells_otherwise_is_named_before_its_rows_are_in_the_table(
+def test_a_unit_spelled_otherwise_is_named_before_its_rows_are_loaded(
     postgres: Postgres, tmp_path: Path, engine: SparkEngine, declared: str, named: str, exact: str
 ) -> None:
     rows, table = rows_of(postgres), f"units_{uuid4().hex[:8]}"
@@ -302,9 +290,7 @@ def test_a_unit_that_the_database_spells_otherwise_is_named_before_its_rows_are_
     assert (forced.code, flow.feed.rows("id", "shop")) == (0, [(1, unit)])
 
 
-def test_doctor_and_plan_name_a_column_that_no_run_can_read(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_doctor_and_plan_name_bad_columns(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     query, said = {
         "postgresql": ('SELECT 1 AS id, now() AS day, 2 AS b, 3 AS "B"', "B is there 2 times"),
         "mariadb": (

@@ -69,9 +69,7 @@ class TestRewind:
         feed.load()
         assert feed.ids == [1, 2, 3]
 
-    def test_of_a_slice_that_a_dead_run_has_written_the_preview_says_that_its_rows_are_added_twice(
-        self, feed: Feed
-    ) -> None:
+    def test_the_preview_tells_that_a_dead_runs_rows_are_added_twice(self, feed: Feed) -> None:
         feed.put("4.ndjson", 4)
         with pytest.raises(KeyboardInterrupt):
             feed.run(dies_after(Step.WRITTEN))
@@ -82,9 +80,7 @@ class TestRewind:
         feed.load()
         assert feed.ids == [1, 2, 3, 4, 4]
 
-    def test_to_before_an_adopt_rows_make_room_only_with_replace_and_the_preview_says_so(
-        self, feed: Feed
-    ) -> None:
+    def test_rewinding_before_an_adopt_needs_replace_and_says_so(self, feed: Feed) -> None:
         DeltaTable(str(feed.table)).restore(1)
         feed.decide("adopt")
         feed.load()
@@ -109,9 +105,7 @@ class TestRewind:
         assert (feed.ids, feed.entries[-1].total_rows) == ([1, 2, 3], 3)
 
     @pytest.mark.needs_spark
-    def test_with_replace_a_file_that_does_not_read_any_more_goes_to_quarantine_without_its_rows(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_with_replace_an_unreadable_file_goes_to_quarantine(self, make_feed: MakeFeed) -> None:
         feed = make_feed(on_bad_file="quarantine", watermark={"checkpoint": {"interval_files": 1}})
         feed.put("1.ndjson", 1)
         feed.put("2.ndjson", 2)
@@ -125,9 +119,7 @@ class TestRewind:
         feed.load()
         assert feed.ids == [1, 22]
 
-    def test_with_replace_and_scope_partition_the_rows_of_all_open_partitions_make_room(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_with_replace_and_partitions_all_open_rows_make_room(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"scope": "partition"})
         feed.put("a/1.ndjson", 1)
         feed.put("b/1.ndjson", 2)
@@ -227,9 +219,7 @@ class TestSet:
 
 
 class TestLostState:
-    def test_adopt_takes_the_watermark_of_the_newest_commit_and_nothing_is_loaded_twice(
-        self, feed: Feed
-    ) -> None:
+    def test_adopt_takes_the_newest_commits_watermark_and_doubles_nothing(self, feed: Feed) -> None:
         shutil.rmtree(feed.state)
         refused = feed.cli("run", NAME)
         assert (refused.code, refused.error["code"]) == (4, "state_lost")
@@ -255,9 +245,7 @@ class TestLostState:
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
 
-    def test_with_scope_partition_adopt_takes_the_largest_origin_path_of_each_partition_the_root_too(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_adopt_takes_the_largest_path_of_each_partition(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"scope": "partition"})
         for number, path in enumerate(("b", "p=1/b", "p=2/a", "p=2/b")):
             feed.put(f"{path}.ndjson", number)
@@ -271,9 +259,7 @@ class TestLostState:
         feed.load()
         assert feed.ids == [0, 1, 2, 3, 10, 11, 12]
 
-    def test_where_a_set_is_tracked_adopt_takes_the_files_that_rows_came_from_and_no_others(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_adopt_of_a_tracked_set_takes_the_files_of_its_rows(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"tracking": "set"})
         feed.put("m.ndjson", 1)
         feed.load()
@@ -307,9 +293,7 @@ class TestLostState:
         feed.decide("set", watermark)
         assert (feed.load().status, feed.ids) == ("nothing", [*range(200)])
 
-    def test_an_older_state_than_the_table_stops_and_adopt_goes_on_above_both(
-        self, feed: Feed, tmp_path: Path
-    ) -> None:
+    def test_a_state_behind_the_table_adopts_above_both(self, feed: Feed, tmp_path: Path) -> None:
         shutil.copytree(feed.state, tmp_path / "backup")
         feed.put("4.ndjson", 4)
         feed.load()
@@ -322,9 +306,7 @@ class TestLostState:
         feed.load()
         assert (feed.ids, feed.path) == ([1, 2, 3, 4, 5], "5.ndjson")
 
-    def test_an_older_table_than_the_state_stops_and_adopt_loads_what_it_lacks(
-        self, feed: Feed, tmp_path: Path
-    ) -> None:
+    def test_a_table_behind_the_state_is_loaded_again(self, feed: Feed, tmp_path: Path) -> None:
         shutil.copytree(feed.table, tmp_path / "backup")
         feed.put("4.ndjson", 4)
         feed.load()
@@ -375,9 +357,7 @@ class TestUnknownCommit:
 
 
 class TestExport:
-    def test_an_export_is_imported_elsewhere_and_nothing_is_loaded_twice(
-        self, feed: Feed, tmp_path: Path
-    ) -> None:
+    def test_an_export_imported_elsewhere_doubles_nothing(self, feed: Feed, tmp_path: Path) -> None:
         lines = feed.cli("state", "export", NAME).out
         assert [json.loads(line)["number"] for line in lines.splitlines()] == [1, 2, 3]
         (tmp_path / "export.jsonl").write_text(lines)

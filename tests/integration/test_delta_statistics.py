@@ -61,9 +61,7 @@ def edges(values: Sequence[Any]) -> list[Predicate]:
 
 
 @pytest.mark.parametrize(("values", "kind"), [(CLOSE, SHORT), (FAR, LONG)], ids=["close", "far"])
-def test_rows_are_found_whatever_doubles_the_log_has_for_their_decimals(
-    tmp_path: Path, values: Sequence[Any], kind: pa.DataType
-) -> None:
+def test_bounds_in_doubles_find_decimals(tmp_path: Path, values: Sequence[Any], kind: pa.DataType) -> None:
     table = written(tmp_path / "t", values, kind)
     for edge in edges(values):
         assert table.holds_any(0, edge), edge
@@ -71,9 +69,7 @@ def test_rows_are_found_whatever_doubles_the_log_has_for_their_decimals(
 
 
 @pytest.mark.needs_spark
-def test_a_session_that_reads_a_table_with_such_bounds_skips_none_of_its_files(
-    spark_engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_a_session_skips_no_file_of_such_bounds(spark_engine: SparkEngine, tmp_path: Path) -> None:
     for nested in (False, True):
         folder = tmp_path / f"nested-{nested}"
         table = written(folder, CLOSE, SHORT, nested=nested)
@@ -85,9 +81,7 @@ def test_a_session_that_reads_a_table_with_such_bounds_skips_none_of_its_files(
 
 
 @pytest.mark.needs_spark
-def test_rows_that_are_replaced_go_whatever_doubles_the_log_has_for_their_decimals(
-    spark_engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_replaced_rows_go_whatever_doubles_the_log_has(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spark = spark_engine.session()
     for partition_by in ([], ["id"]):
         folder = tmp_path / f"t{len(partition_by)}"
@@ -125,9 +119,7 @@ def odd_feed(make_feed: MakeFeed, columns: dict[str, str]) -> Feed:
 
 
 @pytest.mark.needs_spark
-def test_joined_files_have_bounds_that_hold_all_of_their_rows(
-    make_feed: MakeFeed, spark_engine: SparkEngine
-) -> None:
+def test_joined_files_have_bounds_of_all_rows(make_feed: MakeFeed, spark_engine: SparkEngine) -> None:
     feed = odd_feed(make_feed, ODD)
     texts = ["a" * 40, "z" * 40, "m"]
     times = ["2026-01-01T00:00:00.000001Z", "2026-01-01T00:00:00.999999Z", "1969-12-31T23:59:59.999999Z"]
@@ -166,9 +158,7 @@ def test_joined_files_have_bounds_that_hold_all_of_their_rows(
 
 
 @pytest.mark.needs_spark
-def test_not_a_number_is_found_behind_all_numbers_when_files_are_joined(
-    spark_engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_nan_is_found_behind_numbers_in_joined_files(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spark, folder = spark_engine.session(), tmp_path / "t"
     table = DeltaLakeTable(Place(str(folder)))
     for number, value in enumerate(("1.5D", "double('NaN')")):
@@ -184,7 +174,7 @@ def test_not_a_number_is_found_behind_all_numbers_when_files_are_joined(
 
 
 @pytest.mark.needs_spark
-def test_a_dataflow_above_a_decimal_loads_the_row_at_the_end_of_a_file_that_was_joined_by_others(
+def test_a_dataflow_above_a_decimal_loads_the_last_row_of_joined_files(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(

@@ -65,7 +65,7 @@ def way(engine: SparkEngine) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.kill()
 
 
-def test_a_process_ends_without_waiting_for_the_engine_that_it_has_lost(
+def test_a_process_ends_without_waiting_for_a_lost_engine(
     way: tuple[subprocess.Popen[str], str],
 ) -> None:
     server, address = way
@@ -86,9 +86,7 @@ def test_a_process_ends_without_waiting_for_the_engine_that_it_has_lost(
 
 
 @pytest.mark.full
-def test_a_run_whose_engine_dies_and_does_not_come_back_ends_in_half_a_minute(
-    way: tuple[subprocess.Popen[str], str], tmp_path: Path
-) -> None:
+def test_a_run_without_its_engine_ends_soon(way: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     server, address = way
     feed = Feed(tmp_path / "project", SparkEngine(remote=address))
     feed.put("1.ndjson", 1)

@@ -103,7 +103,7 @@ def test_a_run_that_died_before_it_is_made_up_for_by_the_next(
     [decisions.reset("any"), decisions.rewind("any", 0), decisions.adopt("any")],
     ids=["reset", "rewind", "adopt"],
 )
-def test_a_run_that_died_before_it_is_made_up_for_by_a_decision_after_which_its_rows_may_not_count(
+def test_a_dead_run_is_made_up_for_by_a_decision(
     platform: _Platform, decision: decisions.DraftBuilder
 ) -> None:
     platform.follower.dies = True

@@ -81,9 +81,7 @@ class TestFormats:
         assert (feed.load().files, feed.rows("id", "text")) == (3, [(1, "a\ta"), (2, "b,b"), (3, "c,c")])
 
     @pytest.mark.parametrize("schema", ["id long, text string", None])
-    def test_a_reordered_csv_header_is_an_error_and_mixes_no_columns(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_a_reordered_csv_header_is_an_error(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={"format": "csv", "schema": schema})
         feed.put_text("a.csv", "id,text\n1,a\n2,b\n")
         feed.load()
@@ -137,9 +135,7 @@ class TestEmptyFiles:
         ("form", "row"),
         [("ndjson", '{"id": 1}'), ("json", '[{"id": 1}]'), ("csv", "id\n1\n"), ("csv", "\n\nid\n1\n")],
     )
-    def test_files_without_a_row_are_loaded_as_no_rows(
-        self, make_feed: MakeFeed, form: str, row: str
-    ) -> None:
+    def test_files_without_rows_load_as_none(self, make_feed: MakeFeed, form: str, row: str) -> None:
         feed = make_feed(source={"format": form})
         for packed in ("", ".gz"):
             feed.put_bytes(f"a.{form}{packed}", b"")
@@ -208,9 +204,7 @@ class TestSchema:
 
     @pytest.mark.each_case
     @pytest.mark.parametrize(("form", "levels"), [("ndjson", 31), ("json", 300)])
-    def test_records_that_lie_too_deep_for_types_are_named_and_load_as_text(
-        self, make_feed: MakeFeed, form: str, levels: int
-    ) -> None:
+    def test_too_deep_records_load_as_text(self, make_feed: MakeFeed, form: str, levels: int) -> None:
         feed = make_feed(source={"format": form, "schema": None})
         inner = '{"a":' * (levels - 1) + "1" + "}" * (levels - 1)
         feed.put_text(f"a.{form}", f'{{"id": 1, "a": {inner}}}\n')
@@ -304,9 +298,7 @@ class TestSchema:
         assert "found more beside them" in outcome.error.message
         assert (len(feed.entries), feed.open_intent) == (1, None), "no number was taken"
 
-    def test_a_field_that_nested_objects_of_the_pinned_schema_do_not_have_is_refused_at_any_depth(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_fields_that_nested_objects_lack_are_refused_at_any_depth(self, make_feed: MakeFeed) -> None:
         schema = (
             "id long, who struct<name string, tags array<struct<k string>>>, by map<string, struct<n long>>"
         )
@@ -332,9 +324,7 @@ class TestSchema:
         assert feed.ids == [1]
 
     @pytest.mark.parametrize("unknown", ["check", "ignore"])
-    def test_a_column_of_parquet_that_the_pinned_schema_does_not_have_is_treated_alike(
-        self, make_feed: MakeFeed, unknown: str
-    ) -> None:
+    def test_a_new_column_of_parquet_is_treated_alike(self, make_feed: MakeFeed, unknown: str) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, unknown_fields=unknown)
         feed.put_parquet("a.parquet", {"ID": 1, "s": {"x": 1}})
         feed.load()
@@ -358,9 +348,7 @@ class TestSchema:
         feed.load()
         assert [text for _, text in feed.rows("id", "s")] == texts
 
-    def test_a_file_of_parquet_with_none_of_the_columns_is_bad_also_where_unknown_ones_are_left_out(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_parquet_with_none_of_the_columns_is_bad(self, make_feed: MakeFeed) -> None:
         source = {"format": "parquet", "schema": "id long, s string"}
         feed = make_feed(source=source, unknown_fields="ignore")
         feed.put_parquet("a.parquet", {"ID": 1, "more": 2})
@@ -380,9 +368,7 @@ class TestSchema:
         assert (outcome.status, feed.ids, feed.path) == ("failed", [1], "a.ndjson")
         assert (outcome.error and outcome.error.code, feed.open_intent) == ("unknown_field", None)
 
-    def test_a_csv_header_that_differs_says_what_was_expected_and_what_was_found(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_another_csv_header_says_what_was_expected_and_found(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             source={"format": "csv", "schema": "id long, text string, day string"}, on_bad_file="quarantine"
         )
@@ -402,9 +388,7 @@ class TestSchema:
         ]
 
     @pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b[1].csv"])
-    def test_a_value_over_several_lines_is_refused_and_never_loaded_as_two_records(
-        self, make_feed: MakeFeed, name: str
-    ) -> None:
+    def test_a_value_over_lines_is_never_two_records(self, make_feed: MakeFeed, name: str) -> None:
         feed = make_feed(source={"format": "csv", "schema": "name string, note string"})
         feed.put_text("a.csv", 'name,note\nAnn,"a, ""b"","\n"",x"y"\n"Bo""b",5 feet 10"\n')
         feed.put_text(name, 'name,note\nCid,"hello\nDan,x"\nEve,y\n')
@@ -416,9 +400,7 @@ class TestSchema:
         feed.load()
         assert feed.rows("name", "note") == [*first, ("Cid", "hello\nDan,x"), ("Eve", "y")]
 
-    def test_line_breaks_within_values_stay_as_they_are_written_whatever_ends_the_records(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_line_breaks_within_values_stay_as_they_are(self, make_feed: MakeFeed) -> None:
         options = {"multiLine": True}
         feed = make_feed(source={"format": "csv", "schema": "id long, note string", "options": options})
         note = '"a\r\nb\nc\rd"'
@@ -436,9 +418,7 @@ class TestSchema:
         assert feed.rows("id", "note") == expected
 
     @pytest.mark.parametrize("multi_line", [False, True])
-    def test_a_csv_file_in_another_encoding_is_refused_until_the_encoding_is_named(
-        self, make_feed: MakeFeed, multi_line: bool
-    ) -> None:
+    def test_another_encoding_is_refused_until_named(self, make_feed: MakeFeed, multi_line: bool) -> None:
         schema, options = "id long, `größe` string", {"multiLine": multi_line}
         feed = make_feed(source={"format": "csv", "schema": schema, "options": options})
         rows = ["id,größe\n1,weiß �\n", "id,größe\n2,breit\n3,weiß\n"]
@@ -457,18 +437,14 @@ class TestSchema:
     @pytest.mark.parametrize(
         "lines", [[b'{"id": 2, "name": "wei\xdf"}', b'{"id": "b"}'], [b"\x80"]], ids=["in a value", "alone"]
     )
-    def test_bytes_that_are_no_text_make_a_json_file_bad_wherever_they_stand(
-        self, make_feed: MakeFeed, lines: list[bytes]
-    ) -> None:
+    def test_bytes_without_text_make_json_bad(self, make_feed: MakeFeed, lines: list[bytes]) -> None:
         feed = make_feed(source={"format": "ndjson", "schema": "id long, name string"}, max_bad_records=9)
         feed.put_bytes("a.ndjson", b"\n".join([b'{"id": 1, "name": "a"}', *lines, b""]))
         error = feed.fail()
         assert (error.code, feed.rows("id")) == ("bad_encoding", [])
         assert "file a.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
 
-    def test_an_encoding_that_java_does_not_know_is_refused_and_makes_no_file_bad(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_an_encoding_unknown_to_java_makes_no_file_bad(self, make_feed: MakeFeed) -> None:
         options = {"encoding": "latin-1"}
         feed = make_feed(
             source={"format": "csv", "schema": "a string", "options": options}, on_bad_file="quarantine"
@@ -481,9 +457,7 @@ class TestSchema:
     @pytest.mark.parametrize(
         ("form", "text"), [("csv", "id,name\n1,ß\n"), ("json", '{"id": 1, "name": "ß"}')]
     )
-    def test_the_encoding_that_a_byte_order_mark_tells_is_the_one_that_a_message_names(
-        self, make_feed: MakeFeed, form: str, text: str
-    ) -> None:
+    def test_a_byte_order_mark_names_the_encoding(self, make_feed: MakeFeed, form: str, text: str) -> None:
         feed = make_feed(source={"format": form, "schema": "id long, name string"})
         feed.put_bytes(f"a.{form}", text.encode("utf-16"))
         error = feed.fail()
@@ -503,9 +477,7 @@ class TestSchema:
         ]
 
     @pytest.mark.parametrize("schema", [None, "name string"])
-    def test_a_json_file_in_another_encoding_is_named_with_its_line(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_json_of_another_encoding_is_told_by_line(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={"format": "ndjson", "schema": schema})
         feed.put_text("a.ndjson", '{"name": "a"}\n')
         (feed.landing / "b.ndjson").write_bytes('{"name": "x"}\n{"name": "weiß"}\n'.encode("cp1252"))
@@ -528,7 +500,7 @@ class TestSchema:
             ("ndjson", {}, "utf-8", "a.json", "rescue"),
         ],
     )
-    def test_a_number_of_json_in_a_column_of_texts_keeps_its_letters_however_its_file_is_written(
+    def test_a_json_number_in_a_text_column_keeps_its_letters(
         self,
         make_feed: MakeFeed,
         form: str,
@@ -560,9 +532,7 @@ class TestSchema:
         if mode == "rescue":
             assert feed.rows("_rescued_data")[1] == ('{"s":{"t":1.50,"a":["é"]}}',)
 
-    def test_a_name_that_stands_twice_is_told_whatever_the_session_has_read_before(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_doubled_name_is_told_whatever_was_read_before(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             source={"schema": "id long, at timestamp, n long"},
             target={"load": "scd2", "merge_keys": ["id"], "effective_column": "at"},
@@ -575,9 +545,7 @@ class TestSchema:
         error = feed.fail()
         assert "line 1: field n stands twice in it" in error.message
 
-    def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_with_quarantine_files_with_an_open_quote_are_passed_over(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": "id long, text string"}, on_bad_file="quarantine")
         feed.put_text("a.csv", "id,text\n1,a\n")
         feed.put_text("b.csv", 'id,text\n2,"half')
@@ -615,9 +583,7 @@ def _why(feed: Feed) -> dict[str, str]:
 
 
 class TestWhole:
-    def test_a_missing_value_changes_no_type_and_a_file_without_records_tells_none(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_missing_values_and_files_without_records_tell_no_type(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": None})
         feed.put_text("a.csv", "v,day,part\n")
         feed.put_text("b.csv", "v,day,part\n1,2026-01-01,1E5\n,,3E5\n")
@@ -671,9 +637,7 @@ class TestWhole:
         assert feed.rows("id") == [(3,)]
         assert why in _why(feed)["a." + form]
 
-    def test_a_field_of_a_struct_gets_its_type_from_the_file_that_has_a_value(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_struct_field_has_the_type_of_the_file_with_a_value(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None})
         feed.put_bytes("a.parquet", _parquet(pa.table({"o": pa.array([{"a": None, "b": 1}])})))
         feed.put_bytes("b.parquet", _parquet(pa.table({"o": pa.array([{"a": "x", "b": 2}])})))
@@ -683,9 +647,7 @@ class TestWhole:
             ("b.parquet", {"a": "x", "b": 2}),
         ]
 
-    def test_bytes_that_a_file_of_parquet_calls_no_text_are_one_if_they_are_utf8(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_bytes_of_parquet_are_text_if_they_are_utf8(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "text string"}, on_bad_file="quarantine")
         feed.put_bytes("a.parquet", _parquet(pa.table({"text": [b"\xc3\xa9", None]})))
         feed.put_bytes("b.parquet", _parquet(pa.table({"text": [b"\xff"]})))
@@ -717,7 +679,7 @@ class TestWhole:
             ("json", {"encoding": "UTF-16"}),
         ],
     )
-    def test_a_value_in_a_form_that_options_name_is_told_by_line_and_column_and_never_rounded(
+    def test_a_value_in_a_form_of_options_is_told_by_place_and_never_rounded(
         self, make_feed: MakeFeed, form: str, of_text: dict[str, Any]
     ) -> None:
         feed = make_feed(
@@ -760,9 +722,7 @@ class TestWhole:
 
 @pytest.mark.parametrize("options", [{}, {"multiLine": True}])
 @pytest.mark.parametrize("mode", ["strict", "rescue"])
-def test_a_nul_in_quotes_stays_and_a_letter_that_spark_would_lose_is_told(
-    make_feed: MakeFeed, options: dict[str, Any], mode: str
-) -> None:
+def test_a_nul_stays_and_lost_letters_show(make_feed: MakeFeed, options: dict[str, Any], mode: str) -> None:
     feed = make_feed(
         source={"format": "csv", "schema": "id long, text string", "options": options},
         target={"schema_mode": mode},
@@ -801,9 +761,7 @@ def test_a_line_of_blanks_is_a_record_where_values_may_go_over_several_lines(mak
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_a_file_of_thousands_of_columns_is_looked_through_without_a_stack_of_thousands(
-    make_feed: MakeFeed, form: str
-) -> None:
+def test_thousands_of_columns_need_no_stack_of_thousands(make_feed: MakeFeed, form: str) -> None:
     names = [f"c{place}" for place in range(1_500)]
     feed = make_feed(
         source={"format": form, "schema": ", ".join(f"{name} boolean" for name in names)},
@@ -871,9 +829,7 @@ def test_what_a_schema_has_no_place_for_is_refused_by_name(
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson", "json"])
-def test_an_archive_with_the_ending_of_a_text_is_named_and_no_encoding_that_would_load_it(
-    make_feed: MakeFeed, form: str
-) -> None:
+def test_an_archive_named_as_text_is_told_and_no_encoding_offered(make_feed: MakeFeed, form: str) -> None:
     feed = make_feed(source={"format": form, "schema": None})
     feed.put_bytes(f"a.{form}", b"PK\x03\x04\x14\x00\xff\xfeid\n1\n")
     error = feed.fail()

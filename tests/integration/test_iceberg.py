@@ -203,9 +203,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     ],
     ids=["upsert", "replace keys"],
 )
-def test_a_load_by_keys_that_clears_rows_leaves_files_without_any_of_them_as_they_are(
-    lake: Lake, load: Load, rows: list[tuple[int, str]]
-) -> None:
+def test_clearing_loads_by_keys_leave_others(lake: Lake, load: Load, rows: list[tuple[int, str]]) -> None:
     lake.load(1, (1, "a"), (2, "a"))
     lake.load(2, (3, "b"))
     before = lake.files
@@ -296,7 +294,7 @@ def test_two_dataflows_append_at_once_and_no_row_is_lost(lake: Lake) -> None:
     assert lake.rows == sorted([(0, "first"), *((n, a) for a in ("one", "two") for n in (2, 3, 4))], key=str)
 
 
-def test_an_append_lands_in_a_table_whose_files_hold_the_numbers_of_several_dataflows(lake: Lake) -> None:
+def test_an_append_lands_among_numbers_of_several_dataflows(lake: Lake) -> None:
     for app, number in (("b", 1), ("a", 1), ("b", 2), ("a", 2), ("b", 3), ("b", 4)):
         lake.load(number, (number, app), app=app)
     lake.call("rewrite_data_files", options="map('rewrite-all', 'true')")
@@ -426,7 +424,7 @@ def test_a_table_whose_metadata_is_packed_is_loaded_into_and_tagged(lake: Lake) 
         ),
     ],
 )
-def test_a_writer_whose_number_or_branch_was_taken_while_it_wrote_lands_its_rows_once_or_not_at_all(
+def test_a_writer_whose_number_was_taken_lands_once_or_not_at_all(
     lake: Lake, engine: SparkEngine, tmp_path: Path, name: str, meanwhile: str
 ) -> None:
     lake.load(1, (1, "a"), (2, "b"))
@@ -458,9 +456,7 @@ def test_a_writer_whose_number_or_branch_was_taken_while_it_wrote_lands_its_rows
     assert (lake.rows, lake.branches) == (expected, ["main"])
 
 
-def test_a_merge_whose_branch_was_dropped_lands_its_rows_once(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_with_a_dropped_branch_lands_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.partition_by = ("unit",)
     lake.load(1, (1, "a"), (2, "b"))
 
@@ -475,9 +471,7 @@ def test_a_merge_whose_branch_was_dropped_lands_its_rows_once(
     assert (lake.rows, lake.branches) == ([(1, "a"), (2, "c"), (3, "c")], ["main"])
 
 
-def test_a_load_that_was_begun_before_a_rollback_lands_on_what_readers_see_then(
-    lake: Lake, engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_a_load_under_a_rollback_lands_on_it(lake: Lake, engine: SparkEngine, tmp_path: Path) -> None:
     lake.load(1, (1, "a"))
     first = lake.recorded(1)
     lake.load(2, (2, "b"))
@@ -498,9 +492,7 @@ def test_a_load_that_was_begun_before_a_rollback_lands_on_what_readers_see_then(
     assert (lake.rows, lake.branches) == ([(1, "a"), (3, "c")], ["main"])
 
 
-def test_a_rollback_in_the_moment_before_a_load_is_shown_is_not_undone_by_it(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rollback_before_a_load_shows_stays(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.load(1, (1, "a"))
     first = lake.recorded(1)
     lake.load(2, (2, "b"))
@@ -565,9 +557,7 @@ def test_a_load_that_replaces_all_rows_makes_another_writers_table_ones_own(lake
         ),
     ],
 )
-def test_a_load_that_replaces_all_rows_changes_a_column_by_which_others_have_the_table_sorted(
-    lake: Lake, partition_by: tuple[str, ...], order: str
-) -> None:
+def test_replace_all_changes_a_sorted_column(lake: Lake, partition_by: tuple[str, ...], order: str) -> None:
     lake.partition_by = partition_by
     lake.load(1, (1, "a"))
     lake.sql(f"ALTER TABLE {{t}} {order}")
@@ -579,7 +569,7 @@ def test_a_load_that_replaces_all_rows_changes_a_column_by_which_others_have_the
     assert (lake.rows, metadata.partition_by) == ([(3, 5)], partition_by)
 
 
-def test_a_load_that_replaces_all_rows_may_have_no_value_where_another_writers_table_needs_one(
+def test_replace_all_may_leave_null_where_another_writer_needs_a_value(
     lake: Lake,
 ) -> None:
     columns = "id BIGINT NOT NULL, unit STRING NOT NULL, s STRUCT<k: BIGINT NOT NULL> NOT NULL, kept BIGINT NOT NULL"
@@ -600,7 +590,7 @@ def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:
     assert list(lake.table.distinct_rows(["id"])) == []
 
 
-def test_vacuum_leaves_snapshots_with_names_and_young_ones_and_files_that_may_be_needed(lake: Lake) -> None:
+def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) -> None:
     for number in (1, 2):
         lake.load(number, (number, "a"))
     recorded = lake.recorded(2)
@@ -707,9 +697,7 @@ def test_a_row_that_does_not_fit_is_not_converted_in_mode_rescue(lake: Lake) -> 
 
 
 @pytest.mark.full
-def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(
-    lake: Lake, engine: SparkEngine
-) -> None:
+def test_dataflows_of_a_shared_table_merge_at_once(lake: Lake, engine: SparkEngine) -> None:
     def load(name: str) -> None:
         spark = engine.session()  # each run has one of its own
         for number in (1, 2, 3):
@@ -730,7 +718,7 @@ def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(
         assert [(commit.number, commit.rows) for commit in head.tagged] == [(1, 1), (2, 1), (3, 1)]
 
 
-def test_rows_are_kept_for_the_session_that_reads_them_whatever_session_the_thread_began_last(
+def test_rows_are_kept_for_the_session_that_reads_them(
     engine: SparkEngine,
 ) -> None:
     first = engine.session()

@@ -85,7 +85,7 @@ def test_a_table_in_a_folder_is_known_to_a_database(
 
 
 @pytest.mark.postgres
-def test_connections_that_sessions_have_left_idle_are_ended_and_opened_again_where_they_are_needed(
+def test_idle_connections_are_ended_and_opened_again(
     postgres: Postgres, engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog_of(postgres))
@@ -126,23 +126,17 @@ def _replay_aside(feed: Feed) -> None:
 
 @pytest.mark.full
 @pytest.mark.postgres
-def test_a_replay_aside_of_a_table_that_a_database_knows_is_promoted_or_dropped(
-    postgres: Postgres, make_feed: MakeFeed
-) -> None:
+def test_a_replay_of_a_table_in_a_database_is_promoted(postgres: Postgres, make_feed: MakeFeed) -> None:
     _replay_aside(known_to_database(make_feed(target={"format": "iceberg"}), postgres))
 
 
 @pytest.mark.full
-def test_a_replay_aside_of_a_table_that_a_server_knows_is_promoted_or_dropped(
-    rest: RestCatalogServer, make_feed: MakeFeed
-) -> None:
+def test_a_replay_of_a_table_at_a_server_is_promoted(rest: RestCatalogServer, make_feed: MakeFeed) -> None:
     _replay_aside(known_to_server(make_feed(target={"format": "iceberg"}), rest))
 
 
 @pytest.mark.postgres
-def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next(
-    postgres: Postgres, make_feed: MakeFeed
-) -> None:
+def test_a_killed_run_into_a_table_in_a_database_ends(postgres: Postgres, make_feed: MakeFeed) -> None:
     feed = known_to_database(make_feed(target={"format": "iceberg"}), postgres)
     feed.put("1.ndjson", 1)
     feed.load()
@@ -178,9 +172,7 @@ def test_a_server_that_does_not_answer_is_named_without_its_secrets(tmp_path: Pa
     assert "hush" not in failed.value.message
 
 
-def test_a_killed_run_into_a_table_that_a_server_knows_is_finished_by_the_next(
-    rest: RestCatalogServer, make_feed: MakeFeed
-) -> None:
+def test_a_killed_run_into_a_table_at_a_server_ends(rest: RestCatalogServer, make_feed: MakeFeed) -> None:
     feed = known_to_server(make_feed(target={"format": "iceberg"}), rest)
     feed.put("1.ndjson", 1)
     feed.load()

@@ -46,9 +46,7 @@ def test_a_table_whose_property_another_writer_has_removed_is_loaded_into_as_bef
     assert "_commit" not in IcebergTable(Place(str(feed.table))).columns()
 
 
-def test_a_table_whose_column_another_writer_has_dropped_says_so_and_is_loaded_again(
-    make_feed: MakeFeed, spark: SparkSession
-) -> None:
+def test_a_dropped_commit_column_is_told_and_loaded_again(make_feed: MakeFeed, spark: SparkSession) -> None:
     feed = loaded(make_feed)
     spark.sql(f"ALTER TABLE {foreign_table(spark, feed.table)} DROP COLUMN _commit").collect()
     feed.put("2.ndjson", 2)
@@ -60,9 +58,7 @@ def test_a_table_whose_column_another_writer_has_dropped_says_so_and_is_loaded_a
     assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
 
 
-def test_a_column_of_this_name_of_another_writer_is_read_as_any_other(
-    make_feed: MakeFeed, spark: SparkSession
-) -> None:
+def test_another_writers_column_of_this_name_is_read(make_feed: MakeFeed, spark: SparkSession) -> None:
     feed = make_feed(
         source={"type": "table", "table": "silver/theirs"},
         watermark={"type": "column", "columns": ["id"]},

@@ -22,9 +22,7 @@ UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 
 
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
-def test_a_run_that_is_killed_while_columns_change_loads_each_row_once(
-    make_feed: MakeFeed, load: dict[str, Any]
-) -> None:
+def test_a_run_killed_as_columns_change_loads_rows_once(make_feed: MakeFeed, load: dict[str, Any]) -> None:
     target = {"format": "iceberg", "schema_mode": "merge", **load}
     feed = make_feed(source={"schema": "id int, s struct<a: int>"}, target=target)
     feed.put("a.ndjson", {"id": 1, "s": {"a": 1}})
@@ -72,9 +70,7 @@ def test_small_files_are_joined_and_the_next_run_goes_on(make_feed: MakeFeed) ->
 
 @pytest.mark.each_case
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
-def test_loads_go_on_beside_rows_that_others_have_deleted_by_their_values(
-    make_feed: MakeFeed, load: dict[str, Any]
-) -> None:
+def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[str, Any]) -> None:
     feed = make_feed(target={"format": "iceberg", **load}, maintenance={"optimize": "P1D"})
     feed.put("1.ndjson", 1, 2)
     feed.load()
@@ -91,9 +87,7 @@ def test_loads_go_on_beside_rows_that_others_have_deleted_by_their_values(
 
 
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
-def test_a_run_that_died_is_finished_once_although_another_dataflow_of_the_table_has_committed(
-    tmp_path: Path, engine: SparkEngine, load: dict[str, Any]
-) -> None:
+def test_a_dead_run_ends_beside_others(tmp_path: Path, engine: SparkEngine, load: dict[str, Any]) -> None:
     target = {"format": "iceberg", "table": "bronze/both", "shared": True, **load}
     flow, other = (Feed(tmp_path, engine, {"target": target}, name=name) for name in (NAME, "other"))
     for feed in (flow, other):
@@ -111,9 +105,7 @@ def test_a_run_that_died_is_finished_once_although_another_dataflow_of_the_table
 
 
 @pytest.mark.full
-def test_a_server_without_iceberg_is_named_with_the_package_that_it_lacks(
-    make_feed: MakeFeed, engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_a_server_without_iceberg_is_named(make_feed: MakeFeed, engine: SparkEngine, tmp_path: Path) -> None:
     feed = make_feed(target={"format": "iceberg"}, maintenance={"optimize": "P1D"})
     feed.put("1.ndjson", 1)
     with connect_server(SparkEngine(), tmp_path / "connect.log", patience=600) as remote:

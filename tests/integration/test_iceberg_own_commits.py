@@ -197,9 +197,7 @@ def test_the_bounds_of_an_append_are_those_that_spark_s_own_commit_has(lake: Lak
     ],
     ids=["list", "map", "sorted", "partitioned", "property", "version 3"],
 )
-def test_what_asks_more_of_a_writer_is_left_to_spark_and_lands_once(
-    lake: Lake, columns: str, change: str
-) -> None:
+def test_what_asks_more_of_a_writer_lands_once_by_spark(lake: Lake, columns: str, change: str) -> None:
     more = (None,) * columns.count(",", 0, columns.find("<") if "<" in columns else None)
     lake.append(1, (1, *more), columns=columns)
     if change:
@@ -251,9 +249,7 @@ def test_values_that_python_has_no_word_for_are_left_to_spark(lake: Lake, value:
     ],
     ids=["NaN", "long texts"],
 )
-def test_rows_that_a_file_names_no_bounds_of_are_found_beside_those_that_it_does(
-    lake: Lake, value: str, wanted: str
-) -> None:
+def test_rows_without_bounds_in_a_file_are_found(lake: Lake, value: str, wanted: str) -> None:
     rows = lake.spark.range(3000).selectExpr("id", f"{value} AS x").coalesce(1)
     lake.append(1, columns=f"id long, x {rows.schema['x'].dataType.simpleString()}")
     lake.spark.conf.set("parquet.block.size", "1")  # many groups of rows in one file
@@ -298,7 +294,7 @@ def test_rows_are_replaced_in_one_snapshot_that_copies_those_that_stay_of_a_file
     assert lake.ids == [1, 3, 3, 5, 6, 7, 77]
 
 
-def test_rows_without_a_value_and_those_of_files_that_tell_nothing_are_looked_at_one_by_one(
+def test_rows_without_values_or_statistics_are_looked_at_one_by_one(
     lake: Lake,
 ) -> None:
     columns = "id long, unit string, x double"
@@ -312,7 +308,7 @@ def test_rows_without_a_value_and_those_of_files_that_tell_nothing_are_looked_at
     assert (lake.own, lake.ids) == ([True] * 4, [3, 6])
 
 
-def test_what_others_have_committed_meanwhile_is_replaced_too_and_a_commit_is_put_on_it_once(
+def test_what_others_committed_meanwhile_is_replaced_once(
     lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
 ) -> None:
     lake.append(1, (1,), (2,))
@@ -374,7 +370,7 @@ def test_rows_that_stay_keep_their_values_whatever_the_slice_says_of_its_columns
     assert found[0]["name"] == "ab"
 
 
-def test_a_damaged_file_of_which_rows_stay_stops_the_commit_whatever_a_session_passes_over(
+def test_a_damaged_file_whose_rows_stay_stops_the_commit(
     lake: Lake,
 ) -> None:
     lake.append(1)
@@ -395,9 +391,7 @@ def test_a_damaged_file_of_which_rows_stay_stops_the_commit_whatever_a_session_p
 
 @pytest.mark.parametrize("name", ["_part.parquet", ".part.parquet", "part._COPYING_", "a{1,2}[x]*.parquet"])
 @pytest.mark.each_case
-def test_rows_that_stay_of_a_file_with_any_name_are_there(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_rows_stay_whatever_their_files_name(lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     lake.append(1)
     find = data_files.found_files
 
@@ -444,9 +438,7 @@ def _rows(lake: Lake, columns: str = "id, unit") -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("load", [Upsert(("id",), ()), ReplaceKeys(("id",))], ids=["upsert", "replace keys"])
-def test_rows_of_keys_are_changed_in_one_snapshot_that_leaves_files_without_them(
-    lake: Lake, load: Load
-) -> None:
+def test_rows_of_keys_change_in_one_snapshot_beside_other_files(lake: Lake, load: Load) -> None:
     lake.append(1, (1, "a"), (None, "b"), (2, "c"), columns=TWO)
     lake.append(2, (3, "d"), (4, "e"), columns=TWO)
     lake.append(3, (5, "f"), columns=TWO)
@@ -586,9 +578,7 @@ def test_columns_of_the_history_are_found_in_any_case(lake: Lake) -> None:
     ids=["unknown", "another type", "another time", "reserved"],
 )
 @pytest.mark.each_case
-def test_versions_that_do_not_fit_are_refused_in_words(
-    lake: Lake, columns: str, row: tuple[Any, ...]
-) -> None:
+def test_unfit_versions_are_refused_in_words(lake: Lake, columns: str, row: tuple[Any, ...]) -> None:
     lake.load(1, VERSIONS, (1, 1, "a"), columns=HISTORY)
     with pytest.raises(RowsRefused, match="expected"):
         lake.load(2, VERSIONS, row, columns=columns)
@@ -597,9 +587,7 @@ def test_versions_that_do_not_fit_are_refused_in_words(
 
 @pytest.mark.parametrize("step", ["changes_of", "write_files"])
 @pytest.mark.each_case
-def test_files_that_others_have_joined_and_removed_meanwhile_are_looked_for_again(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_files_joined_meanwhile_are_searched(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     lake.append(1, (1, "a"), (2, "b"), columns=TWO)
     lake.append(2, (3, "c"), columns=TWO)
     go_on = vars(own_commit)[step]
@@ -626,9 +614,7 @@ def test_only_rows_of_its_own_share_are_changed_by_keys(lake: Lake) -> None:
     assert (lake.own, _rows(lake, "_dataflow, unit")) == ([True, True], [("x", "3"), ("y", "2")])
 
 
-def test_a_damaged_file_in_which_keys_change_stops_the_commit(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_file_of_changed_keys_stops_commits(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.append(1, (1, "a"), (2, "b"), columns=TWO)
     monkeypatch.setattr(
         changed_rows.Changes, "of", lambda self, part, there: _of(self, part.where("id <> 1"), there)
@@ -668,9 +654,7 @@ def before_snapshots(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return arranged
 
 
-def test_files_have_the_number_of_the_snapshot_they_came_with_also_after_others_were_faster(
-    lake: Lake, before_snapshots: Callable[..., None]
-) -> None:
+def test_files_keep_their_snapshots_number(lake: Lake, before_snapshots: Callable[..., None]) -> None:
     lake.append(1, (1,))
     before_snapshots(*[lambda: lake.sql("INSERT INTO {t} VALUES (77, NULL)")] * 2)
     lake.append(2, (2,))
@@ -678,9 +662,7 @@ def test_files_have_the_number_of_the_snapshot_they_came_with_also_after_others_
     assert {tuple(row) for row in entries} == {(each.id, each.sequence) for each in lake.metadata.lineage()}
 
 
-def test_a_version_whose_number_is_free_again_is_not_put(
-    lake: Lake, before_snapshots: Callable[..., None]
-) -> None:
+def test_a_version_of_a_free_number_is_not_put(lake: Lake, before_snapshots: Callable[..., None]) -> None:
     lake.append(1, (1,))
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
     before_snapshots(lambda: [lake.sql("INSERT INTO {t} VALUES (77, NULL)") for _ in range(5)])
@@ -691,9 +673,7 @@ def test_a_version_whose_number_is_free_again_is_not_put(
     assert lake.ids == [1, 2, *[77] * 5]
 
 
-def test_a_table_that_was_made_again_takes_no_version_of_the_one_before(
-    lake: Lake, before_snapshots: Callable[..., None]
-) -> None:
+def test_a_remade_table_takes_no_older_version(lake: Lake, before_snapshots: Callable[..., None]) -> None:
     lake.append(1, (1,))
     before_snapshots(lake.make_again)
     with pytest.raises(TargetError, match="the table was dropped"):
@@ -734,7 +714,7 @@ def test_columns_that_others_have_changed_meanwhile_are_filled_by_spark(
     assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
 
 
-def test_a_table_that_was_made_again_meanwhile_takes_nothing_of_an_append_that_was_begun_before(
+def test_a_remade_table_takes_nothing_of_an_append_begun_before(
     lake: Lake, meanwhile: Callable[[Callable[[], Any]], None]
 ) -> None:
     lake.append(1, (1,))
@@ -756,9 +736,7 @@ class LosesAnswers(FolderCatalog):
 
 
 @pytest.mark.parametrize("lands", [True, False], ids=["after it landed", "before"])
-def test_a_lost_answer_is_looked_up_and_the_next_attempt_lands_the_number_once(
-    lake: Lake, lands: bool
-) -> None:
+def test_a_lost_answer_is_looked_up_and_the_retry_lands_once(lake: Lake, lands: bool) -> None:
     lake.append(1, (1,))
     table = lake.table()
     catalog = LosesAnswers(Place(str(lake.folder)))
@@ -802,9 +780,7 @@ def test_a_commit_that_landed_although_nothing_tells_keeps_its_files(lake: Lake,
     assert (len(lake.ids), lake.table().tip(APP).tag) == (3 if isinstance(load, Append) else 2, 2)
 
 
-def test_an_append_that_landed_though_the_answer_says_otherwise_keeps_its_files(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_append_that_landed_unknown_keeps_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the request was repeated on its way: the second answer is that the number is taken."""
     put = FolderCatalog.add_snapshot
 

@@ -73,9 +73,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("form", TEXTS)
-def test_the_types_that_it_proposes_are_those_that_a_first_run_pins(
-    tmp_path: Path, make_feed: MakeFeed, form: str
-) -> None:
+def test_proposed_types_are_those_a_first_run_pins(tmp_path: Path, make_feed: MakeFeed, form: str) -> None:
     feed = make_feed(source={"format": form, "schema": None})
     feed.put_bytes(f"2024-01-01.{form}", TEXTS[form])
     feed.load()

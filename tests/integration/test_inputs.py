@@ -17,9 +17,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @pytest.mark.parametrize("table", [None, "silver/elsewhere"])
-def test_the_input_is_the_dataflow_s_table_under_whatever_name(
-    make_feed: MakeFeed, table: str | None
-) -> None:
+def test_the_input_is_the_table_under_any_name(make_feed: MakeFeed, table: str | None) -> None:
     feed = make_feed(target={"table": table})
     feed.put("a.ndjson", 1, 2)
     feed.load()

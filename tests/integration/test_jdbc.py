@@ -77,9 +77,7 @@ def _rows(spark: SparkSession, reader: JdbcRows, extents: list[Extent]) -> list[
     return rows
 
 
-def test_the_database_itself_is_asked_for_the_extents_and_sends_no_other_row(
-    spark: SparkSession, postgres: pg.Postgres, table: str
-) -> None:
+def test_extents_are_asked_of_the_database(spark: SparkSession, postgres: pg.Postgres, table: str) -> None:
     user = f"u_{uuid4().hex[:8]}"
     postgres.ask("CREATE ROLE {user} LOGIN PASSWORD 'sesame-open'", user=user)
     postgres.ask("ALTER ROLE {user} SET log_statement = 'all'", user=user)
@@ -113,17 +111,13 @@ def test_the_plan_shows_the_condition_and_no_secret(
     assert postgres.password not in plan
 
 
-def test_a_query_of_a_user_is_wrapped_whatever_it_ends_with(
-    spark: SparkSession, postgres: pg.Postgres, table: str
-) -> None:
+def test_a_users_query_is_wrapped_whole(spark: SparkSession, postgres: pg.Postgres, table: str) -> None:
     query = f"with a as (select * from {table} where id < 5 or id > 95) -- ;\nselect id, at from a where id < 50 or id = 99;; -- end"
     reader = _reader(_connection(postgres), query=query, window_column="at")
     assert [row["id"] for row in _rows(spark, reader, [Extent(0, DAY, ({},))])] == [0, 1, 2, 3, 4]
 
 
-def test_what_a_unit_holds_is_never_taken_for_sql(
-    spark: SparkSession, postgres: pg.Postgres, table: str
-) -> None:
+def test_a_units_value_is_never_sql(spark: SparkSession, postgres: pg.Postgres, table: str) -> None:
     odd = ["'; drop table x; --", "s1' or '1'='1", "\\' or 1=1 --", "{start}", "$$", "s1"]
     units: tuple[Unit, ...] = tuple({"s": text} for text in odd)
     query = f"select id, sid, {{unit.s}} as asked, {{start:%Y-%m-%d}} as day from {table} where sid = {{unit.s}} and at >= {{start}} and at < {{end}}"
@@ -147,9 +141,7 @@ def test_placeholders_are_times_of_the_definitions_zone(spark: SparkSession, pos
     }
 
 
-def test_a_query_reads_only_rows_of_its_windows_where_it_names_their_column(
-    spark: SparkSession, postgres: pg.Postgres, table: str
-) -> None:
+def test_a_query_reads_only_its_windows(spark: SparkSession, postgres: pg.Postgres, table: str) -> None:
     query = f"select * from {table} where at >= {{start}}"  # no end
     reader = _reader(_connection(postgres), query=query + " and {end} > {start}", window_column="at")
     found = _rows(spark, reader, [Extent(0, DAY, ({},)), Extent(DAY, 2 * DAY, ({},))])
@@ -200,9 +192,7 @@ def test_what_the_database_says_against_a_query_is_the_error(
     assert "\n" not in refused.value.message
 
 
-def test_what_goes_wrong_while_rows_are_read_is_told_by_the_reader(
-    spark: SparkSession, postgres: pg.Postgres
-) -> None:
+def test_errors_while_rows_are_read_are_the_readers(spark: SparkSession, postgres: pg.Postgres) -> None:
     reader = _reader(_connection(postgres), query="select 1 / n as x from generate_series(0, 3) n")
     frame = reader.read(spark, ALL, reader.pin(spark))
     with pytest.raises(Exception, match="division") as failed:
@@ -213,9 +203,7 @@ def test_what_goes_wrong_while_rows_are_read_is_told_by_the_reader(
     assert reader.failure(ValueError("x")) is None
 
 
-def test_wrong_credentials_are_no_outage_and_are_not_shown(
-    spark: SparkSession, postgres: pg.Postgres
-) -> None:
+def test_wrong_credentials_are_no_outage(spark: SparkSession, postgres: pg.Postgres) -> None:
     with pytest.raises(
         SourceError, match=r"expected to be let in, found: .*password authentication failed"
     ) as refused:
@@ -262,9 +250,7 @@ def test_a_column_that_cannot_tell_windows_or_units_is_refused(
 
 
 @pytest.mark.full
-def test_embedded_spark_reads_the_same_times_in_a_zone_that_skips_hours(
-    postgres: pg.Postgres, tmp_path: Path
-) -> None:
+def test_embedded_spark_reads_times_of_skipped_hours(postgres: pg.Postgres, tmp_path: Path) -> None:
     """In Berlin 02:30 of this day is no time, and Java's classes make it 03:30."""
     query = (
         "select '2024-03-31 02:30:00.123456'::timestamp as wall, '2024-03-31 01:30:00.5+00'::timestamptz as at, '1500-01-01'::date as day,"
@@ -304,9 +290,7 @@ print("\\nfound" + json.dumps([list(map(str, row)) for row in frame.selectExpr(*
 
 
 @pytest.mark.parametrize("type_", ["timestamptz", "timestamp", "date", "int", "bigint"])
-def test_a_long_range_is_cut_by_what_analyze_knows_not_by_a_walk_along_the_whole_index(
-    postgres: pg.Postgres, type_: str
-) -> None:
+def test_a_long_range_is_cut_by_statistics_not_a_walk_of_the_index(postgres: pg.Postgres, type_: str) -> None:
     name = f"t_{uuid4().hex[:8]}"
     value = {
         "timestamptz": "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'",

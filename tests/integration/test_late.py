@@ -119,9 +119,7 @@ class TestIngest:
     @pytest.mark.full
     @pytest.mark.parametrize("scope", ["global", "partition"])
     @pytest.mark.needs_spark
-    def test_files_before_a_filtered_cold_start_are_not_late_either_if_its_slice_was_left_with_a_bad_file(
-        self, make_feed: MakeFeed, scope: str
-    ) -> None:
+    def test_files_before_a_filtered_start_are_not_late(self, make_feed: MakeFeed, scope: str) -> None:
         filtered = {"prefix_template": "date=%Y-%m-%d", "lookback": 1}
         feed = make_feed(watermark={"scope": scope, "partition_filter": filtered})
         feed.put("date=2026-05-01/b.ndjson", 77)
@@ -137,9 +135,7 @@ class TestIngest:
         assert feed.ids == [1, 2]
 
     @pytest.mark.parametrize("scope", ["global", "partition"])
-    def test_a_late_file_of_the_first_day_that_was_loaded_is_late_also_to_a_state_that_was_adopted_without_a_log(
-        self, make_feed: MakeFeed, scope: str
-    ) -> None:
+    def test_files_of_the_first_day_are_late_when_adopted(self, make_feed: MakeFeed, scope: str) -> None:
         filtered = {"prefix_template": "date=%Y-%m-%d", "lookback": 1}
         feed = make_feed(watermark={"scope": scope, "partition_filter": filtered})
         for day in ("05-01", "05-31", "06-01"):

@@ -97,7 +97,7 @@ def test_each_dataflow_runs_after_those_whose_tables_it_reads_however_they_are_n
 
 
 @pytest.mark.full
-def test_what_reads_a_failed_one_is_skipped_with_all_that_reads_it_and_the_others_run(chain: Feed) -> None:
+def test_what_reads_a_failed_one_is_skipped_and_others_run(chain: Feed) -> None:
     put(chain, "1.ndjson", 1)
     chain.put_text("2.ndjson", "no json\n")
     (chain.folder / "other").mkdir()

@@ -102,9 +102,7 @@ class TestSlices:
         outcome = feed.run(now=now + timedelta(hours=2))
         assert (outcome.status, feed.ids) == ("committed", [ord("a"), ord("b"), ord("c")])
 
-    def test_a_file_of_the_future_is_named_by_the_run_that_it_holds_back_and_by_plan(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_future_file_is_named_by_plan_and_by_the_held_run(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"settle": "PT1M"})
         feed.put("1.ndjson", 1)
         feed.put("2.ndjson", 2)
@@ -118,9 +116,7 @@ class TestSlices:
 
 
 class TestColdStart:
-    def test_a_filter_narrows_the_first_run_only_so_that_a_long_outage_loses_nothing(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_filter_narrows_only_the_first_run(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 1}})
         for day in ("08", "09", "10"):
             feed.put(f"date=2026-03-{day}/a.ndjson", int(day))
@@ -179,9 +175,7 @@ class TestScopePartition:
         assert feed.run(now=later).status == "nothing"
         assert feed.cli("late", NAME).json["late"] == []
 
-    def test_a_partition_closes_when_its_time_is_over_and_its_files_are_late_from_then_on(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_partition_closes_in_time_and_its_files_are_late(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             watermark={"scope": "partition", "time_template": "date=%Y-%m-%d", "close_after": "P2D"}
         )
@@ -203,9 +197,7 @@ class TestScopePartition:
             "closed_before": datetime(2026, 3, 10, tzinfo=UTC),
         }
 
-    def test_slices_of_several_partitions_keep_what_the_earlier_ones_committed(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_slices_of_partitions_keep_earlier_commits(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"scope": "partition", "checkpoint": {"interval_files": 2}})
         for number, path in enumerate(("p=1/a", "p=1/b", "p=1/c", "p=2/a", "p=3/a")):
             feed.put(f"{path}.ndjson", number)

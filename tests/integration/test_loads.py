@@ -33,9 +33,7 @@ def _change(number: int | None, value: str | None) -> dict[str, Any]:
     return {"id": number, "value": value}
 
 
-def test_files_of_changes_leave_the_row_of_the_last_file_for_each_key(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_files_of_changes_leave_the_last_row_of_each_key(tmp_path: Path, engine: SparkEngine) -> None:
     feed = _files(tmp_path, engine)
     feed.put("d=1/a.ndjson", _change(1, "a"), _change(2, "a"), _change(None, "a"))
     feed.put("d=1/b.ndjson", _change(1, "b"))
@@ -49,9 +47,7 @@ def test_files_of_changes_leave_the_row_of_the_last_file_for_each_key(
     assert feed.load().status == "nothing"
 
 
-def test_sql_of_the_page_keeps_the_newest_of_several_rows_of_a_key_in_one_file(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_sql_of_the_page_keeps_the_newest_row_of_a_key(tmp_path: Path, engine: SparkEngine) -> None:
     page = (CHECKOUT / "docs" / "loads.md").read_text()
     shown = next(
         yaml.safe_load(text)
@@ -79,9 +75,7 @@ def test_a_late_file_changes_no_row_that_a_later_file_has_loaded(tmp_path: Path,
 
 
 @pytest.mark.full
-def test_a_rewind_that_replaces_deletes_rows_that_are_gone_from_their_file_and_doubles_no_key(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_replacing_rewind_deletes_gone_rows_and_doubles_none(tmp_path: Path, engine: SparkEngine) -> None:
     feed = _files(tmp_path, engine)
     feed.put("a.ndjson", _change(1, "a"), _change(2, "a"))
     feed.load()
@@ -103,9 +97,7 @@ def test_a_reset_that_replaces_leaves_each_key_once(tmp_path: Path, engine: Spar
     assert feed.rows("id", "value") == [(1, "b")]
 
 
-def test_keys_whose_values_cannot_be_compared_are_refused_before_anything_is_begun(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_keys_without_comparison_begin_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     feed = _files(tmp_path, engine, sql="SELECT map('a', id) AS id, value FROM input")
     feed.put("a.ndjson", _change(1, "a"))
     error = feed.run().error
@@ -116,9 +108,7 @@ def test_keys_whose_values_cannot_be_compared_are_refused_before_anything_is_beg
     assert (feed.newest, feed.open_intent) == (None, None)
 
 
-def test_keys_that_the_rows_do_not_have_are_refused_before_anything_is_begun(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_keys_that_rows_lack_begin_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     feed = _files(tmp_path, engine, target=UPSERT | {"merge_keys": ["nr"]})
     feed.put("a.ndjson", _change(1, "a"))
     error = feed.run().error
@@ -127,9 +117,7 @@ def test_keys_that_the_rows_do_not_have_are_refused_before_anything_is_begun(
     assert (feed.newest, feed.open_intent) == (None, None)
 
 
-def test_a_changed_row_of_a_table_is_updated_and_moved_to_its_new_partition(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_changed_row_moves_to_its_new_partition(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(
         tmp_path, engine, target=UPSERT | {"partition_by": ["day"]}, sql="SELECT *, to_date(at) AS day FROM input"
     )  # fmt: skip
@@ -172,9 +160,7 @@ def test_each_load_saves_the_highest_value_that_was_read_and_never_the_bound(
 
 
 @pytest.mark.full
-def test_a_look_back_with_keys_updates_what_was_corrected_and_keeps_what_is_gone(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_look_back_by_keys_corrects_rows_and_keeps_gone_ones(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 2}}, target=UPSERT)
     table.put(*[{"id": number, "at": at(number), "value": number} for number in (1, 2, 3, 4)])
     flow.run()
@@ -185,9 +171,7 @@ def test_a_look_back_with_keys_updates_what_was_corrected_and_keeps_what_is_gone
     assert flow.watermark == {"at": at(4)}
 
 
-def test_a_log_of_changes_leaves_the_latest_of_each_key_whatever_columns_moved(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_log_of_changes_leaves_the_latest_of_each_key(tmp_path: Path, engine: SparkEngine) -> None:
     both = {"type": "column", "columns": ["at", "value"]}
     flow, table = on_lake(tmp_path, engine, watermark=both, target=UPSERT)
     rows = [
@@ -203,9 +187,7 @@ def test_a_log_of_changes_leaves_the_latest_of_each_key_whatever_columns_moved(
 
 
 @pytest.mark.full
-def test_rows_at_the_stored_value_are_read_again_and_are_there_once(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_at_the_value_are_read_again_and_are_once(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"boundary": "inclusive"}, target=UPSERT)
     table.put({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
     flow.run()
@@ -216,9 +198,7 @@ def test_rows_at_the_stored_value_are_read_again_and_are_there_once(
 
 
 @pytest.mark.full
-def test_rows_without_a_value_are_read_by_every_run_and_are_there_once(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_without_a_value_are_read_again_and_are_once(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"nulls": "read"}, target=UPSERT)
     table.put({"id": 1, "at": None, "value": 1})
     flow.run()
@@ -238,9 +218,7 @@ def test_rows_without_a_value_are_read_by_every_run_and_are_there_once(
 
 
 @pytest.mark.full
-def test_a_replace_by_keys_takes_all_rows_of_a_key_that_were_read_and_no_others(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_replace_by_keys_takes_all_read_rows_of_a_key(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = on_lake(tmp_path, engine, target=BY_KEYS | {"merge_keys": ["value"]})
     table.put(*[{"id": number, "at": at(1), "value": number % 2} for number in (1, 2, 3)])
     flow.run()
@@ -251,9 +229,7 @@ def test_a_replace_by_keys_takes_all_rows_of_a_key_that_were_read_and_no_others(
     assert flow.feed.entries[-1].total_rows == 3
 
 
-def test_windows_that_are_read_again_update_by_keys_and_leave_later_rows(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_windows_read_again_update_keys_and_leave_later_rows(tmp_path: Path, engine: SparkEngine) -> None:
     made = windows_on_lake(
         tmp_path, engine, watermark=watermark("2026-05-29", units=None, grace="P2D"), target=UPSERT,
         source={"window_column": "at"},
@@ -291,9 +267,7 @@ def _history(feed: Feed) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_does_not_differ(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_a_dimension_has_a_version_for_each_change(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     target = SCD2 | {"format": format_}
     flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 30}}, target=target)
     table.add(
@@ -325,9 +299,7 @@ def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_doe
 
 
 @pytest.mark.full
-def test_a_row_that_was_deleted_and_comes_back_is_a_version_only_if_it_has_changed(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_deleted_row_that_returns_changed_is_a_version(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"format": "ndjson", "schema": "id long, at long, value string"}
     one_by_one = {"checkpoint": {"interval_files": 1}}
     feed = Feed(tmp_path, engine, {"source": source, "target": SCD2, "watermark": one_by_one})
@@ -370,9 +342,7 @@ def test_a_row_without_a_value_in_a_column_of_partitions_is_found_again(
 
 
 @pytest.mark.full
-def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_replacing_reset_makes_a_history_again(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"format": "ndjson", "schema": "id long, since long, value string"}
     target = SCD2 | {"effective_column": "since", "partition_by": ["_is_current"]}
     feed = Feed(tmp_path, engine, {"source": source, "target": target})
@@ -452,7 +422,7 @@ def test_a_first_file_that_cannot_be_read_leaves_a_table_that_takes_the_next(
         ),
     ],
 )
-def test_rows_with_columns_that_the_table_cannot_have_are_refused_before_anything_is_begun(
+def test_rows_with_columns_that_the_table_cannot_have_begin_nothing(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], sql: str, said: str
 ) -> None:
     source = {"format": "ndjson", "schema": "id long, at long, value string"}

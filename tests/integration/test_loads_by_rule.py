@@ -206,9 +206,7 @@ def test_versions_are_those_that_their_rule_says(
         ),
     ],
 )
-def test_values_with_maps_are_alike_in_whatever_order_the_maps_are_written(
-    spark: SparkSession, kind: str, value: Any, same: Any
-) -> None:
+def test_maps_are_alike_in_any_order_of_keys(spark: SparkSession, kind: str, value: Any, same: Any) -> None:
     rows = spark.createDataFrame([(1, 1, value), (1, 2, same), (1, 3, None)], f"k int, at int, fact {kind}")
     versions = first_versions(rows, Scd2(("k",), "at")).select("_valid_from", "_valid_to", "_is_current")
     assert sorted(map(tuple, versions.collect())) == [(1, 3, False), (3, None, True)]
@@ -245,7 +243,7 @@ turns = st.tuples(st.sampled_from("xy"), st.sampled_from(sorted(LOADS)), st.list
 @pytest.mark.full
 @_FEW
 @given(st.lists(turns, min_size=4, max_size=7))
-def test_each_of_two_dataflows_that_share_a_table_has_the_rows_that_it_would_have_alone(
+def test_dataflows_of_a_shared_table_have_the_rows_they_had_alone(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, str, list[Row]]]
 ) -> None:
     folder = tmp_path_factory.mktemp("shared")

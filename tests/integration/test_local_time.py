@@ -128,9 +128,7 @@ def test_a_query_with_placeholders_gives_each_row_of_a_window_once(
     assert feed.ids == list(range(len(times)))
 
 
-def test_rows_that_say_only_the_local_time_belong_to_the_second_pass_whatever_the_query_compares(
-    tmp_path: Path, engine: SparkEngine, postgres: Postgres
-) -> None:
+def test_local_times_are_of_the_second_pass(tmp_path: Path, engine: SparkEngine, postgres: Postgres) -> None:
     table = DatabaseTable(postgres)
     table.ask("ALTER TABLE {s}.events ALTER COLUMN at TYPE timestamp, ADD COLUMN own timestamptz")
     times = rows_around(BACK)

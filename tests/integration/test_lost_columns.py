@@ -28,9 +28,7 @@ NOTED = pa.schema(
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_column_that_a_table_loses_stays_in_recorded_versions_and_makes_no_version(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_a_lost_column_of_a_table_makes_no_version(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     flow, table = on_lake(
         tmp_path,
         engine,
@@ -70,9 +68,7 @@ def test_a_column_that_a_table_loses_stays_in_recorded_versions_and_makes_no_ver
 
 @pytest.mark.full
 @pytest.mark.postgres
-def test_a_column_that_a_database_loses_stays_in_recorded_versions(
-    tmp_path: Path, engine: SparkEngine, postgres: Postgres
-) -> None:
+def test_columns_that_databases_lose_stay(tmp_path: Path, engine: SparkEngine, postgres: Postgres) -> None:
     table = PostgresRows(postgres, "id bigint, at timestamptz, value bigint, note text")
     table.put((1, at(1), 1, "a"), (2, at(1), 5, "b"))
     flow = on_postgres(tmp_path, engine, table, watermark=BY_TIME | {"backward": {"days": 30}}, target=SCD2)
@@ -104,9 +100,7 @@ def _put(feed: Feed, name: str, *rows: Mapping[str, Any]) -> None:
     "format_",
     ["ndjson", pytest.param("csv", marks=pytest.mark.full), pytest.param("parquet", marks=pytest.mark.full)],
 )
-def test_files_without_a_column_leave_it_as_recorded_and_those_with_it_correct_it(
-    tmp_path: Path, engine: SparkEngine, format_: str
-) -> None:
+def test_a_lost_column_of_files_makes_no_version(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     source = {"format": format_, "schema": "id long, at long, value long, note string"}
     feed = Feed(tmp_path, engine, {"source": source, "target": SCD2})
     _put(
@@ -157,9 +151,7 @@ def test_an_api_whose_records_lose_a_field_leaves_it_as_recorded(tmp_path: Path,
 
 
 @pytest.mark.full
-def test_a_function_that_yields_a_column_no_more_leaves_it_as_recorded(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_lost_column_of_a_function_makes_no_version(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = python_rows(
         tmp_path,
         engine,

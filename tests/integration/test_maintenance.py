@@ -171,9 +171,7 @@ def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("point", ["before", "after", "append"])
-def test_care_that_dies_anywhere_leaves_rows_once_and_the_next_run_goes_on(
-    ticked: Feed, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
+def test_care_that_dies_leaves_rows_once(ticked: Feed, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     real = DeltaLakeTable.optimize
 
     def optimize(self: DeltaLakeTable, session: Any, cluster_by: Any) -> Any:
@@ -217,9 +215,7 @@ def test_care_stops_where_somebody_has_undone_the_table(ticked: Feed) -> None:
     assert stopped.value.code == "table_behind"
 
 
-def test_files_that_a_slice_downstream_may_read_are_kept(
-    ticked: Feed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_a_slice_downstream_reads_stay(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     below = {
         "source": {"type": "table", "table": f"bronze/{NAME}"},
         "watermark": {"type": "column", "columns": ["id"]},
@@ -316,9 +312,7 @@ def _three_files_of_delta_s(spark: SparkSession, tmp_path: Path) -> Path:
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
-    engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_a_table_that_asks_more_is_cared_for_by_delta(engine: SparkEngine, tmp_path: Path) -> None:
     spark: SparkSession = engine.session()
     folder = _three_files_of_delta_s(spark, tmp_path)
     table = DeltaLakeTable(Place(str(folder)))
@@ -329,9 +323,7 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
 
 @pytest.mark.full
 @pytest.mark.needs_spark
-def test_the_vacuum_of_delta_counts_the_files_that_it_really_deletes(
-    engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_deltas_vacuum_counts_what_it_deletes(engine: SparkEngine, tmp_path: Path) -> None:
     spark: SparkSession = engine.session()
     folder = _three_files_of_delta_s(spark, tmp_path)
     spark.sql(
@@ -349,9 +341,7 @@ def test_the_vacuum_of_delta_counts_the_files_that_it_really_deletes(
 
 @pytest.mark.needs_spark
 @pytest.mark.full
-def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
-    engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_care_joins_files_with_other_letters_in_their_paths(engine: SparkEngine, tmp_path: Path) -> None:
     spark: SparkSession = engine.session()
     folder = tmp_path / "table"
     parts = "array('a&b', 'x,y', 'c d', '1:2', '50%', 'é', '[z]', \"it's\", 'a%20b')"
@@ -378,9 +368,7 @@ def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
 @pytest.mark.needs_spark
 @pytest.mark.each_case
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
-def test_rows_are_put_together_by_the_columns_of_cluster_by_and_the_next_run_goes_on(
-    make_feed: MakeFeed, form: str
-) -> None:
+def test_rows_are_clustered_by_columns_and_the_next_run_goes_on(make_feed: MakeFeed, form: str) -> None:
     feed = make_feed(
         source={"schema": "id long, kind long"},
         target={"format": form, "cluster_by": ["kind"]},
@@ -406,9 +394,7 @@ def test_rows_are_put_together_by_the_columns_of_cluster_by_and_the_next_run_goe
 
 @pytest.mark.each_case
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
-def test_a_column_of_cluster_by_that_the_table_lacks_stops_care_before_it_begins(
-    make_feed: MakeFeed, form: str
-) -> None:
+def test_a_missing_cluster_column_stops_care_before_it_begins(make_feed: MakeFeed, form: str) -> None:
     feed = make_feed(maintenance=PERIODS, target={"format": form})
     feed.put("1.ndjson", 1)
     feed.load()

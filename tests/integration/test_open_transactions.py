@@ -102,9 +102,7 @@ def test_a_row_that_is_committed_after_higher_ones_were_is_read_once(
     assert flow.run().status == "nothing"
 
 
-def test_what_was_there_before_an_open_transaction_is_read(
-    opened: Open, table: PostgresRows, flow: Columns
-) -> None:
+def test_rows_before_an_open_transaction_are_read(opened: Open, table: PostgresRows, flow: Columns) -> None:
     put(table)
     assert ranges(flow) == ["(id <= 1) or (id is NULL)"]
     other = opened()
@@ -112,9 +110,7 @@ def test_what_was_there_before_an_open_transaction_is_read(
     assert ranges(flow) == ["(id <= 1) or (id is NULL)"]
 
 
-def test_a_transaction_that_has_only_taken_a_number_is_waited_for(
-    opened: Open, table: PostgresRows, flow: Columns
-) -> None:
+def test_a_transaction_with_a_number_is_waited_for(opened: Open, table: PostgresRows, flow: Columns) -> None:
     late = opened()
     late.execute(f"SELECT nextval('{table.schema}.rows_id_seq')".encode())
     put(table)
@@ -131,9 +127,7 @@ def test_a_writer_of_another_table_is_not_waited_for(
     assert ranges(flow) == ["(id <= 1) or (id is NULL)"]
 
 
-def test_transactions_that_always_overlap_hold_rows_back_no_longer_than_each_of_them_is_open(
-    opened: Open, table: PostgresRows, flow: Columns
-) -> None:
+def test_overlapping_transactions_hold_rows_briefly(opened: Open, table: PostgresRows, flow: Columns) -> None:
     first, second = opened(), opened()
     insert(first, table)
     put(table)
@@ -216,9 +210,7 @@ def test_the_tables_behind_a_source_are_known(
     assert ranges(flow) == ["(id <= 2) or (id is NULL)"]
 
 
-def test_numbers_that_sessions_take_in_advance_are_named_and_refused_where_transactions_shall_be_told(
-    table: PostgresRows, flow: Columns
-) -> None:
+def test_cached_sequence_numbers_are_refused_where_told_apart(table: PostgresRows, flow: Columns) -> None:
     table.ask("ALTER SEQUENCE {s}.rows_id_seq CACHE 10")
     put(table)
     (warning,) = planned(flow).warnings
@@ -252,9 +244,7 @@ def test_mariadb_does_not_tell(tmp_path: Path, engine: SparkEngine, mariadb: Mar
     assert not planned(flow).warnings
 
 
-def test_numbers_of_a_database_that_does_not_tell_are_read_again_by_value(
-    tmp_path: Path, engine: SparkEngine, mariadb: MariaDB
-) -> None:
+def test_silent_databases_are_read_again(tmp_path: Path, engine: SparkEngine, mariadb: MariaDB) -> None:
     table = OnMariaDB(server=mariadb)
     keys = {"load": "merge_upsert", "merge_keys": ["id"]}
     flow = table.flow(tmp_path, engine, watermark=BY_ID | {"backward": {"by": 10}}, target=keys)

@@ -114,9 +114,7 @@ class TestInterleaved:
     """A whole run between two steps of another one."""
 
     @pytest.mark.parametrize("step", [Step.PLANNED, Step.LIST_KEPT])
-    def test_before_its_intent_the_other_wins_and_it_ends_with_a_conflict(
-        self, feed: Feed, step: Step
-    ) -> None:
+    def test_before_its_intent_the_other_wins_and_a_conflict_ends_it(self, feed: Feed, step: Step) -> None:
         feed.put("a.ndjson", 1)
         outcome = feed.run(_at(step, feed.load))
         assert isinstance(outcome.error, Conflict)
@@ -136,9 +134,7 @@ class TestInterleaved:
 
     @pytest.mark.parametrize("times", [1, 2], ids=["first slice", "second slice"])
     @pytest.mark.parametrize("step", AFTER_INTENT)
-    def test_one_that_is_taken_for_dead_and_lives_is_finished_once(
-        self, make_feed: MakeFeed, step: Step, times: int
-    ) -> None:
+    def test_a_run_thought_dead_is_finished_once(self, make_feed: MakeFeed, step: Step, times: int) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
         feed.put("a.ndjson", 1)
         feed.put("b.ndjson", 2)
@@ -177,9 +173,7 @@ class TestInterleaved:
 class TestDecisions:
     """An operator decides while a run is on its way."""
 
-    def test_before_the_intent_of_a_run_the_decision_wins_and_the_run_ends_with_a_conflict(
-        self, feed: Feed
-    ) -> None:
+    def test_before_an_intent_the_decision_wins_and_the_run_conflicts(self, feed: Feed) -> None:
         feed.put("0.ndjson", 10)
         feed.load()
         feed.put("a.ndjson", 1)
@@ -190,9 +184,7 @@ class TestDecisions:
         _once(feed, 1, 10)
 
     @pytest.mark.parametrize("step", AFTER_INTENT)
-    def test_from_its_intent_on_the_run_holds_and_the_decision_is_refused(
-        self, feed: Feed, step: Step
-    ) -> None:
+    def test_from_its_intent_on_the_run_holds_and_decisions_wait(self, feed: Feed, step: Step) -> None:
         feed.put("a.ndjson", 1)
         refused: list[type[Exception]] = []
 
@@ -206,9 +198,7 @@ class TestDecisions:
         assert refused == [Held]
         _once(feed, 1)
 
-    def test_a_run_that_begins_while_somebody_decides_wins_and_the_decision_is_a_conflict(
-        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_run_that_begins_in_a_decision_wins(self, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
         """As when both looked before either had put its intent."""
         feed.put("0.ndjson", 10)
         feed.load()
@@ -226,9 +216,7 @@ class TestDecisions:
         assert [entry.why for entry in feed.entries] == ["run", "run"]
         _once(feed, 1, 10)
 
-    def test_one_that_died_before_its_entry_is_abandoned_by_the_next_run(
-        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_died_early_is_abandoned(self, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
         feed.put("0.ndjson", 10)
         feed.load()
         feed.put("a.ndjson", 1)

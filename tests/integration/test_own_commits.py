@@ -106,9 +106,7 @@ def _spark_rows(spark: SparkSession, folder: Path) -> list[Any]:
     return sorted(map(tuple, spark.read.format("delta").load(str(folder)).collect()), key=str)
 
 
-def test_every_type_is_read_back_as_it_was_written_and_its_statistics_are_deltas(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_every_type_is_read_back_with_deltas_statistics(spark: SparkSession, tmp_path: Path) -> None:
     table, rows = Table(tmp_path / "own"), spark.sql(EVERY_TYPE).coalesce(1)
     table.write(1, rows)
     table.write(2, rows.where("id > 1"))
@@ -164,9 +162,7 @@ def test_no_row_is_passed_over_by_its_statistics(spark: SparkSession, tmp_path: 
     )
 
 
-def test_days_of_the_old_calendar_are_found_where_a_session_writes_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_days_of_the_old_calendar_are_found_as_sessions_write(spark: SparkSession, tmp_path: Path) -> None:
     table, setting = Table(tmp_path / "t"), "spark.sql.parquet.datetimeRebaseModeInWrite"
     before = spark.conf.get(setting)
     spark.conf.set(setting, "LEGACY")
@@ -178,9 +174,7 @@ def test_days_of_the_old_calendar_are_found_where_a_session_writes_it(
     assert spark.read.format("delta").load(str(table.folder)).where("day = DATE'1500-01-01'").count() == 1
 
 
-def test_values_of_partitions_are_kept_whatever_letters_they_have(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_values_of_partitions_keep_their_letters(spark: SparkSession, tmp_path: Path) -> None:
     values = ["a b:c%/d", "x=y", "é", " ", None, "%2F", "a\\b?#"]
     rows = [(number, value) for number, value in enumerate(values)]
     table = Table(tmp_path / "t", ("p", "ts"))
@@ -200,9 +194,7 @@ def test_values_of_partitions_are_kept_whatever_letters_they_have(
 
 @pytest.mark.full
 @pytest.mark.parametrize("writer", ["own", "Delta", "OPTIMIZE"])
-def test_partitions_are_replaced_whoever_wrote_them_and_whatever_letters_they_have(
-    spark: SparkSession, tmp_path: Path, writer: str
-) -> None:
+def test_partitions_are_replaced_with_any_letters(spark: SparkSession, tmp_path: Path, writer: str) -> None:
     values = ["é", "日", "a b:c%/d", "%20", "x=y+z", "a,b;c&d'(e)!", "~$@*", '{#}?<>"`']
     rows = spark.createDataFrame(list(enumerate(values)), "id long, p string").coalesce(1)
     table = Table(tmp_path / "t", ("p",))
@@ -251,9 +243,7 @@ def _pairs(table: Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("load", [Upsert(("id",), ()), ReplaceKeys(("id",))], ids=["upsert", "replace keys"])
-def test_rows_of_keys_are_changed_by_a_commit_that_leaves_files_without_them(
-    spark: SparkSession, tmp_path: Path, load: Load
-) -> None:
+def test_a_change_by_keys_leaves_files_without_them(spark: SparkSession, tmp_path: Path, load: Load) -> None:
     table = Table(tmp_path / "t")
     for number, rows in enumerate([[(1, "a"), (None, "b")], [(2, "c"), (3, "d")], [(4, "e")]], 1):
         table.write(number, spark.createDataFrame(rows, COLUMNS).coalesce(1))
@@ -377,7 +367,7 @@ def test_a_copy_of_the_table_that_has_grown_to_the_same_version_is_another_one(
 
 
 @pytest.mark.parametrize("act", ["restored", "made again", "removed"])
-def test_rows_are_not_changed_by_their_keys_in_a_table_that_has_taken_the_place_of_theirs(
+def test_keys_change_no_rows_in_a_table_that_took_the_place_of_theirs(
     spark: SparkSession, two_versions: Table, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     def happens() -> None:
@@ -439,9 +429,7 @@ def test_rows_of_keys_that_come_meanwhile_are_changed_too_and_a_number_lands_onc
     assert set(table.folders) <= named | removed
 
 
-def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_beyond_what_is_replaced_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     table.write(1, spark.range(10))
     before = table.folders
@@ -464,9 +452,7 @@ def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(
         pytest.param("ALTER TABLE {t} ADD COLUMN more INT", id="another column"),
     ],
 )  # fmt: skip
-def test_a_table_that_asks_more_of_its_writers_is_left_to_delta(
-    spark: SparkSession, tmp_path: Path, asks: str
-) -> None:
+def test_a_table_that_asks_more_is_left_to_delta(spark: SparkSession, tmp_path: Path, asks: str) -> None:
     table = Table(tmp_path / "t")
     if "NOT NULL" in asks:
         spark.sql(f"CREATE TABLE delta.`{table.folder}` (id BIGINT NOT NULL) USING delta")
@@ -480,9 +466,7 @@ def test_a_table_that_asks_more_of_its_writers_is_left_to_delta(
     assert {2, 3} <= {row[0] for row in spark.read.format("delta").load(str(table.folder)).collect()}
 
 
-def test_rows_of_another_type_are_left_to_delta_which_refuses_them(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_of_another_type_are_left_to_delta(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     table.write(1, spark.range(1))
     with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
@@ -514,9 +498,7 @@ def test_deltas_own_tools_go_on_with_the_table(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("column", ["_day", ".day"])
-def test_rows_of_partitions_by_a_column_whose_name_looks_hidden_are_kept(
-    spark: SparkSession, tmp_path: Path, column: str
-) -> None:
+def test_rows_of_hidden_looking_partitions_stay(spark: SparkSession, tmp_path: Path, column: str) -> None:
     table = Table(tmp_path / "t", (column,))
     for number in (1, 2):
         table.write(number, spark.sql(f"SELECT {number}L AS id, 'x' AS `{column}`"))
@@ -524,9 +506,7 @@ def test_rows_of_partitions_by_a_column_whose_name_looks_hidden_are_kept(
     assert _spark_rows(spark, table.folder) == [(1, "x"), (2, "x")]
 
 
-def test_versions_that_are_partitioned_by_whether_they_are_current_are_kept(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_versions_partitioned_by_currency_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t", ("_is_current",))
     table.write(1, spark.sql("SELECT 1L AS id, 'a' AS value, 1 AS at"), Scd2(("id",), "at"))
     assert _spark_rows(spark, table.folder) == [(1, "a", 1, 1, None, True)]
@@ -567,9 +547,7 @@ def test_rows_of_a_value_that_is_given_as_another_type_are_replaced(
     assert [row["id"] for row in table.query("id")] == [1]
 
 
-def test_a_column_with_a_dot_is_not_taken_for_a_field_of_a_struct(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_dotted_column_is_no_field_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     for number, (column, nested) in enumerate([(1, 100), (100, 1)], start=1):
         rows = f"SELECT {number}L AS id, {column} AS `a.b`, named_struct('b', {nested}) AS a"
@@ -579,9 +557,7 @@ def test_a_column_with_a_dot_is_not_taken_for_a_field_of_a_struct(
     assert [row["id"] for row in table.query("id")] == [2, 3]
 
 
-def test_a_field_that_must_not_be_null_is_left_to_delta_which_refuses_a_row_without_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_null_in_a_required_field_is_left_to_delta(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     spark.sql(f"CREATE TABLE delta.`{table.folder}` (id BIGINT, s STRUCT<a: INT NOT NULL>) USING delta")
     with pytest.raises(PySparkException, match="DELTA_NOT_NULL_CONSTRAINT_VIOLATED"):
@@ -693,9 +669,7 @@ def test_columns_that_change_in_the_meantime_are_left_to_delta(interrupted: Tabl
 
 
 @pytest.mark.parametrize("made_again", [False, True], ids=["removed", "made again"])
-def test_a_table_that_is_removed_in_the_meantime_is_not_made_again(
-    interrupted: Table, made_again: bool
-) -> None:
+def test_a_table_removed_meanwhile_is_not_made_again(interrupted: Table, made_again: bool) -> None:
     def damage() -> None:
         shutil.rmtree(interrupted.folder)
         if made_again:
@@ -748,9 +722,7 @@ def test_of_many_writers_at_once_each_lands_once(tmp_path: Path) -> None:
     assert len(table.folders) == 10
 
 
-def test_a_log_that_cannot_be_written_is_told_and_files_stay_since_the_commit_may_still_come_to_be(
-    interrupted: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_takes_no_write_keeps_files(interrupted: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: OwnCommit, table: Any, change: Change, removals: Any) -> None:
         raise OSError("No space left on device")
 
@@ -761,9 +733,7 @@ def test_a_log_that_cannot_be_written_is_told_and_files_stay_since_the_commit_ma
     assert len(interrupted.folders) == len(before) + 1
 
 
-def test_a_commit_whose_answer_is_lost_and_that_cannot_be_looked_up_keeps_its_files(
-    interrupted: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_nobody_can_look_up_stays(interrupted: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, look = OwnCommit._commit, DeltaLog.table
 
     def lost(self: OwnCommit, table: Any, change: Change, removals: Any) -> None:
@@ -781,9 +751,7 @@ def test_a_commit_whose_answer_is_lost_and_that_cannot_be_looked_up_keeps_its_fi
     assert _ids(interrupted) == [1, 2]
 
 
-def test_texts_beyond_the_basic_letters_are_found_by_their_bounds(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_texts_beyond_basic_letters_are_found_by_bounds(spark: SparkSession, tmp_path: Path) -> None:
     texts = ["\U0001f600", "a" * 40, "\U0010ffff" * 20, "\U00020bb7"]
     table = Table(tmp_path / "t")
     for number, text in enumerate(texts, 1):

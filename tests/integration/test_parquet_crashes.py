@@ -223,7 +223,7 @@ def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None
         assert (head.tag, head.missing_files, head.foreign_files) == (len(steps), (), ())
 
 
-def test_between_commit_and_moves_own_readers_see_the_version_and_plain_ones_no_row_twice(
+def test_before_moves_own_readers_see_the_version_and_others_no_row_twice(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "table"
@@ -244,7 +244,7 @@ def test_between_commit_and_moves_own_readers_see_the_version_and_plain_ones_no_
     assert all(rows <= old or rows <= new for rows in seen)
 
 
-def test_a_zombies_write_that_lands_after_recovery_commits_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_zombies_write_after_recovery_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "table"
     _write(_Table(folder), 1, Append(), (1,))
     _follow_up(_Table(folder))
@@ -316,9 +316,7 @@ def test_files_of_others_and_files_that_are_gone_are_named(tmp_path: Path) -> No
     )
 
 
-def test_a_file_stays_staged_if_the_folder_that_it_moves_to_is_removed_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_stays_staged_if_its_goal_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "table"
     _write(_Table(folder), 1, Append(), (1,))
 
@@ -334,9 +332,7 @@ def test_a_file_stays_staged_if_the_folder_that_it_moves_to_is_removed_meanwhile
 
 
 @pytest.mark.parametrize("damage", ["removed", "truncated"])
-def test_a_table_whose_lists_are_damaged_is_made_again_once_they_are_removed(
-    tmp_path: Path, damage: str
-) -> None:
+def test_a_table_with_damaged_lists_is_made_again_once_they_go(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "table"
     for number in (1, 2, 3):
         _write(_Table(folder), number, Append(), (number,))
@@ -373,9 +369,7 @@ def test_adopt_goes_back_to_the_newest_commit_whose_files_are_all_there(tmp_path
     assert (told.state, told.number, told.beyond) == ((None, 0, True) if lost == "first" else ("2", 2, True))
 
 
-def test_a_list_of_many_commits_is_read_from_few_objects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_commits_are_read_from_few_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = CommitLog(Place(str(tmp_path)))
     for number in range(1, 101):
         file = ListedFile(path=f"{number}.parquet", rows=1)

@@ -148,7 +148,7 @@ def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_
     assert _ids(feed) == [1, 2, 3]
 
 
-def test_a_first_load_into_a_folder_of_others_files_begins_nothing_and_a_reset_sets_them_aside(
+def test_a_first_load_into_others_files_begins_nothing_until_reset(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(**PARQUET)
@@ -177,9 +177,7 @@ def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:
 
 
 @pytest.mark.parametrize("lost", ["all files", "the last file"])
-def test_a_table_whose_files_are_gone_is_adopted_and_what_it_lacks_is_loaded_again(
-    make_feed: MakeFeed, lost: str
-) -> None:
+def test_a_table_without_its_files_is_adopted_and_loaded_again(make_feed: MakeFeed, lost: str) -> None:
     feed = make_feed(**PARQUET, watermark={"checkpoint": {"interval_files": 1}})
     for number in (1, 2):
         feed.put(f"{number}.ndjson", number)
@@ -224,9 +222,7 @@ def feed_of_page(make_feed: MakeFeed) -> Feed:
     return make_feed(**yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
 
 
-def test_a_table_source_reads_each_slice_at_its_version(
-    make_feed: MakeFeed, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_slices_are_read_at_their_versions(make_feed: MakeFeed, tmp_path: Path, spark: SparkSession) -> None:
     feed = make_feed(
         source={"type": "table", "table": "raw/events"},
         watermark={"type": "column", "columns": ["id"]},

@@ -116,9 +116,7 @@ def test_texts_of_odd_letters_are_kept_by_folders(make_feed: MakeFeed, form: str
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet"])
-def test_rows_that_replace_others_are_refused_by_the_same_rule(
-    spark_engine: SparkEngine, tmp_path: Path, form: str
-) -> None:
+def test_replacing_rows_are_refused_alike(spark_engine: SparkEngine, tmp_path: Path, form: str) -> None:
     spark, table = spark_engine.session(), open_table(form, Place(str(tmp_path / "t")), ("p",))
     table.write(spark.sql("SELECT 1L AS id, 'a' AS p"), Append(), Tag("app", 1, "o"), "{}", base=None)
     bad = spark.sql("SELECT 2L AS id, '' AS p")

@@ -171,17 +171,13 @@ def log(context: OutputContext | AssetExecutionContext, *logged: str, asset: Ass
 
 
 class TestRangeRun:
-    def test_each_output_has_one_materialisation_for_each_partition_of_the_range(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_outputs_have_a_materialisation_a_partition(self, instance: DagsterInstance) -> None:
         result = run(instance, FOUR)
         assert sorted(map(str, planned(instance, result))) == KEYS
         assert sorted(map(str, keys(result))) == sorted(map(str, keys(result, WATERMARK))) == KEYS
         assert status(instance) == status(instance, WATERMARK) == (KEYS, [])
 
-    def test_the_io_manager_has_all_keys_and_metadata_is_of_all_of_them_or_of_one(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_the_io_manager_has_all_keys_and_metadata_of_all_or_one(self, instance: DagsterInstance) -> None:
         seen: list[list[str]] = []
 
         def table(context: OutputContext) -> None:
@@ -212,7 +208,7 @@ class TestRangeRun:
         assert keys(result) == ["2020-01-02"]
 
     @pytest.mark.parametrize("partitions", [DAYS, PAIRS])
-    def test_a_reversed_range_has_partitions_and_no_keys_and_succeeds_unless_the_step_refuses_it(
+    def test_a_reversed_range_succeeds_unless_the_step_refuses_it(
         self, instance: DagsterInstance, partitions: WindowPartitions
     ) -> None:
         seen: list[Any] = []
@@ -225,18 +221,14 @@ class TestRangeRun:
         )
         assert (result.success, seen, keys(result)) == (True, [(True, [])], [None])
 
-    def test_a_range_into_the_future_ends_with_the_window_that_holds_now_although_more_is_planned(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_a_range_into_the_future_ends_with_the_current_window(self, instance: DagsterInstance) -> None:
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         first, last = ((today + timedelta(days=days)).strftime("%Y-%m-%d") for days in (-1, 3))
         partitions = WindowPartitions.of("flow", windowed("2020-01-01"))
         result = run(instance, PartitionRange(first, last), partitions=partitions)
         assert [len(planned(instance, result)), keys(result)[0], len(keys(result))] == [5, first, 2]
 
-    def test_a_range_of_two_dimensions_is_their_cross_product_in_the_order_of_the_units(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_a_range_of_two_dimensions_is_their_product_in_order(self, instance: DagsterInstance) -> None:
         seen: list[MultiPartitionKey] = []
 
         def table(context: OutputContext) -> None:
@@ -249,9 +241,7 @@ class TestRangeRun:
         assert seen[0].keys_by_dimension.keys() == {"unit", "window"}
         assert status(instance, partitions=PAIRS) == (product, [])
 
-    def test_a_range_over_dynamic_keys_follows_the_order_in_which_they_were_added(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_a_range_over_dynamic_keys_follows_their_order(self, instance: DagsterInstance) -> None:
         instance.add_dynamic_partitions("rolling_windows", ["x", "z", "y", "w"])
         result = run(instance, PartitionRange("x", "y"), partitions=ROLLING)
         assert sorted(map(str, keys(result))) == ["x", "y", "z"]
@@ -264,9 +254,7 @@ class TestRunWithoutKey:
         assert (result.success, seen) == (True, [False])
         assert (planned(instance, result), keys(result), status(instance)) == ([None], [None], ([], []))
 
-    def test_partitions_that_are_logged_count_beside_the_event_of_the_output(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_logged_partitions_count_beside_the_event(self, instance: DagsterInstance) -> None:
         def table(context: OutputContext) -> None:
             log(context, *KEYS[:2])
             log(context, KEYS[0], asset=WATERMARK)
@@ -296,9 +284,7 @@ class TestRunWithoutKey:
 
         assert not run(instance, None, table).success
 
-    def test_an_output_that_is_not_yielded_has_no_event_and_skips_what_is_downstream(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_an_unyielded_output_has_no_event_and_skips_readers(self, instance: DagsterInstance) -> None:
         def body(context: AssetExecutionContext) -> Iterator[Any]:
             context.log_event(DAYS.materialisation(table_of("days"), KEYS[0]))
             yield from ()
@@ -311,9 +297,7 @@ class TestRunWithoutKey:
 
 
 class TestFailure:
-    def test_partitions_that_were_logged_are_materialised_and_the_others_of_the_range_failed(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_logged_partitions_are_materialised_and_others_fail(self, instance: DagsterInstance) -> None:
         def table(context: OutputContext) -> None:
             log(context, *KEYS[:2])
             log(context, KEYS[0], asset=WATERMARK)
@@ -337,9 +321,7 @@ class TestFailure:
         run(instance, FOUR, body=body)
         assert status(instance) == (KEYS[:1], KEYS[1:])
 
-    def test_after_its_output_all_partitions_are_materialised_whatever_happens_then(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_after_its_output_all_partitions_are_materialised(self, instance: DagsterInstance) -> None:
         def body(context: AssetExecutionContext) -> Iterator[Any]:
             yield Output(nothing, "table")
             raise Failure("only the first window was read")
@@ -347,15 +329,11 @@ class TestFailure:
         run(instance, FOUR, body=body)
         assert (status(instance), status(instance, WATERMARK)) == ((KEYS, []), ([], KEYS))
 
-    def test_a_partition_that_is_logged_and_in_the_output_s_range_has_two_materialisations(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_a_logged_partition_of_a_range_counts_twice(self, instance: DagsterInstance) -> None:
         result = run(instance, FOUR, lambda context: log(context, KEYS[0]))
         assert sorted(map(str, keys(result))) == sorted([KEYS[0], *KEYS])
 
-    def test_a_run_without_a_key_fails_no_partition_and_heals_those_that_it_logs(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_a_run_without_key_fails_none_and_heals_logged_ones(self, instance: DagsterInstance) -> None:
         def broken(context: OutputContext) -> None:
             raise Failure("the source is away")
 
@@ -368,9 +346,7 @@ class TestFailure:
         run(instance, None, half)
         assert status(instance) == (KEYS[:2], KEYS[2:])
 
-    def test_of_two_dimensions_only_an_event_with_tags_is_found_by_dimension(
-        self, instance: DagsterInstance
-    ) -> None:
+    def test_only_an_event_with_tags_is_found_by_dimension(self, instance: DagsterInstance) -> None:
         def table(context: OutputContext) -> None:
             context.log_event(PAIRS.materialisation(TABLE, "a%7Cc|2020-01-02"))
             context.log_event(AssetMaterialization(TABLE, partition="b|2020-01-02"))
@@ -509,9 +485,7 @@ class TestBackfill:
         assert sorted(webserver.backfill("single", KEYS[:2])) == KEYS[:2]
 
     @pytest.mark.full
-    def test_two_dimensions_are_a_run_for_each_key_of_the_one_that_has_fewer(
-        self, webserver: Webserver
-    ) -> None:
+    def test_two_dimensions_are_a_run_for_each_key_of_the_smaller(self, webserver: Webserver) -> None:
         units = ("b", "a%7Cc")
         assert sorted(webserver.backfill("pairs", [f"{unit}|{day}" for unit in units for day in KEYS])) == [
             PartitionRange("a%7Cc|2020-01-02", "a%7Cc|2020-01-05"),
@@ -525,9 +499,7 @@ class TestBackfill:
             PartitionRange("b|2020-02-01", "d|2020-02-01")
         ]
 
-    def test_dynamic_keys_are_neighbours_in_the_order_in_which_they_were_added(
-        self, webserver: Webserver
-    ) -> None:
+    def test_dynamic_keys_are_neighbours_as_they_were_added(self, webserver: Webserver) -> None:
         webserver.instance.add_dynamic_partitions("rolling_windows", ["x", "z", "y", "w"])
         assert sorted(webserver.backfill("rolling", ["x", "y"])) == [
             PartitionRange("x", "x"),
@@ -535,9 +507,7 @@ class TestBackfill:
         ]
         assert webserver.backfill("rolling", ["y", "z", "x"]) == [PartitionRange("x", "y")]
 
-    def test_a_run_that_fails_after_some_partitions_shows_these_as_materialised(
-        self, webserver: Webserver
-    ) -> None:
+    def test_a_failed_run_shows_its_partitions_as_materialised(self, webserver: Webserver) -> None:
         webserver.backfill("failing", KEYS)
         assert webserver.status("failing") == {
             "ranges": [

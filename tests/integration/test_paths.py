@@ -59,9 +59,7 @@ ODD = [
 
 class TestNames:
     @pytest.mark.parametrize("schema", ["id long", None])
-    def test_files_are_loaded_whatever_their_names_hold(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_files_are_loaded_whatever_their_names(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={"schema": schema})
         for number, name in enumerate(ODD):
             feed.put(name, number)
@@ -90,9 +88,7 @@ class TestNames:
 
     @pytest.mark.full
     @pytest.mark.parametrize("form", ["json", "xml"])
-    def test_documents_below_a_folder_with_a_colon_tell_their_columns(
-        self, make_feed: MakeFeed, form: str
-    ) -> None:
+    def test_documents_below_a_colon_tell_their_columns(self, make_feed: MakeFeed, form: str) -> None:
         options = {"rowTag": "row"} if form == "xml" else {}
         feed = make_feed(source={"format": form, "schema": None, "options": options})
         text = (
@@ -179,9 +175,7 @@ class TestFolders:
         feed.load()
         assert feed.rows("id", "at", "_source_file") == [(1, value, f"at={folder}/at={folder}/a%b.ndjson")]
 
-    def test_upper_and_lower_case_name_the_same_column_as_everywhere_in_spark(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_upper_and_lower_case_name_one_column_as_in_spark(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, Day date"})
         feed.put("day=2026-01-01/Region=a/1.ndjson", 1)
         feed.put("day=2026-01-01/Region=b/2.ndjson", 2)

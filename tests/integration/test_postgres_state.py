@@ -33,9 +33,7 @@ def feed(tmp_path: Path, engine: SparkEngine, postgres: Postgres, database: Data
     return Feed(tmp_path / "project", engine, definition, {"state": {"env": "STATE"}}, {"STATE": url})
 
 
-def test_a_run_killed_after_its_intent_is_finished_by_the_next_and_every_row_is_there_once(
-    feed: Feed, postgres: Postgres, database: Database
-) -> None:
+def test_a_killed_run_ends_and_each_row_is_once(feed: Feed, postgres: Postgres, database: Database) -> None:
     feed.put("1.ndjson", 1, 2)
     feed.put("2.ndjson", 3)
     crash(feed, Step.INTENT_PUT, 2)
@@ -49,17 +47,13 @@ def test_a_run_killed_after_its_intent_is_finished_by_the_next_and_every_row_is_
     assert not feed.state.exists()
 
 
-def test_a_plan_and_a_list_make_nothing_in_the_database(
-    feed: Feed, postgres: Postgres, database: Database
-) -> None:
+def test_plan_and_list_make_nothing_there(feed: Feed, postgres: Postgres, database: Database) -> None:
     feed.put("1.ndjson", 1)
     assert [feed.cli(command).code for command in ("plan", "list", "validate")] == [0, 0, 0]
     assert postgres.ask("SELECT FROM pg_namespace WHERE nspname = %s", database.schema) == []
 
 
-def test_what_the_address_leaves_out_comes_from_libpqs_variables(
-    feed: Feed, postgres: Postgres, database: Database
-) -> None:
+def test_libpqs_variables_complete_the_address(feed: Feed, postgres: Postgres, database: Database) -> None:
     feed.environment = {
         "STATE": f"postgresql:///postgres?schema={database.schema}",
         "PGHOST": "127.0.0.1",
@@ -72,17 +66,13 @@ def test_what_the_address_leaves_out_comes_from_libpqs_variables(
     assert not checks(feed)["state"]["ok"]
 
 
-def test_doctor_tries_the_state_and_leaves_nothing_in_it(
-    feed: Feed, postgres: Postgres, database: Database
-) -> None:
+def test_doctor_tries_a_state_and_leaves_none(feed: Feed, postgres: Postgres, database: Database) -> None:
     found = checks(feed)["state"]
     assert (found["ok"], found["found"]) == (True, f"{database}: writes, and refuses to write twice")
     assert postgres.ask("SELECT count(*) FROM {schema}.watermark_log", schema=database.schema) == [(0,)]
 
 
-def test_a_wrong_password_is_named_by_doctor_and_run_and_shown_by_neither(
-    feed: Feed, postgres: Postgres
-) -> None:
+def test_a_wrong_password_is_named_and_never_shown(feed: Feed, postgres: Postgres) -> None:
     feed.environment["STATE"] = postgres.url(password="wrong-sesame")
     feed.put("1.ndjson", 1)
     found = checks(feed)["state"]

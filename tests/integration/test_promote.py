@@ -85,9 +85,7 @@ def replays(flow: Columns) -> Any:
         ),
     ],
 )
-def test_a_promote_swaps_the_rows_of_the_range_in_one_commit(
-    tmp_path: Path, engine: SparkEngine, way: str, form: str
-) -> None:
+def test_a_promote_swaps_a_range_at_once(tmp_path: Path, engine: SparkEngine, way: str, form: str) -> None:
     flow, _ = loaded(tmp_path, engine, way, form)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     assert rows(flow) == BEFORE
@@ -126,9 +124,7 @@ def _seen(flow: Columns, form: str) -> list[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("end", [4, 9])
-def test_a_newer_value_that_the_live_flow_has_loaded_since_stays(
-    tmp_path: Path, engine: SparkEngine, end: int
-) -> None:
+def test_a_newer_value_of_the_live_flow_stays(tmp_path: Path, engine: SparkEngine, end: int) -> None:
     flow, source = loaded(tmp_path, engine, "upsert", "delta")
     stand_aside(flow.feed, at(1), at(end), now=NOW)
     source.put(row(1, 60, day=6), row(7, 7))
@@ -138,9 +134,7 @@ def test_a_newer_value_that_the_live_flow_has_loaded_since_stays(
     assert flow.run().status == "nothing"
 
 
-def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_promote_is_refused_once_its_range_was_loaded_again(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine, "upsert", "delta")
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     flow.feed.decide("rewind", "--to", "0")
@@ -153,9 +147,7 @@ def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
 
 @pytest.mark.each_case
 @pytest.mark.parametrize("way", ["append", "upsert"])
-def test_a_replay_that_began_before_the_first_run_is_not_promoted_as_nothing_after_it(
-    tmp_path: Path, engine: SparkEngine, way: str
-) -> None:
+def test_a_replay_from_before_the_first_run_is_refused(tmp_path: Path, engine: SparkEngine, way: str) -> None:
     flow, source = on_lake(tmp_path, engine, **WAYS[way])
     source.put(row(1, 1), row(3, 3))
     stand_aside(flow.feed, at(1), at(4), now=NOW)
@@ -180,9 +172,7 @@ def test_an_older_replay_is_not_promoted_over_a_newer_one(tmp_path: Path, engine
 
 
 @pytest.mark.parametrize(("end", "code"), [(4, 0), (9, 4)])
-def test_a_look_back_that_has_reached_into_the_range_since_holds_a_promote_up(
-    tmp_path: Path, engine: SparkEngine, end: int, code: int
-) -> None:
+def test_a_late_look_back_holds_it_up(tmp_path: Path, engine: SparkEngine, end: int, code: int) -> None:
     flow, source = loaded(tmp_path, engine, "replaced", "delta")
     stand_aside(flow.feed, at(1), at(end), now=NOW)
     source.put(row(6, 6))
@@ -266,9 +256,7 @@ def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, 
         pytest.param("dropped", "parquet", marks=pytest.mark.full),
     ],
 )
-def test_what_becomes_of_a_table_aside_while_it_is_promoted_changes_no_row_of_the_live_one(
-    tmp_path: Path, engine: SparkEngine, act: str, form: str
-) -> None:
+def test_a_changed_replay_leaves_live_rows(tmp_path: Path, engine: SparkEngine, act: str, form: str) -> None:
     flow, _ = loaded(tmp_path, engine, "append", form)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
 
@@ -291,7 +279,7 @@ def test_what_becomes_of_a_table_aside_while_it_is_promoted_changes_no_row_of_th
     assert (replays(flow), flow.feed.open_intent) == ([], None)
 
 
-def test_a_replay_that_is_dropped_while_a_promote_looks_at_it_is_no_replay_without_rows(
+def test_a_replay_dropped_under_a_promote_is_not_one_without_rows(
     tmp_path: Path, engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow, _ = loaded(tmp_path, engine, "append", "delta")
@@ -308,9 +296,7 @@ def test_a_replay_that_is_dropped_while_a_promote_looks_at_it_is_no_replay_witho
 
 
 @pytest.mark.full
-def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_promote_swaps_its_own_rows_of_a_shared_table(tmp_path: Path, engine: SparkEngine) -> None:
     shared = {"target": {**UPSERT, "table": "bronze/both", "shared": True}}
     flow, source = on_lake(tmp_path, engine, **shared)
     definition = {**flow.feed.definition, **shared}
@@ -329,9 +315,7 @@ def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(
 
 
 @pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
-def test_a_drop_that_died_is_ended_by_the_same_command(
-    tmp_path: Path, engine: SparkEngine, form: str
-) -> None:
+def test_a_dead_drop_is_ended_by_its_command(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     flow, _ = loaded(tmp_path, engine, "append", form)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     with pytest.raises(KeyboardInterrupt):

@@ -146,9 +146,7 @@ class Schedule:
 
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 9))])
-def test_after_any_schedule_the_table_holds_the_rows_of_the_source(
-    tmp_path: Path, engine: SparkEngine, load: str, seed: int
-) -> None:
+def test_any_schedule_ends_with_all_rows(tmp_path: Path, engine: SparkEngine, load: str, seed: int) -> None:
     flow, source = on_lake(tmp_path, engine, target=LOADS[load])
     schedule = Schedule(flow, source, Random(f"{load} {seed}"))
     for _ in range(LENGTH):

@@ -71,9 +71,7 @@ def test_the_index_serves_each_part_of_a_slice(
 
 
 @pytest.mark.postgres
-def test_the_index_serves_the_read_and_the_look(
-    postgres: Postgres, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_the_index_serves_read_and_look(postgres: Postgres, tmp_path: Path, engine: SparkEngine) -> None:
     rows = rows_of(postgres)
     log = StatementLog(rows)
     rows.fill(OLD)
@@ -91,9 +89,7 @@ def test_the_index_serves_the_read_and_the_look(
     assert re.search(rf"rows={NEW}(\.00)? ", plan)
 
 
-def test_files_of_a_lake_table_below_the_watermark_are_not_opened(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_lake_files_below_the_watermark_stay_closed(tmp_path: Path, engine: SparkEngine) -> None:
     """They may even be gone. The one that ends with the watermark is: statistics are cut to milliseconds, so it may hold a row above."""
     flow, table = on_lake(tmp_path, engine)
     for number in range(1, 5):

@@ -97,9 +97,7 @@ def make(
     return Columns(feed), code
 
 
-def test_a_run_loads_rows_above_the_stored_value_once_and_calls_the_function_once(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_run_reads_above_the_value_and_calls_once(tmp_path: Path, engine: SparkEngine) -> None:
     """The function ignores its bounds: its rows are filtered by the same predicate."""
     flow, code = make(tmp_path, engine)
     assert (flow.run().status, code.calls) == ("nothing", ["at <= 2026-06-01 00:00:00+00:00"])
@@ -113,9 +111,7 @@ def test_a_run_loads_rows_above_the_stored_value_once_and_calls_the_function_onc
 
 
 @pytest.mark.parametrize("step", [{"sql": "SELECT * FROM input WHERE value <> 2"}, {}])
-def test_rows_that_a_function_yields_after_a_run_are_read_also_with_times_before_that_run(
-    tmp_path: Path, engine: SparkEngine, step: dict[str, Any]
-) -> None:
+def test_rows_that_come_later_are_read(tmp_path: Path, engine: SparkEngine, step: dict[str, Any]) -> None:
     replaced = {"load": "merge_overwrite", "replace_by_watermark": True}
     flow, code = make(
         tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 1}}, target=replaced, **step
@@ -129,9 +125,7 @@ def test_rows_that_a_function_yields_after_a_run_are_read_also_with_times_before
     assert (flow.ids, flow.watermark) == ([1, 3] if step else [1, 2, 3], {"at": at(3)})
 
 
-def test_rows_younger_than_settle_wait_and_rows_of_a_look_back_are_asked_for_again(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_within_settle_wait_and_look_backs_read_again(tmp_path: Path, engine: SparkEngine) -> None:
     back = BY_TIME | {"settle": "P1D", "backward": {"days": 1}}
     flow, code = make(tmp_path, engine, watermark=back, target=REPLACED)
     code.put(row(1, 1), row(2, 2), row(3, 3))
@@ -144,9 +138,7 @@ def test_rows_younger_than_settle_wait_and_rows_of_a_look_back_are_asked_for_aga
 
 
 @pytest.mark.parametrize("has_highest", [False, True])
-def test_a_number_is_bounded_by_what_there_is_before_the_read(
-    tmp_path: Path, engine: SparkEngine, has_highest: bool
-) -> None:
+def test_a_number_is_bounded_before_the_read(tmp_path: Path, engine: SparkEngine, has_highest: bool) -> None:
     """A row that comes between the look of ``highest`` and the read is the next run's, and none is lost."""
     text = """
         def rows(request):
@@ -172,9 +164,7 @@ def test_a_number_is_bounded_by_what_there_is_before_the_read(
     assert (flow.ids, flow.watermark) == ([1, 3, 4], {"id": 4})
 
 
-def test_plan_calls_the_function_up_to_the_first_row_and_list_does_not_call_it(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_plan_calls_to_the_first_row_and_list_not_at_all(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             asked(request)
@@ -191,9 +181,7 @@ def test_plan_calls_the_function_up_to_the_first_row_and_list_does_not_call_it(
 
 
 @pytest.mark.full
-def test_a_number_s_bound_stands_in_the_intent_so_that_a_recovery_reads_no_row_that_came_since(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_bound_in_the_intent_keeps_recovery_to_its_rows(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = make(tmp_path, engine, watermark={"type": "column", "columns": ["id"]})
     code.put(row(1, 1), row(2, 2))
     crash(flow.feed, Step.INTENT_PUT)
@@ -217,9 +205,7 @@ def test_rows_without_a_value_are_read_by_the_first_run_only(tmp_path: Path, eng
     assert flow.ids == [1, 2, 100]
 
 
-def test_without_a_schema_the_first_rows_tell_it_and_it_is_pinned(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_the_first_rows_tell_the_schema_and_pin_it(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = make(tmp_path, engine, source={"schema": None})
     code.put(row(1, 1))
     flow.run()
@@ -272,9 +258,7 @@ def test_a_wrong_function_is_named_with_its_bounds_and_nothing_is_committed(
     assert flow.ids == [1]
 
 
-def test_a_connection_that_breaks_is_tried_again_and_the_next_run_reads_everything(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_broken_connection_is_retried_and_all_is_read(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             yield list(given())[:1]
@@ -293,9 +277,7 @@ def test_a_connection_that_breaks_is_tried_again_and_the_next_run_reads_everythi
     assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []
 
 
-def test_what_a_function_and_its_commands_print_is_not_in_the_document_on_stdout(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_what_functions_print_is_not_in_the_document(tmp_path: Path, engine: SparkEngine) -> None:
     yields = """
     import os
 
@@ -319,18 +301,14 @@ def test_what_a_function_and_its_commands_print_is_not_in_the_document_on_stdout
     assert flow.feed.cli("plan", "flow").json[0]["due"] is False
 
 
-def test_a_function_that_ends_the_process_fails_its_run_with_a_line(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_function_that_ends_the_process_fails_in_a_line(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = make(tmp_path, engine, "def rows(request):\n    raise SystemExit(3)\n")
     answer = flow.feed.cli("run", "flow")
     assert answer.code == 1
     assert f"SystemExit: 3 ({code.file}:" in answer.json[0]["error"]["message"]
 
 
-def test_a_watermark_is_compared_as_its_column_holds_it_whatever_the_function_yields(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_watermark_is_compared_as_its_column_holds_it(tmp_path: Path, engine: SparkEngine) -> None:
     """Floats, whole numbers and decimals for a decimal; times with and without a zone, and days, for an instant."""
     yields = """
     from datetime import date
@@ -363,9 +341,7 @@ def test_a_watermark_is_compared_as_its_column_holds_it_whatever_the_function_yi
     assert flow.run().status == "nothing"
 
 
-def test_windows_and_units_reach_the_function_and_a_unit_that_fails_holds_up_no_other(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_windows_and_units_reach_functions_and_fail_alone(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             asked(request)
@@ -391,9 +367,7 @@ def test_windows_and_units_reach_the_function_and_a_unit_that_fails_holds_up_no_
     assert [number for (number,) in flow.feed.rows("id")] == [1, 1, 2, 2]
 
 
-def test_a_function_that_ignores_windows_doubles_no_row_if_columns_tell_them(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_function_without_windows_doubles_no_row_by_columns(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"window_column": "at", "unit_columns": {"shop": "value"}}
     watermark = WINDOWS | {"definition": [DAYS, {"name": "shop", "type": "unit", "units": [1, "1", 2]}]}
     flow, code = make(tmp_path, engine, source=source, watermark=watermark, target=REPLACED)
@@ -410,9 +384,7 @@ def test_windows_without_a_schema_learn_it_from_the_first_rows(tmp_path: Path, e
     assert flow.ids == [1, 2]
 
 
-def test_params_and_a_connection_s_settings_reach_the_function_and_no_secret_is_shown(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_params_and_settings_reach_functions_and_no_secret_shows(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             if request.connection["token"] != "s3cr3t-token":
@@ -445,9 +417,7 @@ def test_params_and_a_connection_s_settings_reach_the_function_and_no_secret_is_
 
 
 @pytest.mark.parametrize("when", [Step.PLANNED, Step.INTENT_PUT, "while staging"])
-def test_a_run_that_is_killed_leaves_every_row_once_after_the_next_which_reads_again(
-    tmp_path: Path, engine: SparkEngine, when: str
-) -> None:
+def test_a_killed_run_leaves_rows_once_and_rereads(tmp_path: Path, engine: SparkEngine, when: str) -> None:
     text = """
         import os, signal
 
@@ -474,9 +444,7 @@ def test_a_run_that_is_killed_leaves_every_row_once_after_the_next_which_reads_a
 BY_VALUE = {"type": "column", "columns": ["value"]}
 
 
-def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_without_any_value_wait_for_a_first(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = make(tmp_path, engine, watermark=BY_VALUE)
     code.put(row(1, 1) | {"value": None})
     assert flow.run().status == "nothing"
@@ -486,9 +454,7 @@ def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_sa
     assert flow.ids == [1, 2]
 
 
-def test_batches_without_a_value_before_the_first_with_one_are_loaded(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_batches_before_the_first_value_are_loaded(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             yield [{"id": 1, "at": None, "value": 1}]
@@ -500,9 +466,7 @@ def test_batches_without_a_value_before_the_first_with_one_are_loaded(
     assert flow.ids == [1, 2]
 
 
-def test_a_row_with_a_value_in_any_column_is_loaded_whichever_of_them_has_no_stored_value(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_row_with_a_value_in_any_column_is_loaded(tmp_path: Path, engine: SparkEngine) -> None:
     """First no column has one; then, beside a time that has, numbers come for the first time."""
     text = """
         def rows(request):
@@ -522,9 +486,7 @@ def test_a_row_with_a_value_in_any_column_is_loaded_whichever_of_them_has_no_sto
     assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(20), "value": 9, "other": 5})
 
 
-def test_rows_that_no_longer_have_the_watermark_s_column_are_an_error_and_not_no_rows(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_without_the_watermarks_column_fail(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             for row in given():
@@ -539,9 +501,7 @@ def test_rows_that_no_longer_have_the_watermark_s_column_are_an_error_and_not_no
     assert "expected a column at, found none in 1 row" in error.message
 
 
-def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_infinity_and_nan_of_a_function_bound_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     text = """
         def rows(request):
             for number, value in enumerate([1.5, float("nan"), float("inf"), *([2.5] if request.bounds else [])]):

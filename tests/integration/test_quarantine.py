@@ -143,9 +143,7 @@ def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed
 @pytest.mark.full
 @pytest.mark.parametrize("decision", ["adopt", "import"])
 @pytest.mark.needs_spark
-def test_a_file_that_was_released_and_loaded_already_leaves_the_quarantine_of_an_older_state(
-    feed: Feed, tmp_path: Path, decision: str
-) -> None:
+def test_a_released_and_loaded_file_leaves_the_quarantine(feed: Feed, tmp_path: Path, decision: str) -> None:
     feed.put("1.ndjson", 1)
     feed.put_text("2.ndjson", "{bad\n")
     feed.put_text("3.ndjson", "{bad\n")

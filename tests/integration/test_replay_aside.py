@@ -74,9 +74,7 @@ def loaded(
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet", pytest.param("iceberg", marks=pytest.mark.full)])
-def test_a_range_is_read_aside_chunk_by_chunk_and_promoted(
-    tmp_path: Path, engine: SparkEngine, form: str
-) -> None:
+def test_a_range_is_read_in_chunks_and_promoted(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     flow, source = loaded(tmp_path, engine, form)
     answer = replayed(flow)
     assert answer.code == 0, answer.out
@@ -129,9 +127,7 @@ def test_a_replay_that_was_killed_goes_on_with_the_same_command(
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0)]
 
 
-def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_failed_chunk_stops_and_the_command_goes_on(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(tmp_path, engine)
     for number in (1, 3, 5):
         source.add(row(number, 0))
@@ -294,9 +290,7 @@ def test_mariadb_is_read_again(tmp_path: Path, engine: SparkEngine, mariadb: Mar
     assert flow.ids == ids
 
 
-def test_a_live_run_goes_on_meanwhile_and_a_second_replay_or_a_drop_gives_way(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_live_runs_go_on_beside_a_replay_and_others_give_way(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine)
     heard: dict[str, int] = {}
 

@@ -77,9 +77,7 @@ def loaded(
         pytest.param("by range", "parquet", marks=pytest.mark.full),
     ],
 )  # fmt: skip
-def test_each_chunk_writes_its_rows_once_and_the_watermark_stays(
-    tmp_path: Path, engine: SparkEngine, load: str, form: str
-) -> None:
+def test_chunks_write_once_below_a_mark(tmp_path: Path, engine: SparkEngine, load: str, form: str) -> None:
     target, options = LOADS[load]
     flow, _ = loaded(tmp_path, engine, form, **target)
     before = flow.watermark
@@ -105,9 +103,7 @@ def test_each_chunk_writes_its_rows_once_and_the_watermark_stays(
 
 
 @pytest.mark.parametrize("load", [pytest.param("upsert", marks=pytest.mark.full), "by keys"])
-def test_a_newer_value_of_a_key_that_runs_have_loaded_stays(
-    tmp_path: Path, engine: SparkEngine, load: str
-) -> None:
+def test_a_newer_value_of_a_key_that_is_there_stays(tmp_path: Path, engine: SparkEngine, load: str) -> None:
     flow, source = on_lake(tmp_path, engine, target=LOADS[load][0])
     source.put(row(1, 0), row(2, 0))
     flow.run()
@@ -118,9 +114,7 @@ def test_a_newer_value_of_a_key_that_runs_have_loaded_stays(
     assert flow.feed.rows("id", "value") == [(1, 9), (2, 0)]
 
 
-def test_rows_above_the_watermark_are_left_to_the_next_run_of_an_append(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_above_the_watermark_are_left_to_an_append(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(tmp_path, engine)
     source.put(row(1, 0), row(3, 0))
     assert statuses(replayed(flow, "--replace")) == ["nothing"] * 5  # nothing is loaded yet
@@ -139,9 +133,7 @@ def test_rows_above_the_watermark_are_left_to_the_next_run_of_an_append(
 
 
 @pytest.mark.full
-def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_failed_chunk_stops_and_a_retry_goes_on(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(tmp_path, engine, target=UPSERT)
     for number in (1, 3, 5):
         source.add(row(number, 0))
@@ -161,9 +153,7 @@ def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
     assert statuses(answer) == ["skipped", "nothing", "committed", "nothing", "committed"]
 
 
-def test_a_dataflow_whose_chunk_fails_does_not_keep_others_from_theirs(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_failing_dataflow_keeps_no_other_from_its_chunks(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine, **UPSERT)
     definition = flow.feed.definition | {"source": {"type": "table", "table": "raw/others"}}
     others = LakeTable(flow.feed.folder / "lake" / "raw" / "others", source.schema)
@@ -218,9 +208,7 @@ def test_a_replay_that_died_holds_no_run_back_and_is_ended_by_the_same_command(
 
 @pytest.mark.full
 @pytest.mark.parametrize("folder", ["replaying", "files", "intents", "entries"])
-def test_a_replay_that_was_killed_is_ended_by_the_same_command(
-    tmp_path: Path, engine: SparkEngine, folder: str
-) -> None:
+def test_a_killed_replay_ends_by_its_command(tmp_path: Path, engine: SparkEngine, folder: str) -> None:
     flow, _ = loaded(tmp_path, engine)
     crash_deciding(flow.feed, folder, "replay", flow.feed.name, *DAYS, "--replace")
     answer = replayed(flow, "--replace")
@@ -229,9 +217,7 @@ def test_a_replay_that_was_killed_is_ended_by_the_same_command(
     assert flow.feed.rows("id", "value") == [(1, 1), (3, 0), (4, 0), (9, 0), (10, 0), (20, 0)]
 
 
-def test_live_runs_go_on_between_two_chunks_and_one_that_meets_a_chunk_gives_way(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_live_runs_go_on_between_chunks_and_give_way_within(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine)
     codes: list[int] = []
     asked = Asked("2026-01-01", "2026-01-06", every="1 day", replace=True)
@@ -267,9 +253,7 @@ def test_a_run_that_is_faster_than_a_chunk_is_waited_for(tmp_path: Path, engine:
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (3, 0), (4, 0), (9, 0), (10, 0), (20, 0)]
 
 
-def test_with_save_watermark_the_end_of_each_chunk_with_rows_is_saved_and_what_is_done_is_skipped(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_saved_chunks_move_the_watermark_and_are_skipped(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(tmp_path, engine)
     source.put(*(row(number, 0) for number in (1, 3, 9)))
     answer = replayed(flow, "--replace", "--save-watermark")
@@ -306,9 +290,7 @@ def test_what_cannot_be_replayed_is_refused_and_nothing_is_changed(
     assert len(flow.feed.entries) == 1
 
 
-def test_an_append_is_replayed_in_place_with_replace_alone_and_else_told_which_commands_work(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_an_append_is_replayed_with_replace_alone(tmp_path: Path, engine: SparkEngine) -> None:
     flow, _ = loaded(tmp_path, engine)
     for options in ((), ("--save-watermark",), ("--dry-run",)):
         error = replayed(flow, *options).json["error"]
@@ -343,9 +325,7 @@ def test_a_history_gets_the_versions_that_it_lacks(tmp_path: Path, engine: Spark
     assert replayed(flow, "--replace").code == 2
 
 
-def test_it_is_a_job_whose_chunks_stand_on_the_page_of_the_watermark(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_it_is_a_job_with_chunks_on_the_watermarks_page(tmp_path: Path, engine: SparkEngine) -> None:
     flow, _ = loaded(tmp_path, engine)
     form = {
         "dataflow": flow.feed.name,

@@ -58,9 +58,7 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
 
 
 @pytest.mark.full
-def test_a_key_of_which_the_table_holds_rows_of_later_files_stays_and_one_of_earlier_files_is_replaced(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_of_later_files_stay_and_earlier_are_replaced(tmp_path: Path, engine: SparkEngine) -> None:
     """By folders, then names: the folder ``d`` comes before ``d-1``, whose paths come first."""
     definition = {"source": {"schema": "id long, value long"}, "watermark": {"type": "path"}}
     feed = Feed(tmp_path, engine, {**definition, "target": OVERWRITE, "late_files": "alert"})
@@ -81,9 +79,7 @@ def test_a_key_of_which_the_table_holds_rows_of_later_files_stays_and_one_of_ear
 
 
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full)])
-def test_a_replay_of_files_that_died_is_ended_by_the_same_command(
-    tmp_path: Path, engine: SparkEngine, step: Step
-) -> None:
+def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     feed = changed_files(tmp_path, engine)
     heard: list[Step] = []
 
@@ -104,9 +100,7 @@ def test_a_replay_of_files_that_died_is_ended_by_the_same_command(
     assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
 
 
-def test_a_bad_file_stops_the_replay_and_the_same_command_goes_on(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_bad_file_stops_the_replay_until_it_is_mended(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")
     answer = replayed(feed, "--replace")
@@ -162,9 +156,7 @@ def test_whole_windows_are_read_again_and_no_high_falls(tmp_path: Path, engine: 
     assert replayed(made.feed, days=("--start", "2020-01-04", "--end", "2020-01-04")).code == 2
 
 
-def test_windows_that_were_read_before_a_death_are_not_read_again(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_windows_read_before_a_death_are_not_read_again(tmp_path: Path, engine: SparkEngine) -> None:
     definition = watermark(units="a", checkpoint={"interval_windows": 1}, max_slices=4)
     made = on_lake(tmp_path / "project", engine, watermark=definition)
     for day in range(1, 5):

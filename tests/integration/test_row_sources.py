@@ -226,9 +226,7 @@ def odd(postgres: pg.Postgres) -> Iterator[str]:
     postgres.ask("DROP TABLE {name}", name=name)
 
 
-def test_odd_names_and_nested_types_survive_the_pinned_text(
-    spark: SparkSession, connection: JdbcConnection, odd: str
-) -> None:
+def test_odd_names_survive_pinned_text(spark: SparkSession, connection: JdbcConnection, odd: str) -> None:
     reader = _jdbc(
         connection, table=f"public.{odd}", window_column="a.b `c", unit_columns={"u": "select", "i": "Id"}
     )

@@ -179,7 +179,7 @@ def test_everything_of_the_state_is_put_conditionally(cloud: Cloud) -> None:
     assert all(conditional for _, conditional in state)
 
 
-def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_and_show_no_secret(
+def test_wrong_credentials_and_a_missing_bucket_fail_apart(
     cloud: Cloud,
 ) -> None:
     code, (answer,) = cloud.run("run", "cloud", S="wrong-secret-value")
@@ -193,9 +193,7 @@ def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_a
 
 
 @pytest.mark.full
-def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_drivers(
-    cloud: Cloud, tmp_path: Path
-) -> None:
+def test_doctor_tells_a_server_that_overwrites_others_commits(cloud: Cloud, tmp_path: Path) -> None:
     def commits() -> dict[str, Any]:
         _, answer = cloud.run("doctor")
         return next(check for check in answer["checks"] if check["check"] == "commits to S3")
@@ -216,9 +214,7 @@ def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_d
     ],
     ids=["excel", "zstd", "a bad record"],
 )  # fmt: skip
-def test_workbooks_and_packed_files_of_a_bucket_are_read_and_nothing_stays_staged(
-    cloud: Cloud, form: str, name: str, data: bytes
-) -> None:
+def test_packed_files_of_a_bucket_are_read_unstaged(cloud: Cloud, form: str, name: str, data: bytes) -> None:
     flow = cloud.folder / "dataflows/cloud.yaml"
     aside = "max_bad_records: 1\n" if form == "ndjson" else ""
     flow.write_text(flow.read_text().replace("format: ndjson", f"format: {form}") + aside)
@@ -367,7 +363,7 @@ def parquet(seaweed: Seaweed, s3_server: str) -> Iterator[ParquetLoads]:
 
 
 @pytest.mark.full
-def test_files_of_a_parquet_table_are_copied_to_their_places_and_each_version_stays_readable(
+def test_files_of_a_parquet_table_are_copied_and_versions_stay(
     parquet: ParquetLoads,
 ) -> None:
     versions = [_expected(1, 2), _expected(1, 2, 3, 4), _expected(2, 4, 5)]
@@ -416,18 +412,14 @@ def test_of_two_drivers_that_put_lists_at_once_each_lands_once(parquet: ParquetL
 
 
 @pytest.mark.postgres
-def test_an_iceberg_table_in_a_bucket_is_known_to_a_database(
-    seaweed: Seaweed, s3_server: str, postgres: Postgres
-) -> None:
+def test_a_database_knows_iceberg_in_a_bucket(seaweed: Seaweed, s3_server: str, postgres: Postgres) -> None:
     with seaweed.bucket() as bucket:
         place = replace(bucket.child("lake/bronze/t"), catalog=catalog_of(postgres))
         exercise(SparkEngine(remote=s3_server, places=(place,)).session(), place)
 
 
 @pytest.mark.full
-def test_an_iceberg_table_in_a_bucket_is_known_to_a_server(
-    seaweed: Seaweed, s3_server: str, tmp_path: Path
-) -> None:
+def test_a_server_knows_iceberg_in_a_bucket(seaweed: Seaweed, s3_server: str, tmp_path: Path) -> None:
     with seaweed.bucket() as bucket:
         spark = SparkEngine(remote=s3_server, places=(bucket,)).session()
         with rest_catalog(tmp_path, bucket, spark) as catalog:

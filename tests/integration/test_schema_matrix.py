@@ -75,9 +75,7 @@ def _rows(feed: Feed, version: Version | None = None) -> list[dict[str, Any]]:
 
 @pytest.mark.each_case
 @pytest.mark.parametrize(("form", "mode"), _cells())
-def test_a_change_of_columns_is_what_the_mode_says_and_never_a_silent_null(
-    make_feed: MakeFeed, tmp_path: Path, form: str, mode: str
-) -> None:
+def test_columns_change_as_the_mode_says(make_feed: MakeFeed, tmp_path: Path, form: str, mode: str) -> None:
     target = {"format": form, "schema_mode": mode, "origin_columns": False}
     whole = {"watermark": {"type": "window", "definition": []}} if mode == "overwrite" else {}
     feed = make_feed(

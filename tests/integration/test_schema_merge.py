@@ -59,9 +59,7 @@ def _put_parquet(feed: Feed, path: str, table: pa.Table) -> None:
 
 
 class TestFilesOfEachFormat:
-    def test_a_new_field_of_ndjson_becomes_a_column_in_the_commit_of_its_rows(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_new_field_of_ndjson_becomes_a_column_with_its_rows(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", {"id": 1})
         feed.load()
@@ -83,9 +81,7 @@ class TestFilesOfEachFormat:
         assert not any("schema" in warning for warning in feed.load().warnings)
         assert rows(feed, "id", "name")[3] == (4, "y")
 
-    def test_structs_get_new_fields_at_any_depth_and_rows_that_are_there_stay(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_structs_get_new_fields_at_any_depth_and_rows_stay(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", {"id": 1, "s": {"a": 1}, "l": [{"x": 1}]})
         feed.load()
@@ -126,9 +122,7 @@ class TestFilesOfEachFormat:
         assert feed.cli("schema", "show", "flow").json["pinned"]["changed"]
 
     @pytest.mark.full
-    def test_a_whole_number_of_csv_that_is_too_large_is_told_before_it_widens_the_column(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_large_whole_number_of_csv_is_told_before_it_widens(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": "id int, n int"}, target=MERGE)
         feed.put_text("a.csv", "id,n\n1,1\n")
         feed.load()
@@ -138,9 +132,7 @@ class TestFilesOfEachFormat:
         feed.load()
         assert types(feed)["n"] == "long"
 
-    def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_types_and_file(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_type_that_is_not_wider_stops_and_names_column_and_file(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
         _put_parquet(feed, "a.parquet", pa.table({"id": pa.array([1], pa.int64())}))
         feed.load()
@@ -155,9 +147,7 @@ class TestFilesOfEachFormat:
         assert rows(feed, "id") == [(1,), (2,)]
 
     @pytest.mark.full
-    def test_parquet_files_bring_columns_and_wider_types_and_narrower_ones_are_cast_up(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_parquet_brings_columns_and_wider_types_and_casts_up(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
         _put_parquet(
             feed,
@@ -261,9 +251,7 @@ class TestFilesOfEachFormat:
         assert any(line.startswith("the schema changes with file 5.") for line in outcome.warnings)
 
     @pytest.mark.parametrize("second", ["id,new\nx,1\n", "id\n3000000000\nx\n"])
-    def test_a_run_that_stops_at_a_file_takes_no_column_or_type_of_it_or_of_later_ones(
-        self, make_feed: MakeFeed, second: str
-    ) -> None:
+    def test_a_stopped_run_takes_no_column_of_bad_files(self, make_feed: MakeFeed, second: str) -> None:
         feed = make_feed(source={"format": "csv", "schema": "id int"}, target=MERGE)
         feed.put_text("1.csv", "id\n1\n")
         feed.put_text("2.csv", second)
@@ -322,9 +310,7 @@ class TestLoads:
             {"load": "merge_overwrite", "merge_keys": ["id"]},
         ],
     )
-    def test_a_merge_by_keys_takes_new_columns_and_wider_types(
-        self, make_feed: MakeFeed, target: dict[str, Any]
-    ) -> None:
+    def test_merges_by_keys_take_new_columns(self, make_feed: MakeFeed, target: dict[str, Any]) -> None:
         feed = make_feed(
             source={"schema": "id int, s struct<a: int>"}, target=MERGE | target, late_files="alert"
         )
@@ -384,9 +370,7 @@ class TestLoads:
             (2, 1, 1, None, True),
         ]
 
-    def test_a_merge_that_brings_a_column_moves_the_watermark_to_its_rows(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_merge_with_a_new_column_moves_the_watermark(self, tmp_path: Path, engine: SparkEngine) -> None:
         target = MERGE | {"load": "merge_upsert", "merge_keys": ["id"]}
         flow, source = on_lake(tmp_path, engine, target=target)
         source.put({"id": 1, "at": at(1), "value": 10})
@@ -403,9 +387,7 @@ class TestCrashes:
     @pytest.mark.full
     @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED])
     @pytest.mark.parametrize("load", ["append", "merge_upsert"])
-    def test_a_run_that_dies_around_the_change_of_columns_loads_each_row_once(
-        self, make_feed: MakeFeed, step: Step, load: str
-    ) -> None:
+    def test_runs_that_die_in_a_change_load_once(self, make_feed: MakeFeed, step: Step, load: str) -> None:
         keys = {"merge_keys": ["id"]} if load != "append" else {}
         feed = make_feed(source=INFERRED, target=MERGE | {"load": load} | keys)
         feed.put("a.ndjson", {"id": 1})
@@ -420,9 +402,7 @@ class TestCrashes:
         assert feed.load().status == "nothing"
 
     @pytest.mark.full
-    def test_a_slice_whose_source_has_changed_again_is_given_up_and_loaded_with_all_columns(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_source_that_changed_again_is_planned_again(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, source = on_lake(tmp_path, engine, target=MERGE)
         source.put({"id": 1, "at": at(1), "value": 10})
         with pytest.raises(KeyboardInterrupt):
@@ -438,9 +418,7 @@ class TestCrashes:
 
     @pytest.mark.full
     @pytest.mark.parametrize("load", ["append", "merge_upsert"])
-    def test_a_run_that_is_killed_in_its_write_loads_each_row_once(
-        self, make_feed: MakeFeed, load: str
-    ) -> None:
+    def test_a_run_killed_in_its_write_loads_each_row_once(self, make_feed: MakeFeed, load: str) -> None:
         keys = {"merge_keys": ["id"]} if load != "append" else {}
         feed = make_feed(source={"schema": "id int"}, target=MERGE | {"load": load} | keys)
         feed.put("a.ndjson", {"id": 1})
@@ -504,9 +482,7 @@ class TestOtherSources:
             assert outcome.warnings[-1].endswith(": name is new (string); s is new (struct<a:bigint>)")
         assert rows(flow.feed, "id", "name", "s.a") == [(1, None, None), (2, "x", 1)]
 
-    def test_columns_of_a_function_are_added_widened_and_may_vanish(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_columns_of_a_function_come_and_vanish(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, code = python_rows(tmp_path, engine, target=MERGE)
         code.put({"id": 1, "at": at(1).isoformat(), "value": 1})
         flow.run()
@@ -531,9 +507,7 @@ class TestOtherSources:
         feed.load()
         assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
 
-    def test_a_plan_says_what_changes_with_a_table_of_the_lake(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_plan_says_what_changes_with_a_table(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, source = on_lake(tmp_path, engine, target=MERGE)
         source.put({"id": 1, "at": at(1), "value": 10})
         flow.run()

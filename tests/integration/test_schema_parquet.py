@@ -71,9 +71,7 @@ FIRST = (1, 1, 2, 1.5, Decimal("1.2500"), (1, None), [1], {"k": 1}, None)
 SECOND = (2, 300, 2, 0.1, Decimal("2.1250"), (2, "t"), [2], {"k": 2}, "new")
 
 
-def test_each_safely_wider_type_and_each_new_field_is_read_from_old_and_new_files(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_wider_types_and_new_fields_are_read_from_all_files(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", 1, spark.sql(NARROW))
     table = write(tmp_path / "t", 2, spark.sql(WIDE))
     rows = table.read(spark, 2).select(*COLUMNS)
@@ -92,9 +90,7 @@ def test_each_safely_wider_type_and_each_new_field_is_read_from_old_and_new_file
     assert sorted(row[0] for row in narrow.read(spark, 3).select("id").collect()) == [1, 2, 3]
 
 
-def test_plain_readers_that_put_the_files_schemas_together_see_each_value(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_plain_readers_of_all_schemas_see_each_value(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     columns = "SELECT CAST(1 AS int) AS id, CAST(1.5 AS float) AS f"
     write(folder, 1, spark.sql(columns))
@@ -109,9 +105,7 @@ def test_plain_readers_that_put_the_files_schemas_together_see_each_value(
     assert sorted((row["id"], row["f"], row["n"]) for row in rows) == expected
 
 
-def test_rows_that_are_copied_out_of_old_files_get_the_new_columns(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_copied_out_of_old_files_get_new_columns(spark: SparkSession, tmp_path: Path) -> None:
     two = spark.createDataFrame([(1, "a"), (2, "b")], "id int, unit string").coalesce(1)
     write(tmp_path / "t", 1, two)
     more = spark.createDataFrame([("b", 3, 7)], "unit string, id long, more int")
@@ -121,9 +115,7 @@ def test_rows_that_are_copied_out_of_old_files_get_the_new_columns(
     assert (commit.rows, commit.removed) == (1, 1)
 
 
-def test_a_partition_column_keeps_its_values_when_its_type_becomes_wider(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_partition_column_keeps_its_values_as_it_widens(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", 1, spark.sql("SELECT 1 AS id, CAST(5 AS int) AS part"), partition_by=("part",))
     table = write(tmp_path / "t", 2, spark.sql("SELECT 2 AS id, CAST(99999999999 AS long) AS part"))
     assert sorted(map(tuple, table.read(spark, 2).collect())) == [(1, 5), (2, 99999999999)]
@@ -196,7 +188,7 @@ def test_a_run_that_dies_while_a_column_comes_loads_each_row_once(make_feed: Mak
     assert feed.load().status == "nothing"
 
 
-def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_and_types(
+def test_a_type_that_is_not_wider_stops_and_names_column_and_types(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)

@@ -89,9 +89,7 @@ def _put_records(feed: Feed, path: str, form: str, *records: dict[str, Any]) -> 
 
 class TestFolders:
     @pytest.mark.parametrize("form", ["ndjson", "parquet"])
-    def test_a_folder_column_that_the_schema_declares_may_first_appear_in_a_later_file(
-        self, make_feed: MakeFeed, form: str
-    ) -> None:
+    def test_a_declared_folder_column_may_first_appear_later(self, make_feed: MakeFeed, form: str) -> None:
         feed = make_feed(source={"format": form, "schema": "id long, day date, region string"})
 
         def put(path: str, *rows: int) -> None:
@@ -138,9 +136,7 @@ class TestFolders:
         assert "field v: expected 7, as the folder v=7 says, found another value" in outcome.error.message
         assert "'8'" in outcome.error.message
 
-    def test_a_field_that_no_folder_names_is_loaded_and_one_beside_a_folder_of_null_is_bad(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_field_without_folder_is_loaded_and_beside_a_null_one_is_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, v date"}, max_bad_records=2)
         feed.put_text(
             "v=2026-01-02/a.ndjson", '{"id": 1, "v": "2026-01-02"}\n{"id": 2, "\\u0076": "2026-01-03"}\n'
@@ -155,9 +151,7 @@ class TestFolders:
 
     @pytest.mark.parametrize("form", ["ndjson", "json", "parquet", "avro"])
     @pytest.mark.parametrize("mode", ["strict", "merge", "rescue"])
-    def test_a_field_without_a_value_has_that_of_its_folder_on_a_first_load(
-        self, make_feed: MakeFeed, form: str, mode: str
-    ) -> None:
+    def test_a_valueless_field_has_its_folders(self, make_feed: MakeFeed, form: str, mode: str) -> None:
         feed = make_feed(source={"format": form, "schema": None}, target={"schema_mode": mode})
         records = [{"id": 1, "v": None}]
         if form == "avro":
@@ -167,9 +161,7 @@ class TestFolders:
         feed.load()
         assert feed.rows("id", "v") == [(1, "5")]
 
-    def test_a_folder_names_a_column_that_records_had_no_value_of_until_then(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_a_folder_names_a_column_that_records_had_no_value_of(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": None}, target={"schema_mode": "merge"})
         feed.put("a.ndjson", {"id": 1, "v": None})
         feed.load()
@@ -178,9 +170,7 @@ class TestFolders:
         assert feed.rows("id", "v") == [(1, None), (2, "5")]
 
     @pytest.mark.parametrize("kind", [pa.int64(), pa.null()])
-    def test_a_field_with_parts_beside_its_folder_is_named(
-        self, make_feed: MakeFeed, kind: pa.DataType
-    ) -> None:
+    def test_a_struct_beside_its_folder_is_named(self, make_feed: MakeFeed, kind: pa.DataType) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None})
         parts = pa.array(
             [{"a": None}], pa.struct([("a", kind)])
@@ -202,9 +192,7 @@ class TestFolders:
         assert "folders v=1 and v=2: expected one value of the column v, found two" in error.message
 
     @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "parquet", "avro"])
-    def test_with_rescue_only_a_field_with_another_value_than_its_folder_is_kept(
-        self, make_feed: MakeFeed, form: str
-    ) -> None:
+    def test_rescue_keeps_only_fields_that_differ_from_folders(self, make_feed: MakeFeed, form: str) -> None:
         feed = make_feed(source={"format": form, "schema": None}, target={"schema_mode": "rescue"})
         _put_records(feed, "v=5/a", form, {"id": 1, "v": 5}, {"id": 2, "v": None})
         _put_records(feed, "v=7/b", form, {"id": 3, "v": 7}, {"id": 4, "v": 8})
@@ -218,9 +206,7 @@ class TestFolders:
         )
 
     @pytest.mark.parametrize("mode", ["strict", "rescue"])
-    def test_a_column_without_a_type_stands_beside_one_with_the_folder_s_value(
-        self, make_feed: MakeFeed, mode: str
-    ) -> None:
+    def test_an_untyped_column_takes_the_folders_value(self, make_feed: MakeFeed, mode: str) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, target={"schema_mode": mode})
         _put(feed, "v=eu/1.parquet", pa.table({"id": [1], "v": ["eu"]}))
         _put(feed, "v=eu/2.parquet", pa.table({"id": [2], "v": pa.nulls(1)}))
@@ -236,7 +222,7 @@ class TestFolders:
 
 class TestRequired:
     @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-    def test_records_without_values_that_not_null_asks_for_are_named_with_all_their_columns(
+    def test_nulls_that_the_schema_forbids_are_named_with_all_columns(
         self, make_feed: MakeFeed, form: str
     ) -> None:
         feed = make_feed(source={"format": form, "schema": "id long NOT NULL, v long, w long NOT NULL"})
@@ -297,9 +283,7 @@ class TestFieldsWithoutAType:
             pytest.param("iceberg", marks=pytest.mark.full),
         ],
     )
-    def test_the_first_value_of_a_field_tells_its_type_in_each_format_of_tables(
-        self, make_feed: MakeFeed, form: str
-    ) -> None:
+    def test_a_first_value_tells_the_type_in_each_table_format(self, make_feed: MakeFeed, form: str) -> None:
         feed = make_feed(source={"schema": None}, target={"format": form})
         feed.put_text(
             "a.ndjson", '{"id": 1, "x": null, "s": {"a": null, "b": 1}}\n{"id": 2, "x": [], "s": null}\n'
@@ -318,9 +302,7 @@ class TestFieldsWithoutAType:
         assert "found x.z beside them" in error.message
 
     @pytest.mark.parametrize("form", ["parquet", "avro"])
-    def test_a_later_file_tells_the_type_of_a_column_without_a_value_in_formats_with_types(
-        self, make_feed: MakeFeed, form: str
-    ) -> None:
+    def test_a_later_typed_file_tells_the_type_of_a_column(self, make_feed: MakeFeed, form: str) -> None:
         feed = make_feed(
             source={"format": form, "schema": None},
             target={
@@ -342,9 +324,7 @@ class TestFieldsWithoutAType:
             (2, 1, None, {"b": 3, "a": None}, True),
         ]
 
-    def test_a_column_without_a_value_is_text_where_unknown_fields_are_left_out_so_that_no_later_value_is(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_with_ignored_fields_a_column_without_values_is_text(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, unknown_fields="ignore")
         _put_typed(feed, "a.parquet", pa.null(), {"id": 1, "at": 1, "x": None, "s": {"a": None, "b": 1}})
         feed.load()
@@ -361,9 +341,7 @@ class TestTypesOfTables:
     @pytest.mark.parametrize(
         ("form", "kind"), [("delta", "variant"), ("iceberg", "string"), ("parquet", "string")]
     )
-    def test_a_variant_of_parquet_stays_one_where_tables_hold_it_and_is_json_where_they_do_not(
-        self, make_feed: MakeFeed, form: str, kind: str
-    ) -> None:
+    def test_a_variant_stays_or_is_json_by_table(self, make_feed: MakeFeed, form: str, kind: str) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, target={"format": form})
         rows = feed.engine.session().sql(
             """SELECT * FROM VALUES (1L, parse_json('{"a":[1,null,"x"]}')), (2L, NULL) AS rows(id, v)"""
@@ -408,9 +386,7 @@ class TestTypesOfTables:
 class TestReset:
     @pytest.mark.full
     @pytest.mark.parametrize("dies", [None, Step.INTENT_PUT, Step.WRITTEN])
-    def test_after_reset_with_replace_the_first_commit_takes_the_new_schema_and_partitions(
-        self, make_feed: MakeFeed, dies: Step | None
-    ) -> None:
+    def test_a_reset_with_replace_takes_new_partitions(self, make_feed: MakeFeed, dies: Step | None) -> None:
         feed = make_feed(source={"schema": "id string"}, watermark={"checkpoint": {"interval_files": 1}})
         feed.put("a.ndjson", 1)
         feed.load()
@@ -434,9 +410,7 @@ class TestReset:
         assert feed.newest is not None
         assert (feed.newest.total_rows, feed.newest.replace_table) == (2, False)
 
-    def test_following_the_choice_of_a_changed_schema_leads_on_and_leaves_every_row_once(
-        self, feed: Feed
-    ) -> None:
+    def test_the_choice_of_a_changed_schema_leads_on_with_rows_once(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()
         feed.define(source={"schema": "id string, more string"})
@@ -491,9 +465,7 @@ class TestNanoseconds:
             DECLARED,
         ],
     )
-    def test_times_with_nanoseconds_are_loaded_as_microseconds_exactly(
-        self, make_feed: MakeFeed, schema: str | None
-    ) -> None:
+    def test_nanoseconds_become_microseconds_exactly(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={"format": "parquet", "schema": schema})
         _put(feed, "a.parquet", self.table())
         outcome = feed.load()

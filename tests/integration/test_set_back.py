@@ -38,9 +38,7 @@ def flow(tmp_path: Path, engine: SparkEngine, table: PostgresRows) -> Columns:
 
 
 @pytest.mark.postgres
-def test_a_table_that_was_made_again_stops_before_it_is_read_and_accept_goes_on(
-    flow: Columns, table: PostgresRows
-) -> None:
+def test_a_table_made_again_stops_before_a_read_until_accepted(flow: Columns, table: PostgresRows) -> None:
     table.ask("DROP TABLE {s}.rows")
     table.ask("CREATE TABLE {s}.rows (id bigint PRIMARY KEY, at timestamptz, value bigint)")
     table.put(*[(number, at(number), 0) for number in range(1, 8)])
@@ -56,9 +54,7 @@ def test_a_table_that_was_made_again_stops_before_it_is_read_and_accept_goes_on(
 
 
 @pytest.mark.postgres
-def test_a_reset_reads_a_table_that_was_made_again_from_its_beginning(
-    flow: Columns, table: PostgresRows
-) -> None:
+def test_a_reset_reads_a_table_made_again_from_its_beginning(flow: Columns, table: PostgresRows) -> None:
     table.ask("DROP TABLE {s}.rows")
     table.ask("CREATE TABLE {s}.rows (id bigint PRIMARY KEY, at timestamptz, value bigint)")
     table.put((1, at(1), 0))
@@ -70,9 +66,7 @@ def test_a_reset_reads_a_table_that_was_made_again_from_its_beginning(
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("change", ["DELETE FROM {s}.rows WHERE id > 2", "TRUNCATE {s}.rows"])
-def test_rows_that_end_below_the_watermark_stop_until_somebody_has_decided(
-    flow: Columns, table: PostgresRows, change: str
-) -> None:
+def test_rows_that_end_lower_stop_until_decided(flow: Columns, table: PostgresRows, change: str) -> None:
     table.ask(change)
     error = flow.fail()
     assert (error.code, error.exit_code) == ("source_behind", 4)
@@ -100,18 +94,14 @@ def test_rows_that_end_below_the_watermark_stop_until_somebody_has_decided(
         "DELETE FROM {s}.rows WHERE id < 5",
     ],
 )
-def test_what_leaves_the_table_and_its_highest_rows_is_no_set_back(
-    flow: Columns, table: PostgresRows, change: str
-) -> None:
+def test_a_lost_table_is_no_set_back(flow: Columns, table: PostgresRows, change: str) -> None:
     table.ask(change)
     flow.feed.define(target={"load": "append", "schema_mode": "merge"})
     assert flow.run().status == "nothing"
 
 
 @pytest.mark.postgres
-def test_a_look_back_may_lose_rows_and_whoever_says_so_is_not_stopped(
-    tmp_path: Path, engine: SparkEngine, table: PostgresRows
-) -> None:
+def test_a_look_back_may_lose_rows_if_told(tmp_path: Path, engine: SparkEngine, table: PostgresRows) -> None:
     flow = on_postgres(tmp_path, engine, table, watermark=BY_ID | {"backward": {"by": 3}}, target=REPLACED)
     flow.run()
     table.ask("DELETE FROM {s}.rows WHERE id > 3")
@@ -140,9 +130,7 @@ def test_a_user_without_privileges_can_be_told(
     assert '"server": "' in (flow.feed.newest.source or "")
 
 
-def test_a_table_of_mariadb_that_was_made_again_stops(
-    tmp_path: Path, engine: SparkEngine, mariadb: MariaDB
-) -> None:
+def test_a_mariadb_table_made_again_stops(tmp_path: Path, engine: SparkEngine, mariadb: MariaDB) -> None:
     table = OnMariaDB(server=mariadb)
     flow = table.flow(tmp_path, engine, watermark=BY_ID)
     table.ask(f"INSERT INTO {table.name} (id) VALUES (1), (2)")
@@ -176,9 +164,7 @@ def test_a_table_of_the_lake_that_was_made_again_stops(tmp_path: Path, engine: S
     assert flow.fail().code == "source_replaced"
 
 
-def test_a_table_of_the_lake_that_was_restored_or_put_back_from_a_copy_stops(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_restored_or_copied_table_of_the_lake_stops(tmp_path: Path, engine: SparkEngine) -> None:
     flow, table = lake(tmp_path, engine)
     copy = tmp_path / "copy"
     shutil.copytree(table.path, copy)
@@ -196,9 +182,7 @@ def test_a_table_of_the_lake_that_was_restored_or_put_back_from_a_copy_stops(
 
 
 @pytest.mark.full
-def test_a_table_of_iceberg_that_was_rolled_back_or_made_again_stops(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_an_iceberg_table_that_was_rolled_back_stops(tmp_path: Path, spark_engine: SparkEngine) -> None:
     flow, _ = on_lake(tmp_path, spark_engine, watermark=BY_ID)
     spark, path = spark_engine.session(), tmp_path / "lake" / "raw" / "rows"
     name = foreign_table(spark, path)

@@ -34,9 +34,7 @@ def _rows(feed: Feed) -> list[tuple[Any, ...]]:
     return feed.rows("_dataflow", "id")
 
 
-def test_each_row_says_whose_it_is_and_each_dataflow_counts_its_own(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_say_whose_they_are_and_are_counted_so(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     for feed, ids in ((flow, (1, 2)), (other, (3,)), (flow, (4,)), (other, (5, 6))):
         feed.put(f"d=1/{ids[0]}.ndjson", *ids)
@@ -63,9 +61,7 @@ def test_a_key_of_two_dataflows_is_a_row_of_each(tmp_path: Path, engine: SparkEn
     ]
 
 
-def test_bad_records_of_files_with_the_same_name_are_kept_by_dataflow(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_bad_records_of_one_file_name_are_kept_by_dataflow(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"format": "ndjson", "schema": "id long"}
     flow, other = _pair(tmp_path, engine, source=source, max_bad_records=1)
     for feed in (flow, other):
@@ -80,9 +76,7 @@ def test_bad_records_of_files_with_the_same_name_are_kept_by_dataflow(
     assert kept == {name: [f'{{"id": "of {name}"}}'] for name in (NAME, OTHER)}
 
 
-def test_a_window_that_is_empty_at_its_source_leaves_the_rows_of_the_other_dataflow(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_window_empty_at_its_source_leaves_others_rows(tmp_path: Path, engine: SparkEngine) -> None:
     sources = {name: LakeTable(tmp_path / "lake" / "raw" / name) for name in (NAME, OTHER)}
     feeds = {
         name: Feed(
@@ -123,9 +117,7 @@ def test_a_decision_that_replaces_deletes_the_rows_of_its_dataflow_alone(
     assert other.load().status == "nothing"
 
 
-def test_a_dataflow_joins_a_table_that_holds_rows_of_another_without_a_decision(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_dataflow_joins_others_rows_without_a_decision(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     flow.put("a.ndjson", 1)
     flow.load()
@@ -134,9 +126,7 @@ def test_a_dataflow_joins_a_table_that_holds_rows_of_another_without_a_decision(
     assert _rows(flow) == [(NAME, 1), (OTHER, 2)]
 
 
-def test_a_dataflow_whose_state_was_lost_stops_and_adopts_its_own(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_dataflow_without_state_stops_and_adopts_its_own(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     for feed in (flow, other):
         feed.put("b.ndjson", 1)
@@ -150,9 +140,7 @@ def test_a_dataflow_whose_state_was_lost_stops_and_adopts_its_own(
     assert _rows(flow) == [(NAME, 1), (NAME, 2), (OTHER, 1)]
 
 
-def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its_own(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_restored_table_stops_whoever_lost_rows(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     for feed, name in ((flow, "a"), (other, "a"), (flow, "b")):
         feed.put(f"{name}.ndjson", 1)
@@ -167,9 +155,7 @@ def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its
     assert _rows(flow) == [(NAME, 1), (NAME, 1), (OTHER, 1), (OTHER, 2)]
 
 
-def test_each_dataflow_loads_again_after_the_table_was_removed_and_each_was_reset(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_each_loads_again_after_removal_and_reset(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     for feed in (flow, other):
         feed.put("a.ndjson", 1)
@@ -184,9 +170,7 @@ def test_each_dataflow_loads_again_after_the_table_was_removed_and_each_was_rese
     assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
 
 
-def test_a_table_that_a_dataflow_has_loaded_alone_tells_another_no_state(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_table_loaded_alone_tells_another_no_state(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     flow.define(target={"shared": False})
     flow.put("a.ndjson", 1)
@@ -204,9 +188,7 @@ def test_a_table_that_a_dataflow_has_loaded_alone_tells_another_no_state(
     assert _rows(flow) == [(NAME, 1), (OTHER, 2)]
 
 
-def test_a_dataflow_whose_columns_the_shared_table_lacks_is_told_what_leads_on(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_columns_that_a_shared_table_lacks_are_told(tmp_path: Path, engine: SparkEngine) -> None:
     flow, other = _pair(tmp_path, engine)
     other.define(source={"schema": "id long, name string"})
     flow.put("a.ndjson", 1)
@@ -238,9 +220,7 @@ def _put_day(feed: Feed, day: int, *ids: int) -> None:
     path.write_text("".join(f'{{"id": {id_}}}\n' for id_ in ids))
 
 
-def test_rows_that_a_shared_table_refuses_are_told_with_the_columns_that_differ(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_rows_that_a_shared_table_refuses_are_told(tmp_path: Path, engine: SparkEngine) -> None:
     flow, days = _path_and_folders(tmp_path, engine)
     flow.put("a.ndjson", 1)
     flow.load()
@@ -283,9 +263,7 @@ def test_windows_join_a_table_of_files_that_takes_columns(
 
 
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
-def test_rows_that_are_found_by_keys_bring_columns_into_a_table_that_another_dataflow_has_made(
-    tmp_path: Path, engine: SparkEngine, form: str
-) -> None:
+def test_rows_by_keys_bring_columns_to_a_shared_table(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     flow, other = _pair(tmp_path, engine, target={"format": form, "schema_mode": "merge"})
     other.define(source={"schema": "id long, name string"}, target=UPSERT)
     flow.put("a.ndjson", 1)
@@ -296,9 +274,7 @@ def test_rows_that_are_found_by_keys_bring_columns_into_a_table_that_another_dat
     assert flow.rows("_dataflow", "id", "name") == [(NAME, 1, None), (OTHER, 1, "y")]
 
 
-def test_a_dataflow_with_rows_in_a_table_of_its_own_changes_its_columns_by_a_reset(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_dataflow_with_a_table_of_its_own_resets_its_columns(tmp_path: Path, engine: SparkEngine) -> None:
     flow, _ = _pair(tmp_path, engine)
     flow.put("a.ndjson", 1)
     flow.load()
@@ -313,7 +289,7 @@ def test_a_dataflow_with_rows_in_a_table_of_its_own_changes_its_columns_by_a_res
 @pytest.mark.full
 @pytest.mark.parametrize("first", [True, False], ids=["first slice", "later slice"])
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED])
-def test_a_run_that_died_is_finished_once_although_the_other_dataflow_has_committed_since(
+def test_a_dead_run_is_finished_once_after_another_dataflow_commits(
     tmp_path: Path, engine: SparkEngine, step: str, first: bool
 ) -> None:
     slow = {"sql": SLOW} if step == WRITING else {}
@@ -333,9 +309,7 @@ def test_a_run_that_died_is_finished_once_although_the_other_dataflow_has_commit
 
 @pytest.mark.full
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
-def test_two_dataflows_that_run_at_the_same_moment_in_two_processes_both_load_all(
-    tmp_path: Path, engine: SparkEngine, load: dict[str, Any]
-) -> None:
+def test_dataflows_at_one_moment_both_load(tmp_path: Path, engine: SparkEngine, load: dict[str, Any]) -> None:
     pair = _pair(tmp_path, engine, target=load, watermark={"checkpoint": {"interval_files": 1}})
     for turn in range(2):  # the first one makes the table
         for feed in pair:

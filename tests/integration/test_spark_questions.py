@@ -40,9 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-def test_settings_for_a_while_are_asked_for_set_and_put_back_at_once(
-    engine: SparkEngine, asked: Asked
-) -> None:
+def test_settings_for_a_while_are_asked_and_put_back_at_once(engine: SparkEngine, asked: Asked) -> None:
     session = engine.session()
     session.conf.set("strandline.known", "before")
     asked.clear()
@@ -83,9 +81,7 @@ def test_a_run_tells_spark_of_an_iceberg_catalog_once(make_feed: MakeFeed, asked
 
 
 @pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
-def test_files_that_are_read_as_the_last_ones_were_cost_no_question_for_columns(
-    make_feed: MakeFeed, asked: Asked, form: str
-) -> None:
+def test_files_read_as_the_last_ones_cost_no_question(make_feed: MakeFeed, asked: Asked, form: str) -> None:
     feed = make_feed(target={"format": form, "load": "append"}, unknown_fields="ignore")
     feed.put("a.ndjson", 1)
     feed.load()
@@ -98,9 +94,7 @@ def test_files_that_are_read_as_the_last_ones_were_cost_no_question_for_columns(
 
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 @pytest.mark.each_case
-def test_rows_that_are_merged_as_the_last_ones_were_cost_no_question_for_their_columns(
-    make_feed: MakeFeed, asked: Asked, form: str
-) -> None:
+def test_rows_merged_as_the_last_ones_cost_no_question(make_feed: MakeFeed, asked: Asked, form: str) -> None:
     feed = make_feed(
         source={"schema": "id long, v long"},
         target={"format": form, "load": "merge_upsert", "merge_keys": ["id"]},
@@ -115,9 +109,7 @@ def test_rows_that_are_merged_as_the_last_ones_were_cost_no_question_for_their_c
     assert feed.rows("id", "v") == [(1, 2), (2, 2)]
 
 
-def test_folders_that_are_windows_cost_no_question_for_columns_once_one_was_loaded(
-    make_feed: MakeFeed, asked: Asked
-) -> None:
+def test_folders_as_windows_cost_no_question_once_loaded(make_feed: MakeFeed, asked: Asked) -> None:
     feed = make_feed(
         source={"path": "./landing/{start:%Y-%m-%d}", "schema": "id long"},
         watermark={

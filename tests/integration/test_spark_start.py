@@ -89,9 +89,7 @@ def test_where_java_dies_in_a_run_the_error_says_so(start: Start) -> None:
     assert "Spark's Java process ended with code -9" in message or "Java gateway process exited" in message
 
 
-def test_a_run_of_several_dataflows_starts_spark_with_the_jars_that_a_later_one_needs(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_run_starts_spark_with_the_jars_of_its_later_dataflows(start: Start, tmp_path: Path) -> None:
     later = FLOW.replace("ndjson", "avro").replace("../landing", "../avro")
     (tmp_path / "project/dataflows/later.yaml").write_text(later)
     (tmp_path / "avro").mkdir()

@@ -152,9 +152,7 @@ class TestCorrupt:
         _refused(interrupted, "corrupt_state", what=intent.name)
 
     @pytest.mark.parametrize("content", [b"garbage", b"", b"H4sI", None])
-    def test_a_file_list_that_does_not_read_stops_the_recovery(
-        self, interrupted: Feed, content: bytes | None
-    ) -> None:
+    def test_an_unreadable_file_list_stops_recovery(self, interrupted: Feed, content: bytes | None) -> None:
         intent = interrupted.open_intent
         assert intent is not None
         assert intent.file_list is not None
@@ -164,9 +162,7 @@ class TestCorrupt:
     @pytest.mark.parametrize(
         "content", [b"garbage", b"", b"\xff", b"{}", b'{"columns": 1, "folders": []}', None]
     )
-    def test_a_pinned_schema_that_does_not_read_stops_the_run(
-        self, loaded: Feed, content: bytes | None
-    ) -> None:
+    def test_an_unreadable_pinned_schema_stops_the_run(self, loaded: Feed, content: bytes | None) -> None:
         (schema,) = (loaded.state / "schemas").iterdir()
         _spoil(schema, content)
         _refused(loaded, "corrupt_state", what=schema.name)
@@ -235,9 +231,7 @@ class TestLost:
         assert loaded.ids == [1, 2, 3]
 
     @pytest.mark.parametrize("verb", ["adopt", "reset"])
-    def test_a_number_that_it_took_from_an_unfinished_slice_is_settled_by_a_state_taken_anew(
-        self, loaded: Feed, tmp_path: Path, verb: str
-    ) -> None:
+    def test_an_unfinished_slices_number_is_settled(self, loaded: Feed, tmp_path: Path, verb: str) -> None:
         other = Feed(
             tmp_path / "other", loaded.engine, loaded.definition, {"lake": str(loaded.folder / "lake")}
         )
@@ -338,9 +332,7 @@ class TestDefinition:
         assert loaded.ids == [1, 2, 3]
 
     @pytest.mark.needs_spark
-    def test_an_unfinished_slice_is_finished_with_its_own_definition_or_not_at_all(
-        self, make_feed: MakeFeed
-    ) -> None:
+    def test_an_unfinished_slice_keeps_its_own_definition_or_stops(self, make_feed: MakeFeed) -> None:
         feed = make_feed(sql="select id, 'old' as query from input")
         feed.put("a.ndjson", 1)
         _interrupt(feed, Step.INTENT_PUT)

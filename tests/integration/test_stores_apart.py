@@ -64,9 +64,7 @@ def _in(endpoint: str, bucket: str, key: str = "k") -> Place:
     )
 
 
-def test_a_bucket_of_a_name_that_this_spark_knows_in_another_store_is_refused(
-    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_known_in_another_store_stops(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = f"b-{uuid4().hex[:8]}"
     engine.with_places([_in("http://one:9000", bucket)]).session()
     engine.with_places([_in("http://one:9000/", bucket, "another key")]).session()
@@ -86,9 +84,7 @@ def test_a_dataflow_reaches_a_bucket_in_one_way(engine: SparkEngine) -> None:
         engine.with_places(two).session()
 
 
-def test_a_session_is_asked_for_something_while_a_run_fetches_rows_itself(
-    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_is_asked_while_rows_are_read(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     session, asked = engine.session(), Event()
     ask = SparkConnectClient.config
 

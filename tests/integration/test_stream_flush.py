@@ -37,7 +37,7 @@ def make_stream(make_feed: MakeFeed) -> MakeStream:
     return make
 
 
-def test_all_that_waits_comes_out_by_a_decision_and_rows_that_come_later_below_it_are_late(
+def test_what_waits_comes_out_by_decision_and_lower_rows_are_late(
     make_stream: MakeStream,
 ) -> None:
     stream = make_stream(splits=["a", "b", "c"], idle="stall")
@@ -84,7 +84,7 @@ def test_rows_below_a_time_come_out_and_the_others_wait_on(make_stream: MakeStre
     assert stream.places() == {"sorted": [1, 2, 3], "late": [4], "quarantine": [], "buffer": [5, 6]}
 
 
-def test_input_that_is_there_when_a_flush_is_decided_is_read_first_and_not_late(
+def test_input_there_when_a_flush_is_decided_is_not_late(
     make_stream: MakeStream,
 ) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
@@ -127,9 +127,7 @@ LATER = ((9, "a", 40), (10, "b", 41), (11, "a", 44), (12, "c", 60))
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize("way", ["flush", pytest.param("close_after", marks=pytest.mark.full)])
-def test_what_has_left_once_input_has_ended_equals_the_batch_query_of_all_rows(
-    make_stream: MakeStream, name: str, way: str
-) -> None:
+def test_what_left_after_the_end_is_the_batch_query(make_stream: MakeStream, name: str, way: str) -> None:
     stream = make_stream(OPERATORS[name], splits=["a", "b", "c"], idle="stall", close_after="PT1H")
     for rows in HISTORY:
         stream.append(*rows)
@@ -152,7 +150,7 @@ def test_what_has_left_once_input_has_ended_equals_the_batch_query_of_all_rows(
         assert emitted_rows(stream) == batch(stream, name, ended=True)
 
 
-def test_splits_that_are_removed_once_input_has_ended_let_rows_out_with_the_next_run(
+def test_splits_removed_at_the_end_let_rows_out_next(
     make_stream: MakeStream,
 ) -> None:
     stream = make_stream()
@@ -252,7 +250,7 @@ def test_a_decision_to_flush_that_is_killed_was_made_or_was_not(make_feed: MakeF
 
 
 @pytest.mark.full
-def test_a_run_that_closes_after_a_time_and_is_killed_is_finished_also_if_input_came_since(
+def test_a_run_that_closes_by_time_and_is_killed_is_finished(
     make_feed: MakeFeed,
 ) -> None:
     for step in (Step.INTENT_PUT, Step.SET_ASIDE, Step.WRITTEN):
@@ -265,7 +263,7 @@ def test_a_run_that_closes_after_a_time_and_is_killed_is_finished_also_if_input_
         shutil.rmtree(stream.feed.folder)
 
 
-def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run_that_lets_rows_out(
+def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run(
     make_stream: MakeStream,
 ) -> None:
     stream = make_stream(TUMBLE)

@@ -131,9 +131,7 @@ def _history(chance: random.Random) -> list[list[tuple[int, str | None, int | No
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))])
 @pytest.mark.full
-def test_what_leaves_equals_the_batch_query_however_epochs_are_cut_and_whoever_dies(
-    make_stream: MakeStream, name: str, seed: int
-) -> None:
+def test_what_leaves_is_the_batch_query_however_cut(make_stream: MakeStream, name: str, seed: int) -> None:
     chance = random.Random(f"{name} {seed}")
     stream = make_stream(OPERATORS[name], checkpoint={"interval_files": chance.choice([1, 2])})
     steps = [Step.INTENT_PUT, Step.SET_ASIDE, Step.SET_ASIDE, Step.WRITTEN, Step.APPENDED]
@@ -194,7 +192,7 @@ def test_windows_of_whole_numbers_and_groups_without_a_value_are_emitted_once(ma
     ]
 
 
-def test_splits_that_are_removed_or_merged_while_windows_are_open_close_them_with_the_next_epoch_once(
+def test_splits_removed_or_merged_close_open_windows_once(
     make_stream: MakeStream,
 ) -> None:
     stream = make_stream(HOP, splits=None)

@@ -126,9 +126,7 @@ def test_a_union_under_min_keeps_the_rows_of_a_slow_source_and_under_max_drops_t
 
 
 @pytest.mark.full
-def test_a_bad_file_of_one_source_holds_back_the_micro_batch_of_all(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_a_bad_file_of_one_source_holds_back_all(tmp_path: Path, spark_engine: SparkEngine) -> None:
     union = Sources.of(tmp_path, spark_engine, {"type": "union"}).define(unknown_fields="ignore")
     union.put_text("left/0.ndjson", '{"id": 1, "ts": "2026-01-01T00:00:00Z", "more": 1}\n')
     union.put_text("right/0.ndjson", '{"id": 2, "ts": "09:15"}\n')
@@ -143,9 +141,7 @@ def test_a_bad_file_of_one_source_holds_back_the_micro_batch_of_all(
 
 
 @pytest.mark.full
-def test_a_join_drops_late_rows_and_tells_of_rows_that_found_none_once(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_a_join_drops_late_rows_and_tells_of_unmatched(tmp_path: Path, spark_engine: SparkEngine) -> None:
     join = {"type": "join", "how": "left", "on": ["id"], "within": "PT20S"}
     joined = Sources.of(tmp_path, spark_engine, join, _DEDUPLICATED)
     outcome = joined.reads(
@@ -167,9 +163,7 @@ def test_a_join_drops_late_rows_and_tells_of_rows_that_found_none_once(
 
 
 @pytest.mark.full
-def test_a_kill_between_sink_and_checkpoint_leaves_each_row_of_a_union_once(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_a_kill_before_the_checkpoint_leaves_rows_once(tmp_path: Path, spark_engine: SparkEngine) -> None:
     union = Sources.of(tmp_path, spark_engine, {"type": "union"}, _DEDUPLICATED)
     for number in range(6):
         union.add("left", {2 * number: 10 * number})
@@ -218,9 +212,7 @@ def _between(feed: Sources) -> int | None:
     "how", ["put back from a copy, and grown", pytest.param("made again", marks=pytest.mark.full)]
 )
 @pytest.mark.full
-def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
-    how: str, tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_a_table_that_spark_did_not_read_stops(how: str, tmp_path: Path, spark_engine: SparkEngine) -> None:
     union = Sources.of(tmp_path, spark_engine, {"type": "union"}, policy="max")
     left, _ = union.definition["source"]
     union.define(source=[left, {"name": "right", "type": "table", "table": "bronze/right"}])
@@ -250,9 +242,7 @@ def test_a_table_that_is_not_the_one_that_spark_has_read_stops_the_run(
 
 
 @pytest.mark.full
-def test_new_input_of_any_source_is_due_and_a_reset_reads_all_of_them_again(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_new_input_of_any_source_is_due_after_resets_too(tmp_path: Path, spark_engine: SparkEngine) -> None:
     page = (CHECKOUT / "docs/streams-on-spark.md").read_text()
     shown = yaml.safe_load(
         next(block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "type: union" in block)

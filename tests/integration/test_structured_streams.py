@@ -136,7 +136,7 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
-def test_a_bad_file_stops_a_stream_of_spark_by_name_before_its_micro_batch_which_is_loaded_once_corrected(
+def test_a_bad_file_stops_a_stream_of_spark_before_its_micro_batch(
     stream: Stream,
 ) -> None:
     stream.define(operators=[], source={"schema": f"{_SCHEMA}, n int"}, watermark=_ONE_FILE_A_BATCH)
@@ -161,9 +161,7 @@ def test_a_bad_file_stops_a_stream_of_spark_by_name_before_its_micro_batch_which
     assert not list((stream.streams / "first/drafts").iterdir())
 
 
-def test_a_stream_of_spark_reads_csv_as_other_dataflows_do_and_names_another_header(
-    tmp_path: Path, spark_engine: SparkEngine
-) -> None:
+def test_csv_is_read_by_spark_streams_and_headers_named(tmp_path: Path, spark_engine: SparkEngine) -> None:
     source = {"schema": f"{_SCHEMA}, day date", "format": "csv"}
     stream = Stream.of(tmp_path, spark_engine, source=source, operators=[])
     stream.put_text("day=2026-01-02/kept=1/1.csv", 'ts,device,id\n\n2026-01-01T00:00:10,"a ""b""",1\n')
@@ -178,9 +176,7 @@ def test_a_stream_of_spark_reads_csv_as_other_dataflows_do_and_names_another_hea
     assert len(stream.rows("id")) == 1
 
 
-def test_a_stream_that_dies_while_its_files_come_into_the_inbox_has_each_row_once(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_dies_at_the_inbox_has_rows_once(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     stream.define(operators=[])
     stream.add("2.ndjson", 40)
 
@@ -199,7 +195,7 @@ def test_a_stream_that_dies_while_its_files_come_into_the_inbox_has_each_row_onc
 
 
 @pytest.mark.full
-def test_copies_that_spark_has_read_leave_the_inbox_and_their_files_are_not_read_again(
+def test_copies_that_spark_has_read_leave_the_inbox_for_good(
     stream: Stream,
 ) -> None:
     stream.define(operators=[], watermark=_ONE_FILE_A_BATCH)
@@ -236,9 +232,7 @@ def die_behind_spark(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.full
-def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loaded_once(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_beyond_its_checkpoint_lands_once(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     die_behind_spark(stream, monkeypatch)
     commits = stream.streams / "first" / "checkpoint" / "commits"
     for file in commits.iterdir():
@@ -248,9 +242,7 @@ def test_a_batch_whose_end_the_checkpoint_does_not_know_is_written_again_and_loa
     assert stream.counts() == [(10, 5)]
 
 
-def test_an_outbox_that_is_lost_before_its_rows_are_in_the_table_stops_with_exit_code_4(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_outbox_with_open_rows_stops_with_4(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     die_behind_spark(stream, monkeypatch)
     shutil.rmtree(stream.streams / "first" / "outbox")
     error = stream.run().error
@@ -263,9 +255,7 @@ def test_an_outbox_that_is_lost_before_its_rows_are_in_the_table_stops_with_exit
     ("damage", "code"),
     [("deleted", "checkpoint_lost"), ("foreign", "checkpoint_foreign"), ("old", "checkpoint_behind")],
 )
-def test_a_checkpoint_that_is_not_the_state_s_stops_with_exit_code_4_and_choices(
-    stream: Stream, damage: str, code: str
-) -> None:
+def test_a_foreign_checkpoint_stops_with_4_and_choices(stream: Stream, damage: str, code: str) -> None:
     stream.run()
     checkpoint = next(stream.streams.iterdir()) / "checkpoint"
     if damage == "deleted":
@@ -352,7 +342,7 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
 
 
 @pytest.mark.full
-def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_reads_anything(
+def test_columns_that_change_after_the_first_batch_stop_before_a_read(
     stream: Stream,
 ) -> None:
     stream.define(operators=[], source={"schema": "ts timestamp, device string"}, unknown_fields="ignore")
@@ -369,7 +359,7 @@ def test_columns_that_change_after_the_first_batch_stop_the_run_before_spark_rea
 
 
 @pytest.mark.full
-def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_its_checkpoint(
+def test_a_lost_or_old_state_is_adopted_with_its_checkpoint(
     stream: Stream,
 ) -> None:
     stream.run()
@@ -391,7 +381,7 @@ def test_a_state_that_is_lost_or_older_than_the_table_is_adopted_from_it_with_it
 
 
 @pytest.mark.full
-def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_accept_and_loaded_once(
+def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(
     stream: Stream,
 ) -> None:
     stream.define(operators=[])
@@ -419,7 +409,7 @@ def test_a_slice_that_was_begun_with_other_options_of_the_source_is_given_up_by_
     ]
 
 
-def test_a_table_that_tells_no_state_is_not_answered_with_a_set_which_a_stream_on_spark_s_engine_refuses(
+def test_a_table_without_state_is_not_answered_with_a_refused_set(
     stream: Stream,
 ) -> None:
     write_deltalake(str(stream.table), pa.table({"n": [1]}))
@@ -443,9 +433,7 @@ def test_a_reset_that_replaces_reads_the_source_again_with_a_checkpoint_of_its_o
 
 @pytest.mark.full
 @pytest.mark.s3
-def test_on_an_object_store_files_come_into_the_inbox_in_their_order_and_each_row_once(
-    tmp_path: Path, spark_engine: SparkEngine, bucket: Place
-) -> None:
+def test_objects_come_in_order_and_once(tmp_path: Path, spark_engine: SparkEngine, bucket: Place) -> None:
     connection = bucket.connection
     assert connection is not None
     land = {

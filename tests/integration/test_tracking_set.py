@@ -84,9 +84,7 @@ def test_with_scope_partition_it_is_refused(make_feed: MakeFeed) -> None:
     [(["adopt"], "1 file not ingested yet"), (["set", '{"path": "9"}'], "no file is new")],
     ids=["adopt", "set"],
 )
-def test_a_preview_knows_the_files_that_the_decision_deals_with(
-    feed: Feed, words: list[str], due: str
-) -> None:
+def test_a_preview_knows_the_files_of_its_decision(feed: Feed, words: list[str], due: str) -> None:
     for number in (1, 2):
         feed.put(f"{number}.ndjson", number)
         feed.load()

@@ -44,9 +44,7 @@ def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFe
         ),
     ],
 )
-def test_a_function_that_fails_is_named_with_its_line_and_nothing_is_begun(
-    make_feed: MakeFeed, body: str, said: str
-) -> None:
+def test_a_failing_function_is_named_by_line(make_feed: MakeFeed, body: str, said: str) -> None:
     name = f"wrong_step_{uuid4().hex[:8]}"  # no other test has imported it
     feed = make_feed(transform=f"{name}:step")
     (feed.folder / f"{name}.py").write_text(f"def step(df, batch):\n    {body}\n")
@@ -92,9 +90,7 @@ def test_a_column_of_the_user_s_is_never_replaced_by_the_run_s_own(make_feed: Ma
     ],
     ids=["a name of Strandline's queries", "one name twice"],
 )
-def test_columns_that_no_table_can_have_are_refused_before_anything_is_begun(
-    make_feed: MakeFeed, columns: str, said: str
-) -> None:
+def test_columns_no_table_can_have_begin_nothing(make_feed: MakeFeed, columns: str, said: str) -> None:
     feed = make_feed(sql=f"SELECT {columns} FROM input")
     feed.put("1.ndjson", 1)
     error = feed.fail()
@@ -124,7 +120,7 @@ def step(df, batch):
     ],
 )
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
-def test_a_step_that_fails_over_a_row_gives_the_number_up_and_a_corrected_one_goes_on(
+def test_a_step_that_fails_on_a_row_gives_up_and_corrected_goes_on(
     make_feed: MakeFeed, sql: str | None, said: str, table_format: str
 ) -> None:
     name = f"failing_step_{uuid4().hex[:8]}"

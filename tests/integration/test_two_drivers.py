@@ -167,9 +167,7 @@ def test_each_commit_is_a_conditional_put(drivers: Drivers) -> None:
 
 
 @pytest.mark.parametrize("fault", ["lose", "repeat"])
-def test_a_commit_whose_answer_is_lost_or_whose_request_comes_twice_lands_once_and_raises_nothing(
-    drivers: Drivers, fault: str
-) -> None:
+def test_a_commit_with_a_lost_answer_or_sent_twice_lands_once(drivers: Drivers, fault: str) -> None:
     setattr(drivers.record, fault, 1)
     setattr(drivers.record, f"{fault}_at", FIRST)
     drivers.merge(0, "app", 1, (2, "b"))
@@ -178,7 +176,7 @@ def test_a_commit_whose_answer_is_lost_or_whose_request_comes_twice_lands_once_a
 
 
 @pytest.mark.parametrize("merges_by", ["Delta"], indirect=True)
-def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_a_conflict(
+def test_one_of_two_drivers_at_a_version_wins_and_the_other_conflicts(
     drivers: Drivers,
 ) -> None:
     with drivers.late("slow", (1, "slow")) as slow:
@@ -191,7 +189,7 @@ def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_
 
 
 @pytest.mark.parametrize("merges_by", ["Strandline"], indirect=True)
-def test_of_two_drivers_that_commit_one_version_the_loser_looks_for_its_keys_again_and_both_land(
+def test_the_loser_of_two_drivers_looks_again_and_both_land(
     drivers: Drivers,
 ) -> None:
     with drivers.late("slow", (1, "slow"), (2, "slow")) as slow:

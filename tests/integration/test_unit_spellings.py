@@ -57,9 +57,7 @@ def on_numbers(folder: Path, engine: SparkEngine, units: Any, **more: Any) -> Wi
     return made
 
 
-def test_units_as_text_and_as_numbers_over_a_column_of_whole_numbers_are_the_same(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_units_as_text_and_number_of_whole_numbers_are_one(tmp_path: Path, engine: SparkEngine) -> None:
     made = on_numbers(tmp_path, engine, "1,2")
     made.run("2020-01-05")
     assert made.feed.ids == [1, 2, 3]
@@ -75,9 +73,7 @@ def test_units_as_text_and_as_numbers_over_a_column_of_whole_numbers_are_the_sam
     assert set(made.feed.watermark["units"]) == {'{"u":"1"}', '{"u":"2"}', '{"u":3}'}
 
 
-def test_units_that_are_listed_twice_by_other_spellings_are_read_once_also_before_the_first_load(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_units_listed_twice_in_other_spellings_are_read_once(tmp_path: Path, engine: SparkEngine) -> None:
     made = on_numbers(tmp_path, engine, ["1", 1, "01", 2])
     assert [unit for _, unit in made.run("2020-01-05")] == ['{"u":"1"}', '{"u":2}'] * 2
     assert made.feed.ids == [1, 2, 3]
@@ -94,9 +90,7 @@ def test_a_forced_unit_may_be_spelt_in_any_way(tmp_path: Path, engine: SparkEngi
     assert made.feed.cli("run", NAME, *force[:3], '{"u": 7}', *force[4:]).code == 2
 
 
-def test_partitions_of_dagster_are_those_of_the_listed_units_whatever_the_state_calls_them(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_partitions_of_dagster_are_the_listed_units(tmp_path: Path, engine: SparkEngine) -> None:
     made = on_numbers(tmp_path, engine, "1,2")
     made.run("2020-01-05")
     spelt(made.feed, [1, 2])
@@ -108,9 +102,7 @@ def test_partitions_of_dagster_are_those_of_the_listed_units_whatever_the_state_
     assert set(made.feed.watermark["units"]) == {'{"u":"1"}', '{"u":"2"}'}
 
 
-def test_text_and_number_are_one_folder_and_different_texts_are_two(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_text_and_number_are_one_folder(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"path": "./landing/{start:%Y-%m-%d}/{unit.u}", "missing": "empty", "extensions": [".ndjson"]}
     feed = Feed(tmp_path, engine, {"source": source, "watermark": watermark(*DAYS, "1"), "target": REPLACED})
     for folder in ("1", "01"):
@@ -136,7 +128,7 @@ def test_text_and_number_are_one_value_of_a_request(tmp_path: Path, engine: Spar
 
 @pytest.mark.full
 @pytest.mark.postgres
-def test_a_database_tells_the_type_of_its_column_before_the_first_load_and_a_query_keeps_its_values_apart(
+def test_a_database_tells_its_columns_type_early(
     tmp_path: Path, engine: SparkEngine, postgres: Postgres
 ) -> None:
     table = DatabaseTable(postgres)

@@ -103,7 +103,7 @@ def of_api(tmp_path: Path, server: Api) -> Callable[..., Feed]:
 
 
 class TestAnApi:
-    def test_its_pages_list_the_units_and_a_new_one_is_a_partition_that_the_sensor_adds_and_asks_for(
+    def test_pages_list_units_and_a_new_one_is_an_added_partition(
         self, of_api: Callable[..., Feed], server: Api, engine: SparkEngine
     ) -> None:
         server.rows = [{"u": name, "open": name != "c"} for name in "cabab"]
@@ -124,9 +124,7 @@ class TestAnApi:
         assert dagster.asked(request).success
         assert feed.ids == [0, 1, 3]
 
-    def test_one_that_does_not_answer_is_asked_again_at_the_next_plan_and_nothing_is_forgotten(
-        self, of_api: Callable[..., Feed], server: Api
-    ) -> None:
+    def test_a_silent_one_is_asked_again_at_next_plan(self, of_api: Callable[..., Feed], server: Api) -> None:
         feed = of_api()
         server.rows = [{"u": "a"}]
         server.faults.append(reset)
@@ -135,9 +133,7 @@ class TestAnApi:
         (slice_,) = feed.platform.plan(feed.dataflow, NOW).slices
         assert [work.unit for work in slice_.works] == ['{"u":"a"}']
 
-    def test_an_answer_that_is_no_list_of_records_plans_nothing(
-        self, of_api: Callable[..., Feed], server: Api
-    ) -> None:
+    def test_no_list_of_records_plans_nothing(self, of_api: Callable[..., Feed], server: Api) -> None:
         server.faults.append(content('{"data": {}}'))
         assert "items" in refusal(of_api())
 
@@ -149,9 +145,7 @@ class TestAnApi:
             in message
         )
 
-    def test_no_record_at_all_plans_nothing_and_never_reads_everything(
-        self, of_api: Callable[..., Feed]
-    ) -> None:
+    def test_no_record_plans_nothing_and_never_reads_all(self, of_api: Callable[..., Feed]) -> None:
         feed = of_api()
         LakeTable(feed.folder / "lake" / "raw" / "events").put(event(1, "2020-01-01"))
         plan = feed.platform.plan(feed.dataflow, NOW)
@@ -194,9 +188,7 @@ class TestFiles:
         (folder / f"a.{ending}").write_bytes(FILES[format_]())
         assert units(feed) == [1 if "json" in format_ else "1", "b"]
 
-    def test_folders_give_columns_texts_stay_texts_and_a_packed_file_is_unpacked(
-        self, tmp_path: Path
-    ) -> None:
+    def test_folders_give_columns_texts_stay_texts_and_packing_goes(self, tmp_path: Path) -> None:
         feed = self._flow(tmp_path, "csv", filters={"site": "x y|z"})
         for number, site in enumerate(("x%20y", "z", "other")):
             folder = feed.folder / "units" / f"site={site}"
@@ -289,9 +281,7 @@ class TestAFunction:
         assert "ValueError: no" in message
         assert ".py:3" in message
 
-    def test_one_that_hangs_is_left_and_not_called_again_while_it_does(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_hangs_is_left_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         feed = self._flow(tmp_path, "def members(request):\n    yield {'u': 'a'}\n    from sys import modules\n    modules['the_gate'].wait()\n")  # fmt: skip
         gate = Event()
         monkeypatch.setitem(__import__("sys").modules, "the_gate", gate)
@@ -340,9 +330,7 @@ class TestAFunction:
 
 class TestDatabases:
     @pytest.mark.postgres
-    def test_a_query_on_any_postgresql_lists_units_whatever_the_dataflow_reads(
-        self, tmp_path: Path, postgres: Postgres
-    ) -> None:
+    def test_any_postgresql_lists_units_by_a_query(self, tmp_path: Path, postgres: Postgres) -> None:
         table = DatabaseTable(postgres)
         table.ask("CREATE TABLE {s}.members (name text, open boolean)")
         table.ask("INSERT INTO {s}.members VALUES ('b', true), ('a', true), ('c', false), ('a', true)")
@@ -353,9 +341,7 @@ class TestDatabases:
         table.ask("INSERT INTO {s}.members VALUES ('aa', true)")
         assert units(feed) == ["a", "aa", "b"]
 
-    def test_a_table_of_mariadb_lists_units_and_one_that_is_gone_plans_nothing(
-        self, tmp_path: Path, mariadb: MariaDB
-    ) -> None:
+    def test_mariadb_lists_units_and_a_gone_table_none(self, tmp_path: Path, mariadb: MariaDB) -> None:
         name = f"members_{uuid4().hex[:8]}"
         mariadb.ask(f"CREATE TABLE {name} (u bigint, more text)")
         mariadb.ask(f"INSERT INTO {name} VALUES (2, 'x'), (1, 'y'), (2, 'z')")
@@ -369,9 +355,7 @@ class TestDatabases:
         assert mariadb.password not in message
 
 
-def test_one_dataflow_whose_units_cannot_be_read_keeps_no_other_from_its_plan(
-    tmp_path: Path, of_api: Callable[..., Feed], server: Api
-) -> None:
+def test_one_dataflows_units_stop_no_other(tmp_path: Path, of_api: Callable[..., Feed], server: Api) -> None:
     feed = of_api()
     other = Feed(feed.folder, feed.engine, {}, feed.settings, name="other")
     other.put("a.ndjson", 1)

@@ -229,9 +229,7 @@ FEATURES: dict[str, Callable[[SparkSession, Path], None]] = {
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_tables_that_ask_something_of_a_reader_are_left_to_delta(
-    tmp_path: Path, engine: SparkEngine, feature: str
-) -> None:
+def test_tables_that_ask_more_are_left_to_delta(tmp_path: Path, engine: SparkEngine, feature: str) -> None:
     folder, spark = tmp_path / "rows", engine.session()
     FEATURES[feature](spark, folder)
     _assert_same(spark, folder, Between("id", 1, None), NOTHING, from_files=False)
@@ -284,9 +282,7 @@ def test_a_table_of_an_odd_name_is_read(tmp_path: Path, engine: SparkEngine, nam
 
 
 @pytest.mark.parametrize("step", [Step.PLANNED, Step.INTENT_PUT])
-def test_a_file_that_goes_after_the_plan_is_an_error_and_its_rows_are_loaded_once_it_is_there(
-    tmp_path: Path, engine: SparkEngine, step: Step
-) -> None:
+def test_a_vanished_planned_file_is_loaded_later(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     flow, table = on_lake(tmp_path, engine)
     table.add({"id": 1, "at": at(1), "value": 1})
     flow.run()

@@ -87,9 +87,7 @@ def test_it_changes_nothing_whatever_the_table_is_called(engine: SparkEngine, tm
 
 
 @pytest.mark.parametrize("usual", [("true", "FALLBACK"), ("false", "NO_CODEGEN")])
-def test_a_small_write_is_not_compiled_and_any_other_is_as_the_user_has_it(
-    engine: SparkEngine, usual: tuple[str, str]
-) -> None:
+def test_a_small_write_is_not_compiled(engine: SparkEngine, usual: tuple[str, str]) -> None:
     keys = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
     session = engine.session()
     for key, value in zip(keys, usual, strict=True):
@@ -148,7 +146,7 @@ def test_a_session_takes_compiled_code_from_others_and_nothing_else(engine: Spar
     assert second.conf.get("spark.sql.ansi.enabled") == "true"
 
 
-def test_a_dataflow_whose_functions_run_in_spark_has_a_session_with_classes_of_its_own(
+def test_functions_that_run_in_spark_have_a_session_of_their_own(
     make_feed: MakeFeed,
 ) -> None:
     feed = make_feed()
@@ -159,9 +157,7 @@ def test_a_dataflow_whose_functions_run_in_spark_has_a_session_with_classes_of_i
     assert [each.conf.get(ISOLATION) for each in sessions] == ["false", "true"]
 
 
-def test_a_server_that_knows_no_clones_serves_a_session_as_it_is(
-    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_clones_serves(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(client: SparkConnectClient, new_session_id: str | None = None) -> None:
         raise RuntimeError("UNIMPLEMENTED")
 

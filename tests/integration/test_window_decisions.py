@@ -170,9 +170,7 @@ class TestDefinitions:
         made.feed.define(watermark=watermark(**{"to": "P0D", **more}))
         assert planned(made) == then
 
-    def test_a_longer_window_that_holds_days_never_loaded_is_read_anew_as_a_whole(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_a_longer_window_with_new_days_is_read_whole(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")
         made.feed.define(watermark=watermark(to="2020-01-08", window="weekly"))
         made.feed.decide("accept", now=NOW)
@@ -190,9 +188,7 @@ class TestDefinitions:
 
 
 class TestRewind:
-    def test_without_replace_an_append_doubles_what_is_read_again_and_says_so(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_an_append_without_replace_doubles_and_says_so(self, make: Callable[..., Windows]) -> None:
         made = make()
         answer = made.feed.decide("rewind", "--to", "1", now=NOW)
         assert (
@@ -202,9 +198,7 @@ class TestRewind:
         made.run(NOW)
         assert made.feed.ids == [2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11]
 
-    def test_with_replace_each_commit_deletes_what_it_reads_of_all_that_was_ever_loaded(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_replace_deletes_all_that_was_ever_loaded_of_it(self, make: Callable[..., Windows]) -> None:
         made = make()
         made.feed.decide("rewind", "--to", "1", "--replace", now=NOW)
         answer = made.feed.decide("rewind", "--to", "0", "--replace", now=NOW)
@@ -226,9 +220,7 @@ class TestRewind:
         assert made.feed.ids == list(range(2, 12))
 
     @pytest.mark.full
-    def test_a_reset_with_replace_empties_the_table_in_its_first_commit(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_a_replacing_reset_empties_the_table_at_once(self, make: Callable[..., Windows]) -> None:
         made = make()
         made.table.drop(3)
         made.feed.decide("reset", "--replace", now=NOW)
@@ -239,9 +231,7 @@ class TestRewind:
 
 
 class TestLostState:
-    def test_adopt_takes_the_state_of_the_newest_commit_and_nothing_is_due(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_adopt_takes_the_newest_state_and_nothing_is_due(self, make: Callable[..., Windows]) -> None:
         made = make()
         before = made.feed.watermark
         shutil.rmtree(made.feed.state)
@@ -251,9 +241,7 @@ class TestLostState:
         assert (made.feed.watermark, planned(made)) == (before, [])
 
     @pytest.mark.parametrize("table", ["made again", "removed"])
-    def test_set_leads_on_where_there_is_nothing_to_adopt(
-        self, make: Callable[..., Windows], table: str
-    ) -> None:
+    def test_set_leads_on_if_there_is_none_to_adopt(self, make: Callable[..., Windows], table: str) -> None:
         made = make()
         assert made.feed.newest is not None
         watermark = made.feed.newest.watermark
@@ -269,9 +257,7 @@ class TestLostState:
         made.run("2020-01-07")
         assert made.feed.ids == ([*range(2, 13)] if table == "made again" else [12])
 
-    def test_an_export_is_imported_and_nothing_is_due(
-        self, make: Callable[..., Windows], tmp_path: Path
-    ) -> None:
+    def test_an_import_leaves_nothing_due(self, make: Callable[..., Windows], tmp_path: Path) -> None:
         made = make()
         (tmp_path / "export.jsonl").write_text(made.feed.cli("state", "export", NAME).out)
         shutil.rmtree(made.feed.state)
@@ -306,9 +292,7 @@ class TestUnfinished:
         with pytest.raises(KeyboardInterrupt):
             made.feed.run(observer, now=instant(now))
 
-    def test_the_preview_says_that_a_slice_is_given_up_which_landed_in_a_table_that_the_state_does_not_know(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_the_preview_says_a_landed_slice_is_given_up(self, make: Callable[..., Windows]) -> None:
         made = make()
         made.feed.define(watermark={"checkpoint": {"interval_windows": 2}})
         made.table.put(event(12, "2020-01-06"), event(13, "2020-01-07"))
@@ -327,9 +311,7 @@ class TestUnfinished:
         assert [entry.work_units for entry in made.feed.entries[-2:]] == [2, 2]
 
     @pytest.mark.full
-    def test_a_unit_that_fails_when_it_is_finished_is_left_out_and_the_rest_keeps_its_plan(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_a_unit_that_fails_late_leaves_the_rest_planned(self, make: Callable[..., Windows]) -> None:
         made = make()
         made.table.add(event(12, "2020-01-06", "a"))
         made.table.add(event(13, "2020-01-06", "b"))
@@ -346,9 +328,7 @@ class TestUnfinished:
         assert made.feed.ids == list(range(2, 14))
 
     @pytest.mark.full
-    def test_it_is_not_finished_with_other_keys_and_planned_anew_where_somebody_agrees(
-        self, make: Callable[..., Windows]
-    ) -> None:
+    def test_it_is_not_finished_with_other_keys_but_replanned(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")
         made.table.put(event(12, "2020-01-06", "a"), event(13, "2020-01-06T01:00", "a"))
         self._dies(made, "2020-01-07")

@@ -70,7 +70,7 @@ def sources(schema: str) -> dict[str, dict[str, Any]]:
 class TestDatabase:
     @pytest.mark.full
     @pytest.mark.parametrize("how", ["table", pytest.param("query", marks=pytest.mark.full)])
-    def test_one_that_fails_is_left_out_recorded_and_the_only_one_that_the_next_run_loads(
+    def test_a_failed_one_is_recorded_and_the_only_one_of_the_next_run(
         self, database: DatabaseTable, tmp_path: Path, engine: SparkEngine, how: str
     ) -> None:
         feed = on_postgres(
@@ -192,9 +192,7 @@ def at_once() -> AbstractContextManager[None]:
 
 class TestLake:
     @pytest.mark.full
-    def test_a_window_whose_data_is_gone_is_left_out_and_loaded_when_it_is_back(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_window_without_data_is_loaded_once_back(self, tmp_path: Path, engine: SparkEngine) -> None:
         made = on_lake(tmp_path / "project", engine, watermark=watermark(to="2020-01-04", units="a"))
         for number, day in enumerate(DAYS):
             made.table.add(event(number, day))
@@ -206,9 +204,7 @@ class TestLake:
         assert made.feed.ids == [0, 1, 2]
 
     @pytest.mark.full
-    def test_a_file_of_a_unit_is_not_opened_for_windows_that_it_has_no_row_of(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_units_file_is_not_opened_for_other_windows(self, tmp_path: Path, engine: SparkEngine) -> None:
         made = on_lake(
             tmp_path / "project", engine, watermark=watermark(to="2020-01-04"), target={"load": "append"}
         )
@@ -221,9 +217,7 @@ class TestLake:
         assert made.feed.ids == [1, 2]
 
     @pytest.mark.full
-    def test_a_failure_within_the_grace_leaves_the_rows_as_they_were(
-        self, tmp_path: Path, engine: SparkEngine
-    ) -> None:
+    def test_a_failure_within_grace_leaves_its_rows(self, tmp_path: Path, engine: SparkEngine) -> None:
         made = on_lake(
             tmp_path / "project", engine, watermark=watermark(to="2020-01-04", units="a", grace="P9D")
         )

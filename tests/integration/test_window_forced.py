@@ -17,9 +17,7 @@ QUERY = "SELECT id, value FROM {schema}.events WHERE at >= {{start}} AND at < {{
 
 
 @pytest.mark.full
-def test_forced_windows_are_read_and_replaced_as_a_whole_and_lower_no_high(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_forced_windows_are_read_whole_and_lower_no_high(tmp_path: Path, engine: SparkEngine) -> None:
     """Although the target only appends, and although a window is open."""
     made = on_lake(tmp_path / "project", engine, target={"load": "append"})
     made.table.put(
@@ -74,9 +72,7 @@ def test_what_cannot_be_forced_is_refused(
     assert expected in answer.error["message"]
 
 
-def test_a_forced_range_that_no_window_intersects_names_the_windows_that_there_are(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_forced_range_of_no_window_names_those_there_are(tmp_path: Path, engine: SparkEngine) -> None:
     made = on_lake(tmp_path / "project", engine, watermark=watermark("2020-01-01", "2020-01-03"))
     made.table.put(event(1, "2020-01-01"))
     answer = made.feed.cli("run", NAME, "--now", "2020-01-05", "--force", "2019-01-01..2019-02-01")

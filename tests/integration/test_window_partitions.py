@@ -150,7 +150,7 @@ def windows(make: Make) -> Windows:
     return found
 
 
-def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range_and_each_partition_shows_its_own(
+def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range(
     windows: Windows,
 ) -> None:
     dagster = Dagster(windows.feed)
@@ -170,7 +170,7 @@ def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range_and_each_partit
     assert windows.feed.ids == [day * 10 + place for day in (1, 2, 3) for place in range(4)]
 
 
-def test_the_last_event_of_a_range_shows_the_whole_run_and_the_ledger_and_keeps_what_is_the_partition_s_own(
+def test_the_last_event_of_a_range_shows_the_run_and_its_partition(
     windows: Windows,
 ) -> None:
     """The asset's page shows the event that was stored last."""
@@ -197,7 +197,7 @@ def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(mak
     assert (second.tags[START], second.tags[END]) == ("a|2020-01-03", "b|2020-01-04")
 
 
-def test_a_run_that_is_asked_for_and_commits_nothing_is_asked_for_again_after_a_growing_pause(
+def test_a_run_that_commits_nothing_is_asked_for_after_longer_pauses(
     windows: Windows,
 ) -> None:
     dagster = Dagster(windows.feed)
@@ -211,7 +211,7 @@ def test_a_run_that_is_asked_for_and_commits_nothing_is_asked_for_again_after_a_
     assert len(keys) == 3
 
 
-def test_a_backfill_reads_whole_windows_whatever_the_cutoff_says_replaces_them_and_lowers_no_high(
+def test_a_backfill_replaces_whole_windows_and_lowers_no_high(
     windows: Windows,
 ) -> None:
     dagster = Dagster(windows.feed)
@@ -258,9 +258,7 @@ class TestABackfillIsAReplayInPlace:
         assert isinstance(table, TableMetadataValue)
         return [str(record.data["status"]) for record in table.records]
 
-    def test_a_killed_one_goes_on_where_it_stopped_and_another_one_reads_all_again(
-        self, made: Windows, dagster: Dagster
-    ) -> None:
+    def test_a_killed_one_goes_on_and_another_reads_all(self, made: Windows, dagster: Dagster) -> None:
         asked = {"dagster/backfill": "first", **self.RANGE}
         dagster.observer = killed_at(Step.INTENT_PUT, 3)
         assert not dagster.run(None, **asked).success
@@ -278,9 +276,7 @@ class TestABackfillIsAReplayInPlace:
         assert self.chunks(dagster) == ["committed"] * 3
         assert {value for _, value in dagster.feed.rows("id", "value")} == {2}
 
-    def test_one_with_a_run_for_each_partition_reads_each_once_and_a_retry_only_what_is_left(
-        self, dagster: Dagster
-    ) -> None:
+    def test_one_by_partition_reads_each_once_and_a_retry_what_is_left(self, dagster: Dagster) -> None:
         first = dagster.feed.entries[-1].number
         for key in ("a|2020-01-01", "b|2020-01-01"):
             assert dagster.run(key, **{"dagster/backfill": "each"}).success
@@ -314,9 +310,7 @@ class TestABackfillIsAReplayInPlace:
         assert dagster.materialised() == ["a"]
         assert dict(made.feed.rows("id", "value")) == {10: 1, 11: 0, 20: 1, 21: 0, 30: 1, 31: 0}
 
-    def test_a_source_that_goes_down_stops_it_and_a_retry_goes_on(
-        self, made: Windows, dagster: Dagster
-    ) -> None:
+    def test_a_source_that_goes_down_stops_it(self, made: Windows, dagster: Dagster) -> None:
         """What is committed is materialised, and the rest is not."""
         source, away = made.table.path, made.table.path.with_name("away")
 
@@ -376,7 +370,7 @@ def test_a_schedule_asks_for_all_that_is_due_also_for_the_grace(make: Make, tmp_
     assert (request.tags[START], request.tags[END]) == ("a|2020-01-03", "b|2020-01-03")
 
 
-def test_windows_that_cron_cannot_say_are_dynamic_partitions_that_the_sensor_adds_before_it_asks(
+def test_windows_beyond_cron_are_dynamic_partitions_added_before_asked(
     make: Make,
 ) -> None:
     made = make(watermark=watermark(partial=False, window={"daily": ["2020-01-01", "2020-01-03"], "hourly": ["2020-01-03", "-"]}, units=None), source={"window_column": "at"})  # fmt: skip
@@ -391,7 +385,7 @@ def test_windows_that_cron_cannot_say_are_dynamic_partitions_that_the_sensor_add
     assert made.feed.ids == [1, 2]
 
 
-def test_buckets_are_partitions_of_the_units_in_them_whichever_a_secondary_input_gives(make: Make) -> None:
+def test_buckets_are_partitions_of_the_units_in_them(make: Make) -> None:
     units = [f"u{number}" for number in range(6)]
     made = make(
         watermark=watermark(
@@ -421,7 +415,7 @@ def test_buckets_are_partitions_of_the_units_in_them_whichever_a_secondary_input
     assert len(made.feed.ids) == 12
 
 
-def test_a_partition_of_several_units_shows_no_count_of_rows_since_a_run_may_read_some_of_them(
+def test_a_partition_of_several_units_shows_no_count_of_rows(
     make: Make,
 ) -> None:
     made = make(
@@ -466,17 +460,13 @@ class TestARunThatDiedBeforeItCouldTell:
         assert (one["rows"], one["work_units"], one["reason"], one["state_number"]) == (1, 1, "new", 2)
         assert one["window"] == "[2020-01-02T00:00:00+00:00, 2020-01-03T00:00:00+00:00)"
 
-    def test_they_are_materialised_also_by_a_run_without_partitions_that_has_nothing_to_do_and_only_once(
-        self, dagster: Dagster
-    ) -> None:
+    def test_a_run_without_partitions_materialises_them_once_too(self, dagster: Dagster) -> None:
         dagster.dies(dagster.asks(), Step.APPENDED, 3)
         first = shown(dagster.run())
         assert sorted(key for key in first if key) == self.KEYS
         assert list(shown(dagster.run())) == []
 
-    def test_what_it_left_half_way_is_finished_and_materialised_by_the_next_run(
-        self, dagster: Dagster
-    ) -> None:
+    def test_what_it_left_half_way_the_next_run_materialises(self, dagster: Dagster) -> None:
         dagster.dies(dagster.asks(), Step.WRITTEN, 2)
         assert dagster.run().success
         assert dagster.materialised() == dagster.materialised(WATERMARK) == self.KEYS

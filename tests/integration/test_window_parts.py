@@ -70,9 +70,7 @@ def ids(spark: SparkSession, asked: JdbcRows, extents: list[Extent]) -> list[int
 
 
 @pytest.mark.each_case
-def test_parts_hold_the_rows_of_the_windows_and_units_each_once(
-    rows: DatabaseRows, spark: SparkSession
-) -> None:
+def test_parts_hold_the_rows_of_windows_and_units_once(rows: DatabaseRows, spark: SparkSession) -> None:
     rows.fill(1000)
     add_units(rows)
     chance = random.Random(7)
@@ -91,9 +89,7 @@ def test_parts_hold_the_rows_of_the_windows_and_units_each_once(
 
 
 @pytest.mark.each_case
-def test_a_window_of_many_rows_is_asked_for_over_four_connections_along_the_index(
-    rows: DatabaseRows, spark: SparkSession
-) -> None:
+def test_a_large_window_is_read_over_four_connections(rows: DatabaseRows, spark: SparkSession) -> None:
     log = StatementLog(rows)
     rows.fill(1000)
     rows.ask(f"ANALYZE {'' if isinstance(rows, OnPostgres) else 'TABLE '}{rows.name}")
@@ -114,9 +110,7 @@ def test_a_window_of_many_rows_is_asked_for_over_four_connections_along_the_inde
 
 
 @pytest.mark.each_case
-def test_without_an_index_on_the_time_and_of_a_query_there_is_one_part(
-    rows: DatabaseRows, spark: SparkSession
-) -> None:
+def test_no_index_on_time_or_a_query_makes_one_part(rows: DatabaseRows, spark: SparkSession) -> None:
     rows.fill(200)
     everything = [Extent(FIRST, FIRST + 300 * SECOND, ({},))]
     query = {"table": None, "query": f"SELECT * FROM {rows.name}"}
@@ -126,9 +120,7 @@ def test_without_an_index_on_the_time_and_of_a_query_there_is_one_part(
         assert asked.read(spark, everything, asked.pin(spark)).toArrow().num_rows == 200
 
 
-def test_a_large_window_is_loaded_in_parts_and_again_within_its_grace(
-    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_a_large_window_loads_in_parts(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     log = StatementLog(rows)
     rows.fill(110_000)  # a second each, of two days
     days = [{"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "2026-01-03"}}]

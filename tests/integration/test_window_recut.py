@@ -63,9 +63,7 @@ def test_folders_under_another_zone_are_there_once(make_feed: MakeFeed, load: st
     [("merge_overwrite", False), ("merge_overwrite", True), ("append", False)],
     ids=["reset", "reset-accept", "append"],
 )
-def test_a_reset_knows_windows_that_were_cut_otherwise(
-    make_feed: MakeFeed, load: str, accepted: bool
-) -> None:
+def test_a_reset_knows_windows_cut_otherwise(make_feed: MakeFeed, load: str, accepted: bool) -> None:
     feed = folders(make_feed, load)
     assert feed.run(now=instant(NOW)).error is None
     if accepted:
@@ -103,9 +101,7 @@ def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) ->
 
 
 @pytest.mark.parametrize("decision", ["import", "rewind", "reset"])
-def test_a_decision_that_keeps_the_rows_after_all_knows_the_windows_that_a_reset_was_to_empty(
-    make_feed: MakeFeed, decision: str
-) -> None:
+def test_keeping_rows_knows_windows_that_a_reset_had_emptied(make_feed: MakeFeed, decision: str) -> None:
     """The reset has forgotten them, since its first commit would have emptied the table."""
     feed = folders(make_feed)
     assert feed.run(now=instant("2020-01-03T12:00")).error is None
@@ -130,7 +126,7 @@ class TestQuery:
         return on_postgres(tmp_path / "project", engine, database, source, watermark=made)
 
     @pytest.mark.full
-    def test_a_month_is_replaced_by_its_days_in_one_commit_that_may_die_and_a_rewind_leads_back(
+    def test_a_month_is_replaced_by_its_days_in_one_commit_and_back(
         self, tmp_path: Path, engine: SparkEngine, postgres: Postgres
     ) -> None:
         database = DatabaseTable(postgres)
@@ -163,9 +159,7 @@ class TestQuery:
 
 
 @pytest.mark.full
-def test_what_a_clock_that_ran_ahead_has_loaded_is_read_again_when_its_time_has_come(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_what_a_fast_clock_loaded_is_read_again_in_time(tmp_path: Path, engine: SparkEngine) -> None:
     made = on_lake(
         tmp_path / "project", engine, watermark=watermark(to="P0D", units="a"), target={"load": "append"}
     )

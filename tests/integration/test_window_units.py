@@ -44,9 +44,7 @@ class TestSecondaryInput:
         table = pa.table({"u": list(units), "status": pa.array(units.values(), pa.string())})
         write_deltalake(str(made.table.path.parent / "units"), table, mode="overwrite")
 
-    def test_its_rows_that_the_filters_let_pass_are_the_units_and_a_new_one_starts_at_from(
-        self, make: Make
-    ) -> None:
+    def test_its_filtered_rows_are_the_units_and_a_new_one_starts_at_from(self, make: Make) -> None:
         made = make(watermark=self.LISTED)
         made.table.put(*[event(number, "2020-01-01", unit) for number, unit in enumerate("abcd")])
         self._list(made, a="open", b="closed", c="reopened", d=None)

@@ -61,23 +61,17 @@ def graced(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> tup
 
 
 class TestGrace:
-    def test_a_first_run_reads_all_windows_and_the_next_those_within_the_grace(
-        self, graced: tuple[Windows, list[list[str]]]
-    ) -> None:
+    def test_a_first_run_reads_all_and_then_the_grace(self, graced: tuple[Windows, list[list[str]]]) -> None:
         _, (first, second) = graced
         assert (len(first), first[0], first[-1]) == (51, "2020-01-01", "2020-02-20")
         assert second == ["2020-02-18", "2020-02-19", "2020-02-20", "2020-02-21"]
 
-    def test_what_changed_within_it_is_there_once_and_what_was_deleted_is_gone(
-        self, graced: tuple[Windows, list[list[str]]]
-    ) -> None:
+    def test_what_changed_is_there_once_or_deleted(self, graced: tuple[Windows, list[list[str]]]) -> None:
         rows = dict(graced[0].rows)
         assert sorted(rows) == [1, 2, 3, 4, 8, 9], "5 and 6 were all of 02-19, which is empty now"
         assert rows[4] == 2
 
-    def test_before_it_nothing_is_read_and_nothing_deleted(
-        self, graced: tuple[Windows, list[list[str]]]
-    ) -> None:
+    def test_before_it_nothing_is_read_or_deleted(self, graced: tuple[Windows, list[list[str]]]) -> None:
         made, _ = graced
         assert (dict(made.rows)[2], dict(made.rows)[3]) == (1, 1)
         (info,) = [
@@ -151,9 +145,7 @@ class TestCalendars:
             pytest.param("monthly", ["02-29T00:00", "03-29T00:00"], marks=pytest.mark.full),
         ],
     )
-    def test_windows_of_a_zone_hold_each_row_once_where_the_clock_changes(
-        self, make: Make, window: str, starts: list[str]
-    ) -> None:
+    def test_a_zones_windows_hold_rows_once(self, make: Make, window: str, starts: list[str]) -> None:
         berlin = ZoneInfo("Europe/Berlin")
         begins = [instant(f"2020-{start}").replace(tzinfo=berlin) for start in starts]
         end = {
@@ -240,9 +232,7 @@ def test_of_several_rows_of_a_key_in_a_slice_the_latest_stays_and_always_the_sam
 
 
 @pytest.mark.parametrize("sql", ["select id, at from input", "select id, unit, value, at as time from input"])
-def test_a_query_that_drops_what_tells_the_window_is_refused_before_anything_is_begun(
-    make: Make, sql: str
-) -> None:
+def test_a_query_without_its_windows_columns_begins_nothing(make: Make, sql: str) -> None:
     made = make(sql=sql, watermark=watermark("2020-01-01", "2020-01-02"))
     made.table.put(event(1, "2020-01-01"))
     error = made.fail("2020-01-03")
@@ -252,7 +242,7 @@ def test_a_query_that_drops_what_tells_the_window_is_refused_before_anything_is_
 
 
 @pytest.mark.full
-def test_a_query_that_moves_rows_out_of_their_windows_is_refused_and_the_message_names_the_columns_to_keep(
+def test_a_query_that_moves_rows_out_of_windows_names_what_to_keep(
     make: Make,
 ) -> None:
     made = make(sql="select id, at, unit, value from input", watermark=watermark("2020-01-01", grace="P1D"))

@@ -30,9 +30,7 @@ _HEALTH: dict[str, Any] = {
 
 @given(schedule=schedules(8), config=configs)
 @settings(max_examples=60, **_HEALTH)
-def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
-    schedule: list[do.Action], config: Config
-) -> None:
+def test_schedules_end_with_rows_once_or_a_way_there(schedule: list[do.Action], config: Config) -> None:
     play(schedule, config)
 
 
@@ -40,9 +38,7 @@ def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
 @pytest.mark.timeout(3600)
 @given(schedule=schedules(14), config=configs)
 @settings(max_examples=1000, **_HEALTH)
-def test_any_long_schedule_ends_with_every_row_once_or_commands_that_lead_there(
-    schedule: list[do.Action], config: Config
-) -> None:
+def test_long_schedules_end_with_rows_once_or_a_way_there(schedule: list[do.Action], config: Config) -> None:
     play(schedule, config)
 
 

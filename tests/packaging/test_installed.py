@@ -158,7 +158,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.mark.full
-def test_the_definitions_merge_with_those_of_a_project_that_has_a_package_named_resources(
+def test_definitions_merge_with_a_project_that_has_its_own_resources(
     installed: Installed,
 ) -> None:
     seen = json.loads(installed.call("python", "-c", LOOKS))
@@ -241,7 +241,7 @@ class TestAsAComponent:
         assert "load_orders" in [each["name"] for each in listed["jobs"]]
 
 
-def test_the_command_checks_the_project_that_is_named_and_the_one_in_the_working_folder(
+def test_the_command_checks_a_named_project_and_the_working_folder(
     installed: Installed,
 ) -> None:
     assert installed.json("validate", "--project", "loads") == {"errors": []}

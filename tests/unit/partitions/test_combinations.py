@@ -48,12 +48,12 @@ def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
     assert all(set(tasks) == set(get_args(Task)) for tasks in MAINTENANCE.values())
 
 
-def test_the_table_says_of_every_format_of_files_whether_unknown_fields_can_be_left_out() -> None:
+def test_every_format_says_whether_unknown_fields_can_be_left_out() -> None:
     words = FilesSource.model_fields["format"].annotation
     assert set(UNKNOWN_FIELDS) == {*get_args(words), "api", "a source of type python"}
 
 
-def test_the_table_says_of_every_format_of_files_whether_what_does_not_fit_can_be_kept() -> None:
+def test_every_format_says_whether_unfit_values_can_be_kept() -> None:
     assert set(RESCUES) == set(get_args(FilesSource.model_fields["format"].annotation))
 
 
@@ -66,9 +66,7 @@ def test_the_table_says_of_every_format_of_files_whether_what_does_not_fit_can_b
         ({"watermark": {"type": "column", "columns": ["id"]}, "max_bad_records": 1}, "max_bad_records"),
     ],
 )
-def test_a_schema_mode_or_bad_records_that_cannot_be_right_are_refused(
-    changes: dict[str, object], key: str
-) -> None:
+def test_a_wrong_schema_mode_or_bad_records_are_refused(changes: dict[str, object], key: str) -> None:
     source = {"type": "files", "path": "x", "format": "ndjson"}
     base = {"name": "a", "source": source, "watermark": {"type": "path"}}
     with pytest.raises(ValidationError) as refused:

@@ -104,7 +104,7 @@ class TestDefinition:
             (flow("2020-01-01", units=["a"], dagster_units={"buckets": 4}), ["unit", "window"]),
         ],
     )
-    def test_there_is_a_dimension_where_there_is_more_than_one_key_and_dagster_bears_them(
+    def test_more_than_one_key_is_a_dimension_that_dagster_bears(
         self, partitions: WindowPartitions, shown: list[str] | None
     ) -> None:
         definition = partitions.definition
@@ -115,7 +115,7 @@ class TestDefinition:
         else:
             assert shown == (None if definition is None else ["unit"])
 
-    def test_listed_units_have_fixed_keys_in_their_order_and_units_of_a_secondary_input_dynamic_ones(
+    def test_listed_units_are_fixed_keys_and_secondary_ones_dynamic(
         self,
     ) -> None:
         assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(("b", "a", '{"id":1}'))
@@ -203,7 +203,7 @@ class TestRequest:
         with pytest.raises(ConfigurationError, match=r"one of 4 buckets \(bucket-0, .*found the bucket 'x'"):
             partitions.request(["x"], None, forced=True)
 
-    def test_without_a_time_dimension_keys_are_units_and_without_partitions_everything_is_meant(self) -> None:
+    def test_without_time_keys_are_units_and_without_both_everything(self) -> None:
         request = flow(units=["a", "b"]).request(["b"], None, forced=True)
         assert _of_spelling(request) == Forced(Part(None, frozenset({'{"id":"b"}'})))
         assert flow().request([], None, forced=False) == Due(Part())
@@ -217,9 +217,7 @@ class TestRequest:
         ("partial", "key"),
         [(True, "2020-01-09"), (False, "2020-01-08"), (True, "2019-12-31"), (True, "2020-02-01")],
     )
-    def test_a_key_that_is_no_window_now_is_refused_and_the_error_says_which_windows_there_are(
-        self, partial: bool, key: str
-    ) -> None:
+    def test_a_key_of_no_window_names_those_there_are(self, partial: bool, key: str) -> None:
         partitions = flow("2020-01-01", partial=partial)
         last = (
             "8 windows from 2020-01-01 to 2020-01-08"
@@ -247,9 +245,7 @@ class TestRequest:
             (["a|x"], "expected the start of a window, such as 2020-01-01, found the key 'x'"),
         ],
     )
-    def test_no_key_an_odd_key_and_keys_that_are_no_cross_product_are_refused(
-        self, keys: list[str], why: str
-    ) -> None:
+    def test_no_key_or_odd_keys_are_refused(self, keys: list[str], why: str) -> None:
         partitions = flow("2020-01-01", units=["a", "b"])
         with pytest.raises(ConfigurationError, match=why):
             partitions.request(keys, partitions.watermark.windows(NOW), forced=True)

@@ -126,9 +126,7 @@ def test_a_column_that_nothing_is_known_of_says_nothing() -> None:
         (datetime(2026, 1, 1), date(2026, 1, 1)),  # noqa: DTZ001
     ],
 )
-def test_a_file_of_one_value_is_not_known_by_a_value_that_an_engine_may_convert(
-    there: object, asked: object
-) -> None:
+def test_one_value_does_not_know_what_an_engine_may_convert(there: object, asked: object) -> None:
     extents = {"a": Extent(there, there, has_nulls=False, has_values=True)}
     assert match_of(Among("a", (asked,)), extents) is Match.UNKNOWN
     assert match_of(Between("a", asked, asked, True, True), extents) is Match.UNKNOWN

@@ -36,9 +36,7 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
         ({"target": {"table": "a/b"}}, Change("target.table", "bronze/f", "a/b"), "target"),
     ],
 )
-def test_each_part_that_differs_says_what_it_means_for_the_state(
-    parts: dict[str, Any], change: Change, part: str
-) -> None:
+def test_each_part_says_what_its_change_means(parts: dict[str, Any], change: Change, part: str) -> None:
     assert changes(_flow().identity(), _flow(**parts).identity()) == [change]
     assert (change.part, change.changes_form) == (part, part == "scope")
     assert str(change).endswith(f"({MEANINGS[part]})")
@@ -62,9 +60,7 @@ SCD2 = {"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "t"
 @pytest.mark.parametrize(
     ("before", "now", "said"), [(SCD2, {}, "was scd2, is another"), ({}, SCD2, "was another, is scd2")]
 )
-def test_a_table_of_versions_takes_no_other_load_and_another_table_any(
-    before: dict[str, Any], now: dict[str, Any], said: str
-) -> None:
+def test_a_versions_table_takes_no_other_load(before: dict[str, Any], now: dict[str, Any], said: str) -> None:
     (change,) = changes(_flow(**before).identity(), _flow(**now).identity())
     assert (change.name, change.changes_form, said in str(change)) == ("target.load", True, True)
     elsewhere = {"target": {**now.get("target", {}), "table": "a/b"}}
@@ -135,9 +131,7 @@ def _stream(operators: Any = (), source: Any = None, **watermark: Any) -> Datafl
     ],
     ids=["operator", "no operator", "event time", "split", "engine", "engine back"],
 )
-def test_a_stream_s_state_is_not_taken_over_if_its_rows_mean_something_else(
-    before: Dataflow, now: Dataflow, parts: list[str]
-) -> None:
+def test_a_streams_other_rows_drop_its_state(before: Dataflow, now: Dataflow, parts: list[str]) -> None:
     found = changes(before.identity(), now.identity())
     assert [change.name for change in found] == parts
     assert all(change.changes_form for change in found)

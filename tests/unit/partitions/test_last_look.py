@@ -40,9 +40,7 @@ def test_a_source_that_has_changed_may_hold_more() -> None:
         ("text", 0, NEXT, False),
     ],
 )
-def test_a_source_that_has_not_changed_may_hold_more_once_the_time_of_its_last_change_is_read(
-    kind: Kind, seen: int, now: int, more: bool
-) -> None:
+def test_an_unchanged_source_may_hold_more_in_time(kind: Kind, seen: int, now: int, more: bool) -> None:
     assert Look("a", NOON, seen, (kind,)).may_hold_more("a", now, UTC) is more
 
 

@@ -43,7 +43,7 @@ def projects(draw: st.DrawFn) -> tuple[list[Flow], list[str]]:
 
 
 @given(projects())
-def test_each_runs_after_all_whose_rows_can_come_into_it_and_none_is_left_out(
+def test_each_runs_after_all_that_feeds_it(
     given_project: tuple[list[Flow], list[str]],
 ) -> None:
     flows, names = given_project
@@ -150,7 +150,7 @@ def test_a_dataflow_reads_its_source_the_tables_of_its_units_and_its_inputs() ->
     )
 
 
-def test_a_table_beside_a_dataflow_s_own_is_an_asset_of_its_own_and_makes_its_readers_run_after_it() -> None:
+def test_a_table_beside_a_dataflows_own_is_an_asset_of_its_own() -> None:
     stream = Flow("readings", "silver/sorted", tables_beside={"bronze/readings__late": "silver/sorted__late"})
     reader = reading("again", "silver/sorted__late")
     lineage = Lineage([reader, stream])

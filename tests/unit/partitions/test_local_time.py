@@ -46,9 +46,7 @@ def test_an_hour_that_is_there_twice_is_over_when_both_are(instant: str, expecte
     st.datetimes(datetime(2024, 1, 1), datetime(2024, 12, 31)),  # noqa: DTZ001 - given without a zone
     st.integers(0, 7_200_000),
 )
-def test_local_times_never_turn_back_and_are_the_zones_own_but_for_a_first_pass(
-    zone: str, moment: datetime, later: int
-) -> None:
+def test_local_times_never_turn_back_but_for_a_pass(zone: str, moment: datetime, later: int) -> None:
     ms = _ms(moment.replace(tzinfo=UTC)) // 1
     first, second = local(ms, ZoneInfo(zone)), local(ms + later, ZoneInfo(zone))
     assert first <= second

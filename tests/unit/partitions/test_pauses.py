@@ -50,7 +50,7 @@ def test_other_work_is_tried_at_once_but_only_once_in_a_pause_and_the_pause_grow
     assert attempts.wait("1", "yet another", 582.0) == 0
 
 
-def test_work_that_changes_all_the_time_and_is_never_done_is_asked_for_twice_an_hour_in_the_end() -> None:
+def test_work_never_done_is_asked_for_twice_an_hour_in_the_end() -> None:
     attempts, times = RetryBackoff(), list[int]()
     for now in range(0, 2 * 86_400, 30):
         if attempts.wait("1", str(now), now) == 0:

@@ -21,9 +21,7 @@ INSTANTS = st.integers(30_000_000_000, 4_000_000_000_000)
 
 
 @given(INSTANTS, ZONES, st.sampled_from(FORMS))
-def test_what_is_said_holds_what_is_meant_and_is_the_same_when_said_again(
-    ms: int, zone: ZoneInfo, form: str
-) -> None:
+def test_what_is_said_holds_what_is_meant_and_is_stable(ms: int, zone: ZoneInfo, form: str) -> None:
     moment = as_datetime(ms, zone)
     forms = Template.parse(f"{{start:{form}}} {{end:{form}}}").placeholders
     start, end = wording(forms, "start", zone).below(moment), wording(forms, "end", zone).above(moment)
@@ -73,9 +71,7 @@ def test_the_forms_of_a_name_add_up(text: str, end: str) -> None:
         ("{unit.a}", "year", False),
     ],
 )
-def test_forms_tell_windows_apart_if_they_say_each_field_down_to_the_length_of_a_window(
-    text: str, finest: Any, apart: bool
-) -> None:
+def test_forms_tell_windows_apart_down_to_their_length(text: str, finest: Any, apart: bool) -> None:
     assert tell_apart(Template.parse(text).placeholders, finest) is apart
 
 
@@ -110,9 +106,7 @@ def test_a_year_has_four_digits_and_an_offset_no_seconds(text: str, moment: date
         ("{unit.a}/{unit.a}_{unit.b}", "x", "y_z", None),
     ],
 )
-def test_a_folder_name_that_other_values_of_its_units_have_too_is_found(
-    text: str, a: str, b: str, other: dict[str, str] | None
-) -> None:
+def test_a_folder_of_several_values_is_found(text: str, a: str, b: str, other: dict[str, str] | None) -> None:
     texts = {"unit.a": a, "unit.b": b, "start": "2026"}
     shared = shared_name(Template.parse(text), lambda placeholder: texts[placeholder.name])
     assert (None if shared is None else shared.values) == other

@@ -95,9 +95,7 @@ def test_a_separator_is_what_stands_most_often_outside_of_quotes(header: str, se
         ("<r/>", {}, None),
     ],
 )
-def test_records_of_xml_are_the_element_that_repeats_most_inside_the_root(
-    text: str, elements: dict[str, int], tag: str | None
-) -> None:
+def test_xml_records_are_what_repeats_most(text: str, elements: dict[str, int], tag: str | None) -> None:
     assert (elements_inside_root(text), row_tag(elements)) == (elements, tag)
 
 
@@ -117,7 +115,7 @@ def test_records_of_xml_are_the_element_that_repeats_most_inside_the_root(
         (["a.csv", "b.csv"], [""], []),
     ],
 )
-def test_folders_with_plain_names_are_datasets_of_their_own_and_loose_files_are_told_of(
+def test_folders_with_plain_names_are_datasets_of_their_own(
     paths: Sequence[str], folders: Sequence[str], loose: Sequence[str]
 ) -> None:
     datasets, others = apart(paths)

@@ -119,9 +119,7 @@ def test_a_placeholder_in_quotes_or_in_a_comment_is_refused(query: str) -> None:
         ("select 5--{unit.a}", POSTGRESQL),
     ],
 )
-def test_what_only_one_database_takes_for_quotes_is_refused_by_its_reader(
-    query: str, reading: Reading
-) -> None:
+def test_quotes_of_one_database_are_refused_by_its_reader(query: str, reading: Reading) -> None:
     source = JdbcSource(type="jdbc", connection="erp", query=query)
     source.check(MARIADB if reading is POSTGRESQL else POSTGRESQL)
     with pytest.raises(ConfigurationError, match=r"source\.query: expected placeholders outside of quotes"):

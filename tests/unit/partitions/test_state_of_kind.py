@@ -27,7 +27,5 @@ def test_an_empty_watermark_counts_nothing_as_loaded(kind: str, watermark: dict[
         ("window", {"grid": "daily UTC", "units": {"{}": [[0, 1]]}, "stale": {}}, False),
     ],
 )
-def test_after_a_reset_old_windows_may_be_known_and_nothing_is_loaded(
-    kind: str, watermark: dict[str, Any], nothing: bool
-) -> None:
+def test_after_a_reset_old_windows_may_be_known(kind: str, watermark: dict[str, Any], nothing: bool) -> None:
     assert nothing_loaded(kind, watermark) is nothing

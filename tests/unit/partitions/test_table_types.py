@@ -48,9 +48,7 @@ def struct(*fields: tuple[str, str]) -> dict[str, Any]:
         (struct(("a", "long"), ("A", "long")), "struct with two fields a, whose names differ in upper and lower case at most"),
     ],
 )  # fmt: skip
-def test_a_struct_without_fields_or_with_one_name_twice_is_held_by_no_format(
-    data_type: dict[str, Any], told: str
-) -> None:
+def test_a_struct_without_or_with_doubled_fields_is_refused(data_type: dict[str, Any], told: str) -> None:
     nested = {"type": "array", "elementType": data_type, "containsNull": True}
     for table_format in FORMATS:
         assert not_held(table_format, columns(data_type)) == ("v", told)

@@ -280,9 +280,7 @@ TARGET = Target.model_validate({"load": "merge_overwrite", "replace_by_watermark
 
 @settings(max_examples=150, deadline=None)
 @given(changes(), st.sampled_from(GRAINS), st.sampled_from(PLACES))
-def test_each_folder_of_a_definition_that_is_not_refused_belongs_to_one_window(
-    where: tuple[tzinfo, datetime], grain: str, form: str
-) -> None:
+def test_each_folder_is_of_one_window(where: tuple[tzinfo, datetime], grain: str, form: str) -> None:
     zone, change = where
     watermark = windows(zone, change, grain, days=40)
     source = FilesSource.model_validate(
@@ -313,7 +311,7 @@ def test_each_folder_of_a_definition_that_is_not_refused_belongs_to_one_window(
     st.booleans(),
     st.booleans(),
 )
-def test_an_api_whose_rows_tell_no_time_is_asked_exactly_or_the_definition_is_refused(
+def test_an_api_without_times_is_asked_exactly_or_refused(
     data: Any, where: tuple[tzinfo, datetime], grain: str, form: str, read: Read, alone: bool, partial: bool
 ) -> None:
     zone, change = where
@@ -382,9 +380,7 @@ def _starts(all_windows: Sequence[tuple[int, int]], at: datetime, zone: tzinfo, 
         ),
     ],
 )
-def test_hours_that_are_said_without_an_offset_need_rows_that_tell_their_time(
-    given: dict[str, Any], key: str | None, words: str
-) -> None:
+def test_hours_without_offset_need_their_time(given: dict[str, Any], key: str | None, words: str) -> None:
     change = datetime(2026, 11, 1, 6, tzinfo=UTC)
     watermark = windows(zone_of("America/New_York"), change, "hourly")
     found = list(refusals(api(**given), watermark, TARGET))

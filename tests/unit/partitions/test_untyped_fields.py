@@ -92,9 +92,7 @@ def test_mode_merge_takes_any_first_type() -> None:
         ('{"id": 1, "y": null}', ("y",)),
     ],
 )
-def test_a_value_in_a_field_without_a_type_is_unknown_and_its_absence_is_not(
-    record: str, unknown: tuple[str, ...]
-) -> None:
+def test_a_value_without_type_is_unknown_and_null_is_not(record: str, unknown: tuple[str, ...]) -> None:
     rule = JsonRule.of(UNTYPED)
     judgement = rule.judge(record)
     assert (judgement.fault, judgement.unknown) == (None, unknown)

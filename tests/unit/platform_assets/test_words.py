@@ -19,7 +19,5 @@ from platform_assets.words import stored_in_words
         ("path", "no json", "no json"),
     ],
 )  # fmt: skip
-def test_a_stored_watermark_is_said_in_words_and_one_that_does_not_read_as_it_is(
-    kind: str, text: str, words: str
-) -> None:
+def test_a_watermark_is_said_in_words_or_as_it_is(kind: str, text: str, words: str) -> None:
     assert stored_in_words(kind, text) == words

@@ -114,9 +114,7 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
         (False, "line 1: not 1; line 2: not 2; line 3: not 3; 4 bad records in all"),
     ],
 )
-def test_the_first_bad_records_are_named_and_all_counted_and_values_are_told_as_the_definition_says(
-    show: bool | None, told: str
-) -> None:
+def test_the_first_bad_records_are_named_and_all_are_counted(show: bool | None, told: str) -> None:
     records = [BadRecord(f"t{line}", f"not {line}", line, f"v{line}") for line in range(1, 5)]
     bad = bad_records("a", records, show=show, others=["b", "c", "d", "e"])
     assert bad.why == told

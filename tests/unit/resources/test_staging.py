@@ -49,9 +49,7 @@ def staged(lake: Path) -> Staging:
     return made
 
 
-def test_lines_are_read_back_in_files_of_bounded_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_are_read_back_in_bounded_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINES_BYTES", 15)
     stage = staging(tmp_path)
     with stage.lines("n=1/a") as lines:
@@ -72,9 +70,7 @@ def test_no_line_is_no_file(tmp_path: Path) -> None:
     assert (lines.files, lines.count) == ((), 0)
 
 
-def test_batches_are_read_back_in_row_groups_of_bounded_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_read_back_in_bounded_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ROW_GROUP_BYTES", 100)
     stage, schema = staging(tmp_path), pa.schema([("id", pa.int64())])
     with stage.batches("a", schema) as batches:
@@ -106,7 +102,7 @@ def test_nothing_staged_makes_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_run_keeps_its_own(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_goes_and_a_living_keeps_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _STAGES_AND_DIES, str(tmp_path)], cwd=CHECKOUT, check=False, timeout=60
     )
@@ -118,9 +114,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_run_keeps_it
 
 
 @pytest.mark.parametrize(("hours", "kept"), [(23, True), (25, False)])
-def test_a_folder_of_another_machine_is_removed_a_day_after_its_last_file(
-    tmp_path: Path, hours: int, kept: bool
-) -> None:
+def test_another_machines_folder_goes_after_a_day(tmp_path: Path, hours: int, kept: bool) -> None:
     folder = tmp_path / FOLDER / "bronze" / "t" / "flow" / "other"
     folder.mkdir(parents=True)
     holder = Holder(host="another/boot/space", pid=1, started=1)

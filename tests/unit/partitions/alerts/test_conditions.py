@@ -67,9 +67,7 @@ def test_a_file_with_errors_is_a_failure_to_validate() -> None:
         (5000, ["a", "b", "c", "d"], "5,000 late files, such as a, b, c"),
     ],
 )
-def test_late_files_are_an_alert_that_says_what_becomes_of_them(
-    count: int, names: list[str], files: str
-) -> None:
+def test_late_files_are_an_alert_with_their_policy(count: int, names: list[str], files: str) -> None:
     alert = late_files_alert(flow(), count, names)
     assert alert is not None
     assert alert.text == f"{files}: loaded by the next run\n  strandline late orders"

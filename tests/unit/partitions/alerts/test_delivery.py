@@ -5,7 +5,7 @@ from __future__ import annotations
 from partitions.alerts.delivery import APART, DeliveryState
 
 
-def test_messages_are_apart_and_one_that_was_not_taken_is_posted_again_after_longer_and_longer() -> None:
+def test_messages_are_apart_and_a_refused_one_is_posted_again_later() -> None:
     assert DeliveryState().rest(10_000) == 0
     assert DeliveryState(10_000).rest(10_010) == APART - 10
     assert [DeliveryState(10_000, refused).rest(10_000) for refused in (1, 2, 3, 50)] == [60, 120, 240, 3600]

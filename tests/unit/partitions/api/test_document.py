@@ -95,9 +95,7 @@ def test_no_record_one_record_and_many(text: str, path: str | None, count: int) 
         ('{"data": "x"}', "data", "found text as record 1", False),
     ],
 )
-def test_anything_else_is_told_and_only_a_broken_text_is_worth_asking_again(
-    text: str, path: str | None, message: str, broken: bool
-) -> None:
+def test_only_broken_texts_are_asked_again(text: str, path: str | None, message: str, broken: bool) -> None:
     with pytest.raises(DocumentError) as error:
         parsed(text, path)
     assert message in str(error.value)
@@ -108,9 +106,7 @@ def test_anything_else_is_told_and_only_a_broken_text_is_worth_asking_again(
     ("text", "path"),
     [('{"data": null}', "data"), ("{}", "data"), ('{"data": {"x": 1}}', "data.items"), ("null", None)],
 )
-def test_null_or_nothing_at_the_path_is_no_record_where_the_definition_says_so(
-    text: str, path: str | None
-) -> None:
+def test_nothing_at_the_path_is_no_record_where_so_defined(text: str, path: str | None) -> None:
     assert parsed(text, path, is_optional=True).records == ()
 
 

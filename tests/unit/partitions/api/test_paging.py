@@ -105,9 +105,7 @@ def test_an_earlier_cursor_or_link_is_a_loop_unless_all_records_have_come(given:
 
 @pytest.mark.parametrize("given", [CURSOR, LINK])
 @pytest.mark.parametrize("pages", [1, 2, 3])
-def test_a_page_that_leads_to_itself_is_the_last_if_nothing_new_comes_there(
-    given: dict[str, Any], pages: int
-) -> None:
+def test_a_page_that_leads_to_itself_is_the_last_unless_new(given: dict[str, Any], pages: int) -> None:
     walk, records = PageWalk(paging(**given), 1000), []
     for number in range(pages):
         records += [number] * walk.advance(seen(number, next=f"/{min(number, pages - 2)}"))
@@ -232,7 +230,7 @@ def test_more_pages_without_a_cursor_to_them_are_an_error(value: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [CURSOR, LINK])
-def test_false_in_the_place_of_a_cursor_or_a_link_says_that_the_page_was_the_last(
+def test_a_false_cursor_or_link_says_that_the_page_was_the_last(
     given: dict[str, Any],
 ) -> None:
     walk = PageWalk(paging(**given), 1000)
@@ -253,9 +251,7 @@ def test_a_flag_may_say_that_a_page_is_the_last(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", ENDS)
 @pytest.mark.parametrize("flags", [{"more": False}, {"end": True}])
-def test_a_flag_that_ends_the_walk_while_there_are_more_is_an_error(
-    given: dict[str, Any], flags: dict[str, bool]
-) -> None:
+def test_a_flag_that_ends_the_walk_early_fails(given: dict[str, Any], flags: dict[str, bool]) -> None:
     walk = PageWalk(paging(**given, **dict.fromkeys(flags, "flag")), 1000)
     assert walk.advance(seen(1, next="/1", **flags))
     assert walk.is_look
@@ -266,9 +262,7 @@ def test_a_flag_that_ends_the_walk_while_there_are_more_is_an_error(
 
 @pytest.mark.parametrize("given", ENDS)
 @pytest.mark.parametrize("behind", [(), (1,)])
-def test_a_cursor_that_leads_to_nothing_new_behind_a_flag_is_no_error(
-    given: dict[str, Any], behind: tuple[int, ...]
-) -> None:
+def test_a_cursor_to_nothing_behind_a_flag_is_fine(given: dict[str, Any], behind: tuple[int, ...]) -> None:
     walk = PageWalk(paging(**given, end="end"), 1000)
     assert walk.advance(seen(1, next="/1", end=True))
     assert not walk.advance(seen(*behind, next="/2", end=True))
@@ -310,7 +304,7 @@ def test_the_highest_total_counts_and_one_that_is_nowhere_or_no_number_is_an_err
 
 
 @pytest.mark.parametrize("given", [*ENDS, None])
-def test_as_many_records_as_a_query_has_at_most_may_be_fewer_than_there_are(
+def test_as_many_records_as_the_limit_may_be_fewer_than_all(
     given: dict[str, Any] | None,
 ) -> None:
     walk = PageWalk(paging(**given) if given else None, 9, max_records=3, total="total")
@@ -330,9 +324,7 @@ def filtered(rows: int, size: int, kept: set[int], cap: int | None = None) -> li
 
 
 @given(st.integers(1, 30), st.integers(1, 7), st.sets(st.integers(0, 40)))
-def test_an_api_that_filters_after_it_has_paged_doubles_no_row(
-    rows: int, size: int, left_out: set[int]
-) -> None:
+def test_an_api_that_filters_pages_doubles_no_row(rows: int, size: int, left_out: set[int]) -> None:
     kept = set(range(rows)) - left_out
     records = filtered(rows, size, kept)
     full = [row for row in range(rows) if row in kept]
@@ -342,7 +334,5 @@ def test_an_api_that_filters_after_it_has_paged_doubles_no_row(
 
 
 @given(st.integers(0, 40), st.integers(2, 9), st.integers(1, 9))
-def test_an_api_that_gives_smaller_pages_than_it_is_asked_for_loses_no_row(
-    rows: int, size: int, cap: int
-) -> None:
+def test_an_api_of_smaller_pages_loses_no_row(rows: int, size: int, cap: int) -> None:
     assert filtered(rows, size, set(range(rows)), cap) == list(range(rows))

@@ -125,9 +125,7 @@ def test_a_look_back_moves_the_lower_bound_and_never_the_stored_value() -> None:
     ("hour", "first"),
     [(3, datetime(2026, 2, 1, 5, tzinfo=UTC)), (5, datetime(2026, 3, 1, 5, tzinfo=UTC))],
 )
-def test_the_closing_day_and_the_first_of_a_month_are_days_of_the_definition_s_zone(
-    hour: int, first: datetime
-) -> None:
+def test_days_of_a_closing_month_are_of_the_definitions_zone(hour: int, first: datetime) -> None:
     definition = watermark(backward={"closing_day": 10}, timezone="America/New_York")
     now = datetime(2026, 3, 11, hour, tzinfo=UTC)
     slice_ = only(made(definition, {"u": NOW}, seen(highest=NOW, now=now)))
@@ -148,9 +146,7 @@ def test_the_closing_day_and_the_first_of_a_month_are_days_of_the_definition_s_z
         ("read", {"u": 9}, []),
     ],
 )
-def test_rows_without_a_value_that_are_left_out_are_counted_if_the_source_knows_them(
-    policy: str, stored: dict[str, Any], expected: list[str]
-) -> None:
+def test_rows_without_a_value_are_counted(policy: str, stored: dict[str, Any], expected: list[str]) -> None:
     definition = watermark(nulls=policy)
     assert [skip.why for skip in made(definition, stored, seen("whole", 10, nulls=3)).skips] == expected
     if stored and policy != "read":

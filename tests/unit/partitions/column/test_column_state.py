@@ -16,9 +16,7 @@ STATES = st.builds(ColumnState, st.dictionaries(st.sampled_from("abc"), MARKS))
 
 
 @given(STATES, STATES)
-def test_a_capped_state_is_the_lower_one_of_each_column_and_says_nothing_of_others(
-    state: ColumnState, bounds: ColumnState
-) -> None:
+def test_a_capped_state_is_the_lower_one_of_each_column(state: ColumnState, bounds: ColumnState) -> None:
     capped = state.capped(bounds)
     assert set(capped.marks) == set(state.marks) & set(bounds.marks)
     assert bounds.covers(capped)

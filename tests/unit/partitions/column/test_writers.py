@@ -47,7 +47,7 @@ def test_a_restart_of_the_server_ends_all_but_prepared_transactions() -> None:
     assert writers(PREPARED, server="second").still_open(writers(A), "whole") == (A,)
 
 
-def test_times_wait_for_prepared_transactions_and_for_those_whose_beginning_is_not_told() -> None:
+def test_times_wait_for_prepared_and_untold_transactions() -> None:
     hidden = Transaction("5/1")
     assert writers(A, PREPARED, hidden=(hidden,)).blocking("instant") == (PREPARED, hidden)
     assert writers(A, PREPARED, hidden=(hidden,)).blocking("whole") == (A, PREPARED)

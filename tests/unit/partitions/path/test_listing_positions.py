@@ -86,9 +86,7 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[
 
 
 @given(_above_path | _above_partitions, _above_path, paths)
-def test_the_sweep_s_files_are_those_that_are_not_new_and_from_the_start_on(
-    position: Position, since: AbovePath, path: str
-) -> None:
+def test_the_sweep_has_what_is_not_new_from_a_start(position: Position, since: AbovePath, path: str) -> None:
     assert AtOrBelow(position, FromBeginning()).above(path) is not position.above(path)
     expected = not position.above(path) and FileKey.of(path) > since.last
     assert AtOrBelow(position, since).above(path) is expected

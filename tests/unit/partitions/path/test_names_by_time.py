@@ -86,7 +86,7 @@ def test_names_that_begin_in_several_ways_sort_by_that_first_and_are_reported(pa
     assert "do not start with a time or a number" in finding
 
 
-def test_files_at_the_root_are_in_nobody_s_way_where_each_partition_has_its_own_watermark() -> None:
+def test_root_files_are_in_no_way_of_partition_watermarks() -> None:
     assert examine(["001.json", "d=1/001.json"], by_partition=True).sorts
 
 

@@ -49,7 +49,7 @@ def test_nothing_is_normalised() -> None:
 
 
 @pytest.mark.parametrize("path", ["_x", ".x", "a/_tmp/x", "a/.x", "_delta_log/0.json", "a/b/.part.crc"])
-def test_a_component_that_starts_with_an_underscore_or_a_dot_is_hidden_at_every_level(path: str) -> None:
+def test_an_underscore_or_dot_hides_a_component_at_every_level(path: str) -> None:
     assert hidden(path)
 
 
@@ -101,9 +101,7 @@ def test_the_key_below_a_text_can_be_sent(text: str) -> None:
         ("\ue000", "\ud7ff\U0010ffff"),
     ],
 )
-def test_the_key_below_a_text_has_no_control_character_surrogate_or_empty_component(
-    text: str, key: str
-) -> None:
+def test_keys_below_a_text_have_no_control_or_empty_part(text: str, key: str) -> None:
     assert below(text) == key
 
 

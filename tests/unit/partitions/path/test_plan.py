@@ -82,9 +82,7 @@ def _planned(made: Plan[PathSlice]) -> list[SourceFile]:
 
 
 @given(definitions, files)
-def test_slices_hold_the_due_files_in_order_and_skips_the_others(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_slices_hold_due_files_in_order(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     made = _plan(definition, found)
     skipped = {skip.what for skip in made.skips}
     assert _planned(made) == [file for file in found if file.path not in skipped]
@@ -92,9 +90,7 @@ def test_slices_hold_the_due_files_in_order_and_skips_the_others(
 
 
 @given(definitions, files)
-def test_files_and_bytes_are_hard_limits_and_a_large_file_goes_alone(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_files_and_bytes_are_hard_limits(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     limits = definition.checkpoint
     for piece in _plan(definition, found).slices:
         assert 1 <= len(piece.files) <= limits.interval_files
@@ -112,27 +108,21 @@ def test_slices_are_as_large_as_the_limits_allow(
 
 
 @given(definitions, files)
-def test_each_slice_starts_where_the_one_before_it_ends(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_a_slice_starts_where_one_ends(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     assert all(
         piece.after == following.before for piece, following in pairwise(_plan(definition, found).slices)
     )
 
 
 @given(definitions | closing, files | dated)
-def test_nothing_of_a_slice_is_above_the_state_after_it(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_no_slice_is_above_its_state(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     for piece in _plan(definition, found).slices:
         after = position(definition, PathState.of(piece.after), NOW)
         assert not any(after.above(file.path) for file in piece.files)
 
 
 @given(definitions, files)
-def test_what_is_planned_or_settles_later_is_above_each_state_before_it(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_later_plans_are_above_the_state(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     made = _plan(definition, found)
     settling = [skip.what for skip in made.skips]
     for index, piece in enumerate(made.slices):
@@ -142,17 +132,13 @@ def test_what_is_planned_or_settles_later_is_above_each_state_before_it(
 
 
 @given(definitions, files)
-def test_no_file_younger_than_settle_is_planned(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_no_young_file_is_planned(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     limit = _MS - definition.settle.total_seconds() * 1000
     assert all(file.modified <= limit or not definition.settle for file in _planned(_plan(definition, found)))
 
 
 @given(closing, dated)
-def test_closing_never_closes_the_newest_and_only_what_ended_long_enough_ago(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_closing_never_closes_the_newest(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     made = _plan(definition, found)
     assume(made.slices)
     template, kept = TimeTemplate("d=%Y-%m-%d"), made.slices[-1].after
@@ -255,9 +241,7 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
         (10, "set", 61, True),
     ],
 )
-def test_only_a_time_that_no_clock_explains_is_of_the_future(
-    settle: int, tracking: str, ahead: int, warned: bool
-) -> None:
+def test_only_an_unexplained_time_is_future(settle: int, tracking: str, ahead: int, warned: bool) -> None:
     definition = PathWatermark(type="path", settle=timedelta(seconds=settle), tracking=tracking)
     made = _plan(definition, (_file("1", age=-ahead), _file("2")))
     assert [warning.partition(": ")[0] for warning in made.warnings] == ["1"] * warned
@@ -306,18 +290,14 @@ def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
 
 
 @pytest.mark.parametrize(("scope", "warned"), [("global", True), ("partition", False)])
-def test_root_files_beside_a_partition_watermark_are_warned_about_in_scope_global(
-    scope: str, warned: bool
-) -> None:
+def test_root_files_beside_a_partition_are_warned_of_globally(scope: str, warned: bool) -> None:
     definition = PathWatermark.model_validate({"type": "path", "scope": scope})
     state = PathState().processed(["d=1/001"])
     made = plan(definition, state, ListedFiles((), root_files=True), NOW, dataflow="flow", number=1)
     assert ("root_level_files_ignored" in made.warnings) is warned
 
 
-def test_scope_partition_files_at_the_root_are_planned_and_the_root_is_reported_since_it_never_closes() -> (
-    None
-):
+def test_root_files_of_scope_partition_are_planned_and_reported() -> None:
     definition = PathWatermark(
         type="path", scope="partition", time_template="d=%Y-%m-%d", close_after=timedelta(0)
     )
@@ -381,16 +361,14 @@ def test_a_covering_watermark_is_below_nothing_that_was_loaded_and_never_falls(
 
 
 @given(definitions | closing, files | dated)
-def test_the_watermark_that_loaded_files_tell_is_that_of_the_run_that_loaded_them(
-    definition: PathWatermark, found: tuple[SourceFile, ...]
-) -> None:
+def test_loaded_files_tell_their_runs_mark(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     never = definition.model_copy(update={"close_after": None})
     made = _plan(never, found)
     assume(made.slices)
     assert adopted(never, [file.path for file in _planned(made)]) == made.slices[-1].after
 
 
-def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest_closed() -> None:
+def test_a_filtered_cold_start_leaves_what_lies_before() -> None:
     definition = PathWatermark(
         type="path",
         scope="partition",

@@ -70,9 +70,7 @@ class TestWithout:
         assert (rest.after, rest.upper) == ({"path": "c"}, {"path": "c"})
 
     @given(slices())
-    def test_what_is_loaded_and_what_is_passed_over_are_all_files_and_none_is_above_the_state_after_them(
-        self, piece: PathSlice
-    ) -> None:
+    def test_loaded_and_passed_files_are_all_and_none_is_above_the_state(self, piece: PathSlice) -> None:
         assert sorted([*names(piece), *aside(piece)]) == sorted(one.path for one in piece.all_files)
         assert list(piece.all_files) == list(in_pair_order(piece.all_files))
         after = position(piece.definition, PathState.of(piece.after), NOW)
@@ -88,9 +86,7 @@ class TestWithout:
 
 class TestTake:
     @given(slices(), st.integers(1, 8))
-    def test_the_watermark_passes_the_files_that_are_taken_and_what_was_set_aside_before_them_and_nothing_else(
-        self, piece: PathSlice, count: int
-    ) -> None:
+    def test_the_watermark_passes_only_files_that_are_taken(self, piece: PathSlice, count: int) -> None:
         if not piece.files:
             return
         taken = piece.take(count)
@@ -100,7 +96,7 @@ class TestTake:
         assert all(after.above(one.path) != (one.path in dealt_with) for one in piece.all_files)
         assert (taken.replaces, taken.since, taken.before) == (piece.replaces, piece.since, piece.before)
 
-    def test_what_is_set_aside_before_the_last_file_goes_with_it_and_what_comes_after_it_is_left(
+    def test_what_is_set_aside_before_the_last_file_goes_with_it(
         self,
     ) -> None:
         piece = slice_over("a", "b", "c", "d").without("a", "torn").without("c", "torn")
@@ -134,7 +130,7 @@ class TestHalve:
 
 
 @pytest.mark.parametrize("why", ["late", "release"])
-def test_files_beside_the_watermark_say_why_they_are_loaded_and_those_above_it_do_not(why: Any) -> None:
+def test_only_files_beside_the_watermark_say_why_they_are_loaded(why: Any) -> None:
     (piece,) = cut_pending(GLOBAL, {"path": "z"}, [file("a")], why)
     assert piece.describe() == [{"files": ["a"], "reason": why}]
     assert slice_over("a").describe() == [{"files": ["a"]}]

@@ -41,9 +41,7 @@ def test_an_instant_lies_in_the_unit_that_it_is_floored_to(template: TimeTemplat
 
 
 @given(templates, instants, st.integers(0, 50))
-def test_a_look_back_of_n_gives_n_plus_1_prefixes_oldest_first(
-    template: TimeTemplate, now: datetime, lookback: int
-) -> None:
+def test_a_look_back_has_n_plus_1_prefixes(template: TimeTemplate, now: datetime, lookback: int) -> None:
     found = prefixes(template, lookback, now)
     times = [template.time(prefix) for prefix in found]
     assert len(found) == lookback + 1
@@ -52,9 +50,7 @@ def test_a_look_back_of_n_gives_n_plus_1_prefixes_oldest_first(
 
 
 @given(templates, instants, st.integers(-12, 12))
-def test_prefixes_are_in_utc_whatever_the_offset_of_now(
-    template: TimeTemplate, now: datetime, hours: int
-) -> None:
+def test_prefixes_are_in_utc_whatever_the_offset(template: TimeTemplate, now: datetime, hours: int) -> None:
     elsewhere = now.astimezone(timezone(timedelta(hours=hours)))
     assert prefixes(template, 3, elsewhere) == prefixes(template, 3, now)
 
@@ -62,9 +58,7 @@ def test_prefixes_are_in_utc_whatever_the_offset_of_now(
 @given(
     st.sampled_from([text for text in READING if text != "d=%d-%m-%Y"]).map(TimeTemplate), instants, instants
 )
-def test_a_jump_leaves_all_closed_partitions_and_no_open_one(
-    template: TimeTemplate, one: datetime, other: datetime
-) -> None:
+def test_a_jump_leaves_closed_partitions(template: TimeTemplate, one: datetime, other: datetime) -> None:
     closed, bound = sorted((template.floor(one), template.floor(other)))
     if closed == bound:
         return

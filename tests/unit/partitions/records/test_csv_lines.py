@@ -149,9 +149,7 @@ def test_the_line_break_of_a_file_is_that_behind_its_first_record(text: str, lin
 @pytest.mark.parametrize(
     ("line_break", "other", "names"), [("\r\n", "\n", ("CR LF", "LF")), ("\n", "\r\n", ("LF", "CR LF"))]
 )
-def test_a_record_of_a_whole_text_that_ends_with_another_line_break_is_refused(
-    line_break: str, other: str, names: tuple[str, str]
-) -> None:
+def test_another_last_line_break_is_refused(line_break: str, other: str, names: tuple[str, str]) -> None:
     rule = CsvRule(CsvForm(",", over_lines=True, line_break=line_break), [("a", "string"), ("b", "string")])
     sound = line_break.join(["a,b", f'1,"x{other}y"', "2,z", ""])
     assert re.search(rule.text_pattern(), sound)

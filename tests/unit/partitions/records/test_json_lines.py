@@ -67,9 +67,7 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         ('{"\\ud83d": 1}', "field \\ud83d: expected a name in UTF-8, found half of a letter in it", None),
     ],
 )  # fmt: skip
-def test_a_record_that_does_not_fit_is_told_by_field_reason_and_value(
-    text: str, why: str, value: str | None
-) -> None:
+def test_an_unfit_record_tells_field_reason_and_value(text: str, why: str, value: str | None) -> None:
     fault = _RULE.judge(text).fault
     assert fault is not None
     assert (fault.reason, fault.value) == (why, value)
@@ -111,9 +109,7 @@ def test_a_record_that_the_columns_hold_exactly_has_no_fault(text: str) -> None:
         ('{"any": {"a": [0.1, -12345678901234567890123456789012345678, 1e30, null]}}', None, None),
     ],
 )  # fmt: skip
-def test_a_variant_takes_no_name_twice_and_nothing_that_it_would_change(
-    text: str, why: str | None, value: str | None
-) -> None:
+def test_a_variant_takes_no_name_twice_unchanged(text: str, why: str | None, value: str | None) -> None:
     rule = _rule(any="variant")
     fault = rule.judge(text).fault
     assert (fault and fault.reason, fault and fault.value) == (why, value)
@@ -122,7 +118,7 @@ def test_a_variant_takes_no_name_twice_and_nothing_that_it_would_change(
 
 
 @pytest.mark.parametrize("first", ['{"id": 1}', '{"id": 1, "who": null}', '{"who": {"age": 1, "age": 2}}'])
-def test_a_name_that_stands_twice_is_seen_whatever_the_first_record_tells_of_the_order(first: str) -> None:
+def test_a_doubled_name_is_seen_in_any_order_of_names(first: str) -> None:
     pattern = _RULE.pattern.line(first_names(first) or Names((), {}))
     assert re.search(pattern, '{"who": {"age": 1}}')
     assert re.search(pattern, '{"who": {"age": 1, "age": 2}}') is None

@@ -27,9 +27,7 @@ _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)",
     ),
     st.booleans(),
 )
-def test_the_form_of_a_type_accepts_no_text_that_the_judge_refuses(
-    data_type: str, text: str, inferred: bool
-) -> None:
+def test_a_types_form_accepts_nothing_the_judge_refuses(data_type: str, text: str, inferred: bool) -> None:
     reading = Reading(inferred=inferred)
     form = text_form(data_type, reading)
     assert form is not None

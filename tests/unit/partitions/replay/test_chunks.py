@@ -24,9 +24,7 @@ _AMOUNT = st.integers(min_value=1, max_value=30)
 
 
 @given(_TIMES, _TIMES, _CALENDAR, _AMOUNT)
-def test_chunks_cover_the_range_once_and_in_order(
-    one: datetime, other: datetime, unit: str, amount: int
-) -> None:
+def test_chunks_cover_a_range_once_in_order(one: datetime, other: datetime, unit: str, amount: int) -> None:
     start, end = sorted((one, other))
     if start == end:
         end += timedelta(microseconds=1)
@@ -41,9 +39,7 @@ def test_steps_end_at_multiples_of_the_step(start: int, length: int, step: int) 
 
 
 @given(_TIMES, st.integers(1, 2_000), st.sampled_from(["hours", "minutes"]), st.integers(1, 100))
-def test_blocks_of_hours_and_minutes_end_with_the_day_and_the_hour(
-    start: datetime, minutes: int, unit: str, amount: int
-) -> None:
+def test_blocks_end_with_the_day_and_the_hour(start: datetime, minutes: int, unit: str, amount: int) -> None:
     planned = chunks("at", start, start + timedelta(minutes=minutes), {unit: amount})
     _covers(planned, start, start + timedelta(minutes=minutes))
     for chunk in planned:
@@ -53,9 +49,7 @@ def test_blocks_of_hours_and_minutes_end_with_the_day_and_the_hour(
 
 
 @given(_TIMES, st.integers(2, 400), st.integers(0, 400))
-def test_a_chunk_remains_exactly_if_it_ends_above_the_stored_value(
-    start: datetime, days: int, after: int
-) -> None:
+def test_a_chunk_remains_if_it_ends_above_the_value(start: datetime, days: int, after: int) -> None:
     planned = chunks("at", start, start + timedelta(days=days), {"weeks": 1})
     stored = start + timedelta(days=after)
     left = remaining(planned, {"at": stored})
@@ -84,9 +78,7 @@ def test_the_last_year_that_a_date_can_have_ends_the_last_chunk() -> None:
     ("1", "200", {"hours": 10}, "expected 'step'"),
     (True, 2, None, "start: expected a date"),
 ])  # fmt: skip
-def test_what_cannot_be_cut_is_refused_with_what_is_accepted(
-    start: Any, end: Any, interval: Any, told: str
-) -> None:
+def test_what_cannot_be_cut_is_told_what_can(start: Any, end: Any, interval: Any, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         chunks("at", start, end, interval)
 
@@ -110,9 +102,7 @@ def _covers(planned: tuple[Chunk, ...], start: Any, end: Any) -> None:
         ("0001-01-01", "9999-12-31", {"minutes": 1}),
     ],
 )
-def test_more_chunks_than_a_replay_can_read_are_refused_before_they_are_made(
-    start: Any, end: Any, interval: dict[str, int]
-) -> None:
+def test_too_many_chunks_are_refused_before_made(start: Any, end: Any, interval: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match="at most 100,000 chunks"):
         chunks("id", start, end, interval)
     assert len(chunks("id", 0, MOST_CHUNKS, {"step": 1})) == MOST_CHUNKS
@@ -139,9 +129,7 @@ def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
         ("text", 1, "holds text, found 1. Columns of dates, times and numbers have chunks"),
     ],
 )  # fmt: skip
-def test_bounds_of_another_type_than_the_column_are_refused_in_words_with_those_that_fit(
-    kind: Kind, lower: Bound, told: str
-) -> None:
+def test_bounds_of_another_type_are_refused_with_those_that_fit(kind: Kind, lower: Bound, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         fitted_chunks([Chunk("at", lower, lower)], kind)
 

@@ -43,7 +43,7 @@ def test_files_without_others_between_them_are_one_range() -> None:
     assert rows_of_files("f", {*many} - {many[8]}, [many[8], "2025/1"]) == AnyOf((first, second))
 
 
-def test_of_files_with_others_between_them_the_longest_ranges_are_taken_and_the_rest_is_named() -> None:
+def test_the_longest_ranges_between_others_are_taken() -> None:
     known = [f"{number:04d}" for number in range(3000)]
     others = {path for number, path in enumerate(known) if number % 5 == 4 or (number < 300 and number % 2)}
     where = rows_of_files("f", {*known} - others, others)
@@ -65,7 +65,7 @@ def test_of_files_with_others_between_them_the_longest_ranges_are_taken_and_the_
         ([work(2, unit="other")], False, [(1, 2), (2, 3), (3, 3.5)]),
     ],
 )
-def test_windows_are_swapped_as_far_as_the_live_state_has_them_and_no_run_has_read_them_since(
+def test_windows_are_swapped_where_loaded_and_not_read_since(
     since: list[WorkUnit], whole: bool, swapped: list[tuple[float, float]]
 ) -> None:
     loaded = WindowState(Grid("none"), {"u": []})

@@ -72,9 +72,7 @@ def test_of_several_columns_each_makes_a_row_new() -> None:
         (None, 14, True),  # after a reset
     ],
 )
-def test_rows_that_were_read_again_below_the_state_are_told(
-    lower: int | None, upper: int, again: bool
-) -> None:
+def test_rows_read_again_below_the_state_are_told(lower: int | None, upper: int, again: bool) -> None:
     entry = Loaded(7, None if lower is None else state(a=lower), state(a=upper))
     assert bool(list(loaded_again([entry], RANGE, ["a"], state(a=12)))) is again
 

@@ -98,9 +98,7 @@ def test_windows_have_a_length_and_leave_no_row_between_them(windows: dict[str, 
         (["transform_with_state", "drop_duplicates"], 1, "transform_with_state"),
     ],
 )
-def test_operators_follow_each_other_in_an_order_that_spark_can_run(
-    types: list[str], sources: int, why: str | None
-) -> None:
+def test_operators_follow_an_order_spark_can_run(types: list[str], sources: int, why: str | None) -> None:
     more: dict[str, dict[str, Any]] = {
         "join": {"on": ["id"]},
         "transform_with_state": {"function": "a.b:C", "group_by": ["id"], "output": "n long"},

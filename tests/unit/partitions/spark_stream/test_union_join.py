@@ -43,9 +43,7 @@ def test_a_timeout_is_no_part_of_what_the_state_depends_on() -> None:
         (_flow(LEFT, RIGHT, policy="max"), "policy"),
     ],
 )
-def test_order_names_and_places_of_sources_and_the_policy_are_what_the_state_depends_on(
-    flow: Dataflow, name: str
-) -> None:
+def test_order_names_places_and_policy_are_what_the_state_needs(flow: Dataflow, name: str) -> None:
     (change,) = changes(_flow(LEFT, RIGHT).identity(), flow.identity())
     assert change.name == name
     assert str(change).endswith(f"({MEANINGS[name]})")

@@ -76,9 +76,7 @@ def test_a_table_is_complete_by_the_times_that_leave_in_order(
         (HOPPING, "window_start", at(3)),
     ],
 )
-def test_windows_are_complete_by_their_start_up_to_the_first_that_is_open(
-    operator: dict[str, Any], column: str, expected: datetime
-) -> None:
+def test_windows_end_before_the_first_open(operator: dict[str, Any], column: str, expected: datetime) -> None:
     assert complete_up_to(stream(operator), column, at(5, 30)) == expected
 
 

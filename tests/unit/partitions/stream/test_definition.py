@@ -91,7 +91,7 @@ def test_what_a_stream_does_not_go_together_with_is_refused_at_its_key(
     assert expected in refused(watermark, **parts)
 
 
-def test_close_after_closes_folders_too_where_they_name_a_time_and_is_refused_on_sparks_engine() -> None:
+def test_close_after_closes_folders_with_times_and_not_on_spark() -> None:
     assert flow({"close_after": "PT1H"}).stream.close_after == timedelta(hours=1)
     assert flow({"close_after": "PT1H"}, **FILES).stream.above_files.close_after is None
     named = flow({"close_after": "PT1H", "time_template": "*/day=%Y-%m-%d"}, **FILES).stream

@@ -42,9 +42,7 @@ def waiting(*times: Any, value: Any = None, **more: Any) -> StreamState:
         ({"type": "tumble", "size": 10}, HIGHEST, HIGHEST),
     ],
 )
-def test_all_leaves_just_above_the_last_row_at_the_end_of_its_window_or_above_its_session(
-    window: dict[str, Any] | None, highest: int, end: int
-) -> None:
+def test_all_leaves_just_above_the_last_row(window: dict[str, Any] | None, highest: int, end: int) -> None:
     state = waiting(3, highest, value=2)
     assert end_of(state, operators(window) if window else ()) == end
     asked = flushing(flushed(state, None))
@@ -58,9 +56,7 @@ def test_times_rise_by_a_microsecond_and_no_further_than_a_time_can() -> None:
     assert end_of(waiting(last), ()) == last
 
 
-def test_a_time_before_which_rows_leave_never_lowers_the_watermark_and_of_two_decisions_the_further_one_holds() -> (
-    None
-):
+def test_a_time_before_which_rows_leave_never_lowers_the_watermark() -> None:
     state = waiting(5, 9, value=4)
     asked = flushing(flushed(state, 7))
     assert asked == Nothing(7, False, "flush")

@@ -78,7 +78,7 @@ def test_a_new_split_stands_at_the_global_watermark_and_a_new_name_is_declared_t
     assert opened(state, more, []).splits["d"] == Split(90, 0)
 
 
-def test_a_name_that_is_no_longer_declared_is_kept_if_it_had_rows_and_not_waited_for_if_not() -> None:
+def test_an_undeclared_name_with_rows_is_kept_and_not_waited_for() -> None:
     less = Splits(timeout=10, declared=frozenset("b"))
     state = _run(_DECLARED, {"a": 100})
     only = Splits(timeout=10, declared=frozenset("a"))
@@ -94,7 +94,7 @@ def test_a_removed_split_leaves_the_minimum() -> None:
     assert without(state, _DECLARED, ["b"]).value == 90
 
 
-def test_a_merged_split_is_as_awake_as_its_parents_and_the_global_watermark_does_not_fall() -> None:
+def test_a_merged_split_is_as_awake_as_its_parents() -> None:
     state = _run(_DECLARED, {"a": 100, "b": 50}, {"a": 200})
     merged = joined(state, _DECLARED, ["a", "b"], "n")
     assert merged.splits == {"n": Split(190, 0)}

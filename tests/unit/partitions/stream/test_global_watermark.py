@@ -78,7 +78,7 @@ def test_a_new_split_stands_at_the_global_watermark() -> None:
     assert Merger({"a": None}).added("c").watermarks["c"] is None
 
 
-def test_in_mode_unit_a_change_takes_the_maximum_and_in_mode_split_each_keeps_its_own() -> None:
+def test_mode_unit_takes_the_maximum_and_mode_split_keeps_each() -> None:
     before = {"a": 5, "b": 3}
     assert assigned(before, ["b", "c"], "unit", 3) == {"b": 5, "c": 5}
     assert assigned(before, ["a", "b"], "unit", 3) == {"a": 5, "b": 5}

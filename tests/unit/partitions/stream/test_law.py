@@ -56,7 +56,7 @@ _SPLITS = st.builds(
 
 
 @given(drawn=_CHUNKS, cuts=_CUTS, splits=_SPLITS, unread=st.booleans())
-def test_every_row_is_in_one_place_and_the_sorted_rows_are_the_batch_of_those_above_the_filter(
+def test_every_row_is_in_one_place_and_sorted_rows_are_the_batch(
     drawn: list[Any], cuts: list[int], splits: Splits, unread: bool
 ) -> None:
     files = _chunks(drawn)
@@ -107,9 +107,7 @@ def _ids(rows: list[Row]) -> list[int]:
 
 
 @given(drawn=_CHUNKS, cuts=_CUTS, timeout=st.integers(0, 20))
-def test_declared_splits_are_judged_row_by_row_by_their_own_earlier_files(
-    drawn: list[Any], cuts: list[int], timeout: int
-) -> None:
+def test_declared_splits_are_judged_by_their_files(drawn: list[Any], cuts: list[int], timeout: int) -> None:
     files = _chunks(drawn)
     out = _run(_cut(files, cuts), Splits(timeout, frozenset(_NAMES), idle="stall"))
     late, highest = [], dict.fromkeys(_NAMES, -1000)

@@ -85,9 +85,7 @@ def test_what_a_stream_over_splits_cannot_do_is_refused_with_a_way_out(
         ),
     ],
 )
-def test_a_column_of_an_over_window_has_the_keys_of_its_function(
-    columns: dict[str, Any], expected: str
-) -> None:
+def test_an_over_windows_column_has_its_functions_keys(columns: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValidationError, match=expected):
         OverWindow.model_validate({"type": "over", "columns": columns})
 

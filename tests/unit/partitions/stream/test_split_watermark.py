@@ -14,9 +14,7 @@ _CHUNK = st.lists(st.none() | st.integers(-20, 60), max_size=5)
 
 
 @given(chunks=st.lists(_CHUNK, max_size=8), timeouts=st.lists(st.integers(0, 30), min_size=8, max_size=8))
-def test_each_row_is_in_one_place_and_the_watermark_never_falls_although_the_timeout_changes(
-    chunks: list[list[int | None]], timeouts: list[int]
-) -> None:
+def test_rows_are_in_one_place_under_any_timeout(chunks: list[list[int | None]], timeouts: list[int]) -> None:
     held: int | None = None
     for chunk, timeout in zip(chunks, timeouts, strict=False):
         rows = list(enumerate(chunk))
@@ -34,9 +32,7 @@ def test_each_row_is_in_one_place_and_the_watermark_never_falls_although_the_tim
 
 
 @given(chunks=st.lists(_CHUNK, max_size=8), timeout=st.integers(0, 30), cut=st.integers(0, 8))
-def test_prefix_maxima_judge_chunks_as_one_after_another_wherever_they_are_cut(
-    chunks: list[list[int | None]], timeout: int, cut: int
-) -> None:
+def test_prefix_maxima_judge_any_chunks(chunks: list[list[int | None]], timeout: int, cut: int) -> None:
     highest = [max((at for at in chunk if at is not None), default=None) for chunk in chunks]
     held: list[int | None] = [None]
     for chunk in chunks:

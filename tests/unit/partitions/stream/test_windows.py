@@ -64,9 +64,7 @@ def test_the_sort_gives_the_rows_of_each_epoch_in_order_and_between_its_bounds(d
 
 
 @given(drawn=_STEPS, size=st.integers(1, 9), slide=st.integers(1, 9))
-def test_a_window_is_emitted_once_with_all_its_rows_when_its_end_is_reached(
-    drawn: list[Any], size: int, slide: int
-) -> None:
+def test_a_window_is_emitted_once_with_all_rows_at_its_end(drawn: list[Any], size: int, slide: int) -> None:
     steps, hop = _steps(drawn), Hop(size, min(size, slide))
     buffer, windows = SortBuffer(_ORDER), WindowBuffer(hop, _ORDER)
     out: list[Any] = []
@@ -128,9 +126,7 @@ _CALLS = st.lists(
 
 
 @given(drawn=_STEPS, calls=_CALLS, grouped=st.booleans())
-def test_rows_of_an_over_window_have_the_values_of_the_batch(
-    drawn: list[Any], calls: list[Call], grouped: bool
-) -> None:
+def test_an_over_window_has_the_batchs_values(drawn: list[Any], calls: list[Call], grouped: bool) -> None:
     steps, named = _steps(drawn), {f"c{number}": call for number, call in enumerate(calls)}
     buffer, over = SortBuffer(_ORDER), Over(("p",) if grouped else (), named, _ORDER)
     out: list[Row] = []
@@ -178,9 +174,7 @@ def _value(call: Call, part: list[Row], at: int) -> Any:
     spans=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9)), max_size=6),
     value=st.none() | st.integers(0, 30),
 )
-def test_a_segment_is_read_while_it_has_rows_below_and_goes_when_it_has_no_others(
-    spans: list[tuple[int, int]], value: int | None
-) -> None:
+def test_a_segment_goes_when_it_has_no_other_rows(spans: list[tuple[int, int]], value: int | None) -> None:
     segments = [Segment(f"s{i}", 1, low, low + more) for i, (low, more) in enumerate(spans)]
     done = drained(segments, value)
     below = [] if value is None else [s for s in segments if s.lowest < value]

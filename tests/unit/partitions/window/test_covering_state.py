@@ -24,7 +24,7 @@ loads = st.lists(
 
 
 @given(st.lists(st.tuples(GRIDS, loads), max_size=4))
-def test_what_covers_several_states_holds_the_highest_high_of_each_window_and_no_more(
+def test_a_cover_holds_the_highest_highs_alone(
     given_states: list[tuple[Grid, list[LoadedUnit]]],
 ) -> None:
     states = [WindowState(grid).after(done) for grid, done in given_states]

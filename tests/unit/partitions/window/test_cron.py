@@ -74,9 +74,7 @@ def starts(draw: st.DrawFn, grain: str) -> str:
 @pytest.mark.parametrize("grain", GRAINS)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_in_each_zone_and_from_each_start_dagster_s_windows_are_ours_until_2035(
-    grain: str, data: st.DataObject
-) -> None:
+def test_dagsters_windows_are_ours_in_each_zone_until_2035(grain: str, data: st.DataObject) -> None:
     watermark = windowed(data.draw(starts(grain)), window=grain, timezone=data.draw(st.sampled_from(zones())))
     assume(Cron.of(watermark) is not None)
     theirs = takewhile(lambda window: window[0] < LAST, ticks(time_windows(watermark)))
@@ -206,7 +204,7 @@ def test_a_text_that_is_no_start_in_the_definition_s_form_is_no_key(key: str) ->
         WindowPartitions.of("flow", windowed("2020-01-01")).window_of(key)
 
 
-def test_a_window_that_starts_in_less_than_one_window_s_time_is_shown_by_dagster_and_not_planned() -> None:
+def test_a_window_that_starts_within_its_length_is_not_planned() -> None:
     watermark = windowed("2030-01-02")
     theirs, planned = at(watermark, datetime(2030, 1, 1, 12, tzinfo=UTC))
     assert (len(theirs), planned) == (1, [])

@@ -115,9 +115,7 @@ def test_units_of_a_secondary_input_are_not_known_yet() -> None:
         ([TIME], {"unknown": 1}, "unknown"),
     ],
 )
-def test_what_is_wrong_is_refused_with_the_path_of_its_key(
-    definition: Any, changes: dict[str, Any], key: str
-) -> None:
+def test_a_wrong_key_is_refused_with_its_path(definition: Any, changes: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigurationError) as found:
         _of(definition, **changes)
     assert key in found.value.message
@@ -150,7 +148,7 @@ def test_windows_end_at_now_floored_to_the_minute_unless_they_are_asked_for_whol
     assert len(definition.windows(None)) == 5
 
 
-def test_a_composite_is_clipped_and_an_overlap_belongs_to_the_range_that_begins_first() -> None:
+def test_a_composite_is_clipped_and_overlaps_are_the_firsts() -> None:
     window = {
         "daily": ["2020-02-01", "P3D"],
         "monthly": ["2019-01-01", "2020-02-05"],
@@ -220,16 +218,14 @@ def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> 
         ({"monthly": ["2010-01-01", "P30D"], "daily": ["2019-01-01", "-"]}, "2010-01-01", ["P30D"]),
     ],
 )
-def test_what_counts_from_now_cuts_windows_otherwise_unless_they_start_where_they_started(
-    window: Any, start: str, moves: list[str]
-) -> None:
+def test_what_counts_from_now_cuts_anew_unless_it_starts(window: Any, start: str, moves: list[str]) -> None:
     entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
     definition = WindowWatermark.of({"definition": [entry], "window": window})
     assert [text for _, text in definition.time_range.moving()] == moves
 
 
 @pytest.mark.parametrize("zone", ["America/Santiago", "Africa/Cairo", "America/Havana", "Atlantic/Azores"])
-def test_days_that_count_from_now_start_where_they_started_also_where_midnight_is_skipped(zone: str) -> None:
+def test_days_from_now_start_alike_where_midnight_is_skipped(zone: str) -> None:
     entry = {"name": "t", "type": "datetime", "range": {"from": "P10D", "to": "P0D"}}
     definition = WindowWatermark.of({"definition": [entry], "window": "daily", "timezone": zone})
     known: set[int] = set()

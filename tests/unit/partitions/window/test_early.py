@@ -70,7 +70,7 @@ def ahead(definition: WindowWatermark, really: str, clock: str) -> WindowState:
     return state
 
 
-def test_windows_that_were_loaded_before_their_time_are_named_and_read_again_when_they_are_over() -> None:
+def test_windows_loaded_early_are_named_and_read_again_when_over() -> None:
     definition = defined()
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     made = planned(definition, state, "01-10T13:00:00", since="01-10T12:30:00")
@@ -128,7 +128,7 @@ def test_a_window_that_goes_on_waits_until_it_has_come_as_far_as_it_was_loaded(w
     assert after(made, state).early == {}
 
 
-def test_the_ledger_counts_nothing_above_now_and_nothing_that_was_loaded_before_its_time() -> None:
+def test_the_ledger_counts_nothing_above_now_or_early() -> None:
     definition = defined()
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]

@@ -25,9 +25,7 @@ def offers(draw: st.DrawFn) -> list[Neighbours]:
 
 @settings(max_examples=300)
 @given(offers(), st.integers(1, 60))
-def test_what_was_never_loaded_is_taken_by_window_then_what_has_the_lowest_high(
-    parts: list[Neighbours], most: int
-) -> None:
+def test_new_work_goes_by_window_then_by_lowest_high(parts: list[Neighbours], most: int) -> None:
     selector = UnitSelector(Budget(1, most), ENDS)
     for part in parts:
         selector.offer(part)
@@ -86,7 +84,5 @@ def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(budget:
         ("", "xyz", 2, "xy"),
     ],
 )
-def test_what_failed_has_at_most_half_of_the_places_while_anything_else_is_due(
-    others: str, failed: str, most: int, wanted: str
-) -> None:
+def test_failed_work_has_half_of_the_places(others: str, failed: str, most: int, wanted: str) -> None:
     assert "".join(fairly(others, failed, most)) == wanted

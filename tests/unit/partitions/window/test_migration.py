@@ -82,7 +82,7 @@ def test_a_state_whose_windows_are_all_there_is_taken_over_as_it_is() -> None:
     assert migrate_state(state, defined("daily", "2020-02-01"), NOW) == state
 
 
-def test_a_day_that_was_open_two_definitions_ago_is_read_to_its_end_also_if_another_unit_is_further() -> None:
+def test_a_day_open_two_definitions_ago_is_read_to_its_end() -> None:
     daily, weekly, now = defined("daily"), defined("weekly"), datetime(2020, 1, 11, 1, tzinfo=UTC)
     state, _ = run(daily, WindowState(), now)
     state, _ = run(weekly, migrate_state(state, weekly, now), now)

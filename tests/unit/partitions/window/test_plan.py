@@ -210,7 +210,7 @@ def test_a_cap_takes_what_was_never_loaded_first_and_keeps_what_it_leaves_out() 
 @pytest.mark.parametrize(
     "limits", [{"max_slices": 4, "checkpoint": {"interval_windows": 10}}, {"parallelism": 40}]
 )
-def test_windows_that_grace_reads_again_and_again_do_not_keep_new_ones_waiting(
+def test_grace_does_not_keep_new_windows_waiting(
     limits: dict[str, Any],
 ) -> None:
     """With the order of windows alone, 7 days of grace times 10 units would fill each plan of 40 for ever."""
@@ -370,7 +370,7 @@ def test_gaps_and_overlaps_between_the_ranges_of_a_composite_are_warned_of() -> 
     ]  # fmt: skip
 
 
-def test_without_time_each_run_reads_every_unit_and_a_cap_serves_those_that_wait_longest() -> None:
+def test_without_time_runs_read_every_unit_that_waits_longest() -> None:
     ids = {"name": "id", "type": "unit", "units": "a,b,c,d,e"}
     definition = WindowWatermark.of({"definition": [ids], "parallelism": 2})
     units, state, seen = "abcde", WindowState(), ""

@@ -25,7 +25,7 @@ def test_each_cell_lies_in_exactly_one_rectangle_and_nothing_else_does(cells: se
 
 
 @given(_cells)
-def test_the_order_of_cells_does_not_matter_and_rows_and_columns_count_alike(
+def test_cells_count_alike_in_any_order_by_rows_and_columns(
     cells: set[tuple[int, int]],
 ) -> None:
     assert rectangles(sorted(cells, reverse=True)) == rectangles(cells)
@@ -46,9 +46,7 @@ def test_one_hole_in_a_row_costs_two_more_and_a_hole_in_a_corner_one() -> None:
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 9), st.integers(1, 9), st.integers(1, 100))
-def test_parts_of_a_rectangle_are_all_of_it_and_no_larger_than_asked_for(
-    row: int, rows: int, column: int, columns: int, most: int
-) -> None:
+def test_parts_are_the_whole_rectangle(row: int, rows: int, column: int, columns: int, most: int) -> None:
     whole = Rectangle(row, row + rows - 1, column, column + columns - 1)
     parts = [inside(part) for part in cut(whole, most)]
     assert sorted(cell for part in parts for cell in part) == inside(whole)

@@ -34,7 +34,7 @@ def test_a_change_is_caught_by_each_grace_above_its_age() -> None:
     )
 
 
-def test_what_a_grace_would_have_read_again_is_counted_for_longer_ones_than_there_was_too() -> None:
+def test_a_grace_is_counted_for_longer_ones_than_there_was() -> None:
     found = tried(*(read(run, run - 1) for run in range(1, 5)))
     # Run 2 could have read day 0 again, run 3 days 0 and 1, run 4 days 0, 1 and 2.
     assert [one.reread for one in found.candidates] == [0, 3, 5, 6]

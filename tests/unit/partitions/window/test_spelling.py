@@ -56,9 +56,7 @@ def test_spellings_of_one_value_of_the_column_are_one_unit(kind: Kind, values: l
         (None, ["1", "01"]),
     ],
 )
-def test_what_the_column_tells_apart_and_what_no_type_is_known_of_stays_apart(
-    kind: Kind | None, values: list[Any]
-) -> None:
+def test_what_the_column_tells_apart_stays_apart(kind: Kind | None, values: list[Any]) -> None:
     assert not same(kind, *values)
 
 
@@ -90,9 +88,7 @@ def test_units_keep_the_identity_that_the_state_knows_and_each_value_is_there_on
         (["a", "b"], ["a"], False),
     ],
 )
-def test_types_are_asked_for_only_where_spellings_may_be_of_one_value(
-    units: list[Any], known: list[Any], asks: bool
-) -> None:
+def test_types_are_asked_only_for_like_spellings(units: list[Any], known: list[Any], asks: bool) -> None:
     assert may_be_respelt([unit(value) for value in units], {unit(value) for value in known}, UTC) is asks
 
 

@@ -257,7 +257,7 @@ def test_an_old_window_that_no_window_touches_binds_nothing() -> None:
     assert bounds(days("2020-01-01", "2020-01-09", "2020-01-12"), windows) == []
 
 
-def test_a_month_makes_room_in_the_commit_that_reads_its_days_and_what_lies_before_them() -> None:
+def test_a_month_makes_room_in_the_commit_of_its_days() -> None:
     table, now = Table(defined("monthly")), now_at("2020-02-10")
     table.run(now)
     table.accept(defined("daily", "2020-01-30"), now)
@@ -376,7 +376,7 @@ def test_rows_without_a_window_cannot_be_told_apart_by_windows() -> None:
     assert WindowState.of(piece.advance(table.state.watermark())).stale == {}
 
 
-def test_a_reset_to_no_time_dimension_and_back_does_not_forget_the_windows_in_the_table() -> None:
+def test_a_reset_to_no_time_and_back_keeps_windows_of_the_table() -> None:
     timeless = WindowWatermark.of({"definition": [{"name": "u", "type": "unit", "units": "a,b"}]})
     table, now = Table(defined(), append=True), now_at("2020-01-03")
     table.run(now)

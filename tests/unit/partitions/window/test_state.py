@@ -69,9 +69,7 @@ def test_no_high_ever_falls(first: tuple[Any, Any, Any], second: tuple[Any, Any,
 
 @settings(max_examples=300)
 @given(loads, loads)
-def test_covers_says_that_a_high_fell_exactly_when_one_did(
-    one: list[LoadedUnit], other: list[LoadedUnit]
-) -> None:
+def test_covers_says_that_a_high_fell_if_it_did(one: list[LoadedUnit], other: list[LoadedUnit]) -> None:
     left, right = EMPTY.after(one), EMPTY.after(other).rebased(WEEKLY)
     known = highs(left)
     assert left.covers(right) == all(known.get(key, 0) >= high for key, high in highs(right).items())

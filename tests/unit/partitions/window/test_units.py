@@ -117,9 +117,7 @@ def test_each_row_of_a_secondary_input_gives_a_unit_each_once() -> None:
         ({"nowhere": ".*"}, []),
     ],
 )
-def test_filters_are_full_matches_on_the_values_text_and_all_must_match(
-    filters: dict[str, str], wanted: list[int]
-) -> None:
+def test_filters_match_texts_in_full_and_all_must(filters: dict[str, str], wanted: list[int]) -> None:
     assert [unit["id"] for unit in _input(filters=filters).units(ROWS)] == wanted
 
 
@@ -229,9 +227,7 @@ FILES = {"type": "files", "path": "./units", "format": "csv"}
         ({"type": "python", "function": "a:b", "highest": "a:c"}, "source.highest: expected no such key"),
     ],
 )
-def test_a_source_of_units_has_no_keys_that_only_a_read_by_spark_uses(
-    source: dict[str, Any], said: str
-) -> None:
+def test_a_units_source_has_no_keys_of_spark_alone(source: dict[str, Any], said: str) -> None:
     day = {"name": "day", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
     watermark = {"type": "window", "definition": [day], "window": "daily"}
     given = {

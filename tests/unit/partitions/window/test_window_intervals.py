@@ -70,7 +70,7 @@ def test_a_window_that_begins_where_a_short_one_was_cut_is_no_part_of_its_run() 
     assert runs.items == [[0, DAY + 5], [DAY + 5, 2 * DAY + 5]]
 
 
-def test_a_longer_window_of_another_grid_is_known_beside_the_run_that_holds_its_start() -> None:
+def test_a_longer_window_is_known_beside_the_run_of_its_start() -> None:
     runs = _runs([0, 30 * DAY])
     assert runs.raised(28 * DAY, 33 * DAY, WEEKLY) == 29 * DAY
     assert runs.items == [[0, 30 * DAY], [28 * DAY, 33 * DAY, "weekly UTC"]]
@@ -95,9 +95,7 @@ def test_a_dropped_window_leaves_those_around_it() -> None:
 
 
 @given(st.sets(days), st.sets(days))
-def test_runs_cover_another_exactly_where_each_of_its_windows_is_loaded(
-    own: set[int], others: set[int]
-) -> None:
+def test_runs_cover_another_where_each_window_is_loaded(own: set[int], others: set[int]) -> None:
     runs, other = _runs(), _runs()
     for day in own:
         runs.raised(day * DAY, (day + 1) * DAY, DAILY)

@@ -47,9 +47,7 @@ def test_a_command_to_run_names_the_project(project: Path) -> None:
     assert f"     strandline validate --project {project}\n" in answer.stdout
 
 
-def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unset_variable_is_a_sources_fault(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "platform.yaml").write_text("state: ./state\nlake: ./lake\n" + LAND)
     (project / "dataflows/cloud.yaml").write_text(BUCKET)
     asked: list[Any] = []

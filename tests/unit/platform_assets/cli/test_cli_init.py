@@ -126,9 +126,7 @@ def test_only_what_spark_reads_as_a_number_is_declared_as_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".JSON"])
-def test_an_array_of_json_is_told_from_lines_whatever_its_file_is_packed_with(
-    tmp_path: Path, ending: str
-) -> None:
+def test_a_json_array_is_told_from_lines_under_any_packing(tmp_path: Path, ending: str) -> None:
     put(tmp_path / "lines", f"2024-01-01{ending}", '{"id": 1}\n{"id": 2}\n')
     put(tmp_path / "array", f"2024-01-01{ending}", '[\n {"id": 1},\n {"id": 2}\n]\n')
     for name, form in (("lines", "ndjson"), ("array", "json")):
@@ -160,9 +158,7 @@ def test_a_declared_schema_is_valid_whatever_its_names_are(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("header", ["id,id,b", "id,ID,b", "id,,b", '"i\td",a,b'])
-def test_columns_that_their_names_do_not_tell_apart_are_left_to_the_first_run(
-    tmp_path: Path, header: str
-) -> None:
+def test_columns_of_like_names_are_left_to_the_first_run(tmp_path: Path, header: str) -> None:
     put(tmp_path / "drop", "2024-01-01.csv", f"{header}\n007,1,2\n")
     made(tmp_path / "shop", "--from", tmp_path / "drop")
     assert source(only(tmp_path / "shop")).declared_schema is None
@@ -260,7 +256,7 @@ def test_the_sheet_with_the_rows_is_taken_and_the_others_are_named(
     assert all(name in written for name in (sheets if len(sheets) > 1 else ()))
 
 
-def test_folders_with_one_name_once_they_are_spelt_as_names_are_dataflows_of_their_own(
+def test_folders_spelt_to_one_name_are_dataflows_of_their_own(
     tmp_path: Path,
 ) -> None:
     for folder in ("Orders", "orders", "or-ders", "or ders"):
@@ -345,9 +341,7 @@ def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
         (["--from", "{tmp}/empty", "--kind", "path"], 2, "found both"),
     ],
 )
-def test_what_it_cannot_use_is_refused_and_nothing_is_written(
-    tmp_path: Path, words: list[str], code: int, message: str
-) -> None:
+def test_what_it_cannot_use_writes_nothing(tmp_path: Path, words: list[str], code: int, message: str) -> None:
     (tmp_path / "empty").mkdir()
     found, output = call("init", tmp_path / "shop", *(word.format(tmp=tmp_path) for word in words))
     assert (found, message in output) == (code, True), output
@@ -382,9 +376,7 @@ ANY_BYTES: dict[str, tuple[str, bytes, str]] = {
 
 
 @pytest.mark.parametrize(("name", "data", "why"), ANY_BYTES.values(), ids=ANY_BYTES)
-def test_a_file_of_any_bytes_is_named_with_the_reason_and_the_next_one_tells_the_columns(
-    tmp_path: Path, name: str, data: bytes, why: str
-) -> None:
+def test_a_file_of_any_bytes_is_named_with_a_reason(tmp_path: Path, name: str, data: bytes, why: str) -> None:
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / name).write_bytes(data)
     code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")

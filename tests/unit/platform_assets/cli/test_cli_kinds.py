@@ -40,9 +40,7 @@ def project(tmp_path: Path) -> Path:
         ),
     ],
 )
-def test_a_command_that_a_kind_does_not_have_is_refused(
-    project: Path, arguments: tuple[str, ...], message: str
-) -> None:
+def test_a_kinds_missing_command_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
     answer = CliRunner().invoke(strandline, ["--project", str(project), "--json", *arguments])
     assert (answer.exit_code, json.loads(answer.stdout)["error"]["message"]) == (2, message)
 

@@ -75,9 +75,7 @@ def intent(number: int, who: Holder, time: str) -> Intent:
 
 @pytest.mark.parametrize("command", ["plan", "list", "status"])
 class TestABrokenFile:
-    def test_a_broken_file_has_a_record_the_others_are_answered_and_the_exit_code_is_2(
-        self, project: Path, command: str
-    ) -> None:
+    def test_a_broken_file_has_a_record_and_exit_code_is_2(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
         code, documents = answers(project, command)
         assert code == 2
@@ -117,9 +115,7 @@ class TestTheLastAttempt:
         _, (document,) = answers(project, "list")
         assert (document["last_attempt"], document["last_run"]) == (None, None)
 
-    def test_an_attempt_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
-        self, project: Path, log: WatermarkLog
-    ) -> None:
+    def test_an_early_failed_attempt_is_shown_since_when(self, project: Path, log: WatermarkLog) -> None:
         note_attempt(
             log,
             Outcome(
@@ -141,9 +137,7 @@ class TestTheLastAttempt:
             in people
         )
 
-    def test_a_slice_that_a_dead_process_began_is_an_attempt_that_died(
-        self, project: Path, log: WatermarkLog
-    ) -> None:
+    def test_a_dead_processs_slice_is_a_dead_attempt(self, project: Path, log: WatermarkLog) -> None:
         append(log)
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
@@ -165,9 +159,7 @@ class TestTheLastAttempt:
         _, (document,) = answers(project, "list")
         assert (document["last_attempt"]["status"], document["last_attempt"]["error"]) == ("running", None)
 
-    def test_a_run_that_failed_after_it_began_a_slice_says_more_than_the_slice(
-        self, project: Path, log: WatermarkLog
-    ) -> None:
+    def test_a_run_failed_in_a_slice_says_more_than_it(self, project: Path, log: WatermarkLog) -> None:
         append(log)
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
@@ -212,9 +204,7 @@ class TestWhatWaits:
         assert (document["waiting"]["files"], document["waiting"]["settling"]) == (3 - len(young), len(young))
         assert said in call(project, "list").stdout
 
-    def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(
-        self, project: Path, log: WatermarkLog
-    ) -> None:
+    def test_a_missing_source_is_said_and_hides_nothing(self, project: Path, log: WatermarkLog) -> None:
         append(log)
         (project / "landing").rmdir()
         code, (document,) = answers(project, "list")
@@ -226,9 +216,7 @@ class TestWhatWaits:
         _, (document,) = answers(project, "list")
         assert "its definition differs" in document["waiting"]["why"]
 
-    def test_work_units_wait_and_failed_ones_are_counted_apart(
-        self, project: Path, log: WatermarkLog
-    ) -> None:
+    def test_work_units_and_failed_ones_count_apart(self, project: Path, log: WatermarkLog) -> None:
         (project / "platform.yaml").write_text(
             "state: ./state\nlake: ./lake\nconnections: {erp: {type: jdbc, url: 'jdbc:postgresql://h/d', user: u}}\n"
         )
@@ -265,9 +253,7 @@ class TestWhatWaits:
         assert "very-secret" not in answer.output
 
 
-def test_an_intent_before_the_first_commit_shows_that_there_was_no_table(
-    project: Path, log: WatermarkLog
-) -> None:
+def test_an_intent_before_any_commit_shows_no_table(project: Path, log: WatermarkLog) -> None:
     log.put_intent(intent(1, holder.this_process(None), "2026-05-31T00:00:00.000+00:00"))
     answer = call(project, "state", "history", "good", "--intents")
     assert answer.stdout.endswith("0 files, no table yet\n")
@@ -280,9 +266,7 @@ def test_list_shows_the_lag_in_words(project: Path, log: WatermarkLog) -> None:
     assert "2 days 7 h" in call(project, "list").stdout
 
 
-def test_a_watermark_is_not_broken_within_a_word_and_empty_columns_are_left_out(
-    project: Path, log: WatermarkLog
-) -> None:
+def test_a_watermark_is_not_broken_within_a_word(project: Path, log: WatermarkLog) -> None:
     name = "2026-01-01T00:00:00-a.ndjson"
     for number in range(8):
         (project / f"dataflows/a_dataflow_with_a_long_name_{number}.yaml").write_text(FILES)

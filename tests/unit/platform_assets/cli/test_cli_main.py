@@ -61,9 +61,7 @@ OPTIONS = ["--json", "--project", "somewhere", "--now", "2026-04-03T09:15:00+02:
 
 
 @pytest.mark.parametrize("place", ["before", "after", "both"])
-def test_the_shared_options_stand_before_or_after_the_command(
-    call: Callable[..., Result], place: str
-) -> None:
+def test_shared_options_stand_before_or_after_commands(call: Callable[..., Result], place: str) -> None:
     seen: list[Context] = []
     before = OPTIONS if place == "before" else OPTIONS[:1] if place == "both" else []
     after = OPTIONS if place == "after" else OPTIONS[1:] if place == "both" else []
@@ -105,9 +103,7 @@ def test_a_naive_now_is_utc(call: Callable[..., Result], text: str, now: datetim
         ["probe", "--project"],
     ],
 )
-def test_wrong_usage_is_exit_2_for_people_and_in_json(
-    call: Callable[..., Result], arguments: list[str]
-) -> None:
+def test_wrong_usage_is_exit_2_in_text_and_json(call: Callable[..., Result], arguments: list[str]) -> None:
     people = call(*arguments)
     assert (people.exit_code, people.stdout) == (2, "")
     assert "Error:" in people.stderr
@@ -223,9 +219,7 @@ def test_a_broken_or_unknown_name_is_exit_2(
     assert message in error["message"]
 
 
-def test_broken_settings_stop_every_named_and_unnamed_dataflow(
-    call: Callable[..., Result], project: Path
-) -> None:
+def test_broken_settings_stop_every_dataflow(call: Callable[..., Result], project: Path) -> None:
     (project / "platform.yaml").write_text("lake: 5\n")
     answer = call("probe", "--project", str(project), probe=lambda context: context.dataflows([]))
     assert (answer.exit_code, "platform.yaml:1: lake: found 5" in answer.stderr) == (2, True)

@@ -33,7 +33,7 @@ def outcome(**changes: int) -> Outcome:
     return Outcome("flow", None, {}, 0, committed=[slice_], newest=entry)
 
 
-def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
+def test_a_run_with_quarantine_says_so_in_its_first_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     running.print_outcome(Context(), outcome(quarantined=1))
@@ -41,14 +41,14 @@ def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
     assert first == "flow: committed, 3 rows of 2 files in 1 slice, 1 file put in quarantine, 0.0 s; state 1"
 
 
-def test_a_run_that_quarantines_no_file_does_not_mention_quarantine(
+def test_a_run_without_quarantine_does_not_mention_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     running.print_outcome(Context(), outcome())
     assert "quarantine" not in capsys.readouterr().out
 
 
-def test_a_warning_that_an_earlier_run_has_given_is_not_printed_again_and_stays_in_json(
+def test_a_repeated_warning_stays_in_json_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = outcome()
@@ -107,7 +107,7 @@ def no_database(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("broken", [none, relative, settings, no_database])
-def test_a_dagster_home_that_cannot_be_used_is_named_with_what_to_do_and_the_state_is_still_shown(
+def test_an_unusable_dagster_home_is_named_and_the_state_shown(
     project: Path, monkeypatch: pytest.MonkeyPatch, broken: Callable[[Path, pytest.MonkeyPatch], None]
 ) -> None:
     broken(project.parent / "home", monkeypatch)

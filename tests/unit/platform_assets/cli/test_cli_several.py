@@ -29,9 +29,7 @@ def test_a_dataflow_of_another_kind_is_wrong_usage_that_names_the_kind(project: 
 
 
 @pytest.mark.parametrize("command", ["simulate"])
-def test_each_of_several_dataflows_reports_its_error_and_the_command_fails(
-    project: Path, command: str
-) -> None:
+def test_each_dataflow_reports_its_error_and_the_command_fails(project: Path, command: str) -> None:
     answer = CliRunner().invoke(main.strandline, [command, "one", "two", "--json", "--project", str(project)])
     assert answer.exit_code == 1
     assert [document["error"]["code"] for document in json.loads(answer.stdout)] == [
@@ -44,7 +42,5 @@ def test_each_of_several_dataflows_reports_its_error_and_the_command_fails(
     ("codes", "code"),
     [([0], 0), ([0, 3], 3), ([0, 3, 1], 1), ([0, 1, 4, 3], 4), ([0, 2], 1), ([0, 2, 3], 1), ([2, 4], 4)],
 )
-def test_the_exit_code_of_many_is_the_first_of_4_1_3_0_and_wrong_usage_of_a_part_is_a_failure(
-    codes: list[int], code: int
-) -> None:
+def test_the_exit_code_of_many_is_the_first_of_4_1_3_0(codes: list[int], code: int) -> None:
     assert worst(codes) == code

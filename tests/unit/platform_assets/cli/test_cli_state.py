@@ -28,7 +28,7 @@ def _entry(**changes: Any) -> Entry:
     return following(None, **{**first, **changes})
 
 
-def test_an_entry_of_windows_shows_its_work_units_and_how_far_they_are_loaded(
+def test_an_entry_of_windows_shows_its_units_and_how_far(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_entries([_entry(rows=5, work_units=2, failed_units=1)])

@@ -13,9 +13,7 @@ from platform_assets.cli.watching import Watch
 FLOW = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 
 
-def test_a_file_with_errors_is_told_and_the_other_dataflows_are_watched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_file_is_told_and_others_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "dataflows").mkdir()
     (tmp_path / "landing").mkdir()
     (tmp_path / "dataflows/orders.yaml").write_text(FLOW)

@@ -49,9 +49,7 @@ def kill(dev: Dev) -> None:
     dev._engine.process.wait()
 
 
-def test_an_engine_that_died_is_started_again_under_the_same_address(
-    dev: Dev, time: Time, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_engine_starts_again_there(dev: Dev, time: Time, capsys: pytest.CaptureFixture[str]) -> None:
     assert dev._engine is not None
     url = dev._engine.url
     for _ in range(10):
@@ -65,9 +63,7 @@ def test_an_engine_that_died_is_started_again_under_the_same_address(
     dev.end()
 
 
-def test_an_engine_that_dies_again_and_again_is_an_error_that_says_how_and_what_to_do(
-    dev: Dev, time: Time
-) -> None:
+def test_an_engine_that_dies_again_and_again_is_an_error(dev: Dev, time: Time) -> None:
     for _ in range(3):
         time.now += 60
         kill(dev)

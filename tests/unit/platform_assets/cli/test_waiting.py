@@ -13,7 +13,7 @@ def _at(endpoint: str, bucket: str) -> Place:
     return Place(f"s3://{bucket}/landing", S3Connection(endpoint=endpoint))
 
 
-def test_a_server_that_did_not_answer_is_not_asked_again_and_its_first_error_is_given() -> None:
+def test_a_server_that_did_not_answer_is_not_asked_again() -> None:
     servers, asked = Servers(), list[str]()
 
     def ask(place: Place) -> None:

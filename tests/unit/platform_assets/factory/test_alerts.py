@@ -132,9 +132,7 @@ def watch(tmp_path: Path, receiver: Receiver) -> Watch:
     return Watch(tmp_path / "shop", receiver)
 
 
-def test_a_failing_dataflow_is_told_once_with_what_to_do_and_once_more_when_it_is_well_again(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_failing_dataflow_is_told_once_and_once_when_well(watch: Watch, receiver: Receiver) -> None:
     watch.tick()
     assert receiver.taken == []
     for _ in range(3):
@@ -155,9 +153,7 @@ def test_a_failing_dataflow_is_told_once_with_what_to_do_and_once_more_when_it_i
     ]
 
 
-def test_a_run_in_flight_tells_neither_that_a_dataflow_is_well_again_nor_hides_that_it_failed(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_run_in_flight_tells_no_recovery_and_hides_no_failure(watch: Watch, receiver: Receiver) -> None:
     def in_flight() -> None:
         tags = {DATAFLOW_TAG: "orders"}
         create_run_for_test(watch.dagster, "load_orders", tags=tags, status=DagsterRunStatus.STARTED)
@@ -178,9 +174,7 @@ def test_what_was_not_told_is_not_counted_as_told(watch: Watch, receiver: Receiv
     assert "1 began, 0 ended, 0 told and not over" in watch.tick()
 
 
-def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_stale(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_dataflow_without_load_beyond_its_freshness_is_stale(watch: Watch, receiver: Receiver) -> None:
     watch.load(watch.now)
     watch.tick()
     assert receiver.taken == []
@@ -196,9 +190,7 @@ def test_a_dataflow_that_has_loaded_nothing_for_longer_than_its_freshness_is_sta
     assert receiver.taken[1]["ended"] == [{"dataflow": "orders", "condition": "stale", "how": "well again"}]
 
 
-def test_a_dataflow_stays_stale_however_many_attempts_since_have_loaded_nothing(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_dataflow_stays_stale_whatever_loads_nothing(watch: Watch, receiver: Receiver) -> None:
     watch.load(at=watch.now)
     for number in range(120):
         watch.load(watch.now + number, why="abandon")
@@ -212,9 +204,7 @@ def test_a_dataflow_stays_stale_however_many_attempts_since_have_loaded_nothing(
     assert len(receiver.taken[-1]["ended"]) == 1
 
 
-def test_what_was_told_and_is_not_asked_for_any_more_is_not_said_to_be_well(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_what_is_not_asked_for_any_more_is_not_well(watch: Watch, receiver: Receiver) -> None:
     watch.run(StrandlineError("the source is away"))
     watch.tick()
     (watch.folder / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}, on: [late]}\n")
@@ -230,9 +220,7 @@ def test_what_is_not_asked_for_is_not_told(tmp_path: Path, receiver: Receiver) -
     assert receiver.taken == []
 
 
-def test_a_message_that_was_not_taken_is_posted_again_after_growing_pauses_and_never_shows_the_address(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_refused_message_is_posted_again_and_hides_its_address(watch: Watch, receiver: Receiver) -> None:
     watch.run(StrandlineError("the source is away"))
     receiver.status = 500
     said = [watch.tick(60) for _ in range(20)]
@@ -245,7 +233,7 @@ def test_a_message_that_was_not_taken_is_posted_again_after_growing_pauses_and_n
     assert [alert["dataflow"] for told in receiver.taken for alert in told["began"]] == ["orders"]
 
 
-def test_an_address_that_takes_a_message_and_never_says_so_does_not_get_it_each_minute(
+def test_an_address_that_never_confirms_does_not_get_it_each_minute(
     watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resources.connections.webhook._ANSWER", 0.2)
@@ -277,9 +265,7 @@ def test_empty_alerts_are_refused(tmp_path: Path) -> None:
     assert "alerts: found nothing, expected webhook and maybe on, or no alerts at all" in str(error)
 
 
-def test_what_begins_and_ends_within_minutes_is_told_together_or_not_at_all(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_what_lasts_minutes_is_told_together_or_not_at_all(watch: Watch, receiver: Receiver) -> None:
     for number in range(60):  # an hour of a dataflow that fails every other minute
         watch.run(StrandlineError("the source is away") if number % 2 == 0 else None)
         watch.tick(60)
@@ -288,7 +274,7 @@ def test_what_begins_and_ends_within_minutes_is_told_together_or_not_at_all(
     assert all(before != after for before, after in pairwise(told))
 
 
-def test_dagster_is_asked_once_a_look_for_all_dataflows_that_were_well_and_a_later_failure_is_told(
+def test_dagster_is_asked_once_for_all_that_were_well(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = Watch(tmp_path / "shop", receiver)
@@ -335,9 +321,7 @@ def test_a_broken_file_is_told_as_a_failure(tmp_path: Path, receiver: Receiver) 
     assert "strandline validate" in alert["text"]
 
 
-def test_of_a_dataflow_whose_file_breaks_no_trouble_is_said_to_be_over(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_broken_file_ends_no_trouble(watch: Watch, receiver: Receiver) -> None:
     watch.load(at=watch.now)
     watch.tick(3 * 3600)
     (watch.folder / "dataflows/orders.yaml").write_text("source: 7\n")
@@ -423,9 +407,7 @@ def test_slack_gets_slack_s_form(watch: Watch) -> None:
     }
 
 
-def test_a_trouble_of_a_dataflow_that_was_removed_is_not_told_as_well_again(
-    watch: Watch, receiver: Receiver
-) -> None:
+def test_a_removed_dataflow_is_not_told_as_well_again(watch: Watch, receiver: Receiver) -> None:
     watch.run(StrandlineError("the source is away"))
     watch.tick()
     (watch.folder / "dataflows/orders.yaml").unlink()

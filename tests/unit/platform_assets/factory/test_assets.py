@@ -20,7 +20,7 @@ READER = (
 )
 
 
-def test_dataflows_that_share_a_table_have_an_asset_each_and_what_reads_it_is_downstream_of_all(
+def test_dataflows_of_a_shared_table_are_assets_upstream_of_readers(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "dataflows").mkdir()

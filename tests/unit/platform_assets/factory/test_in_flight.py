@@ -84,9 +84,7 @@ def status(ticker: Ticker, run: DagsterRun) -> DagsterRunStatus:
     return stored.status
 
 
-def test_as_long_as_its_lease_is_renewed_the_sensor_says_which_run_where_and_since_when(
-    ticker: Ticker, run: DagsterRun, intent: Intent
-) -> None:
+def test_a_renewed_lease_tells_run_place_and_time(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     for count in range(5):
         renew(ticker, intent, count)
         said = str(ticker.tick())
@@ -96,9 +94,7 @@ def test_as_long_as_its_lease_is_renewed_the_sensor_says_which_run_where_and_sin
     assert status(ticker, run) == DagsterRunStatus.STARTED
 
 
-def test_once_its_lease_is_dead_the_run_is_reported_as_failed_and_the_next_one_asked_for(
-    ticker: Ticker, run: DagsterRun, intent: Intent
-) -> None:
+def test_a_dead_lease_reports_the_run_and_asks_on(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     renew(ticker, intent, 1)
     assert isinstance(ticker.tick(), str)
     ticker.now += lease.PATIENCE_SECONDS - 1
@@ -108,17 +104,13 @@ def test_once_its_lease_is_dead_the_run_is_reported_as_failed_and_the_next_one_a
     assert status(ticker, run) == DagsterRunStatus.FAILURE
 
 
-def test_an_intent_that_never_got_a_lease_is_watched_as_long(
-    ticker: Ticker, run: DagsterRun, intent: Intent
-) -> None:
+def test_an_intent_without_lease_is_watched_too(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     assert isinstance(ticker.tick(), str)
     ticker.now += lease.PATIENCE_SECONDS
     asked(ticker.tick())
 
 
-def test_a_run_that_holds_no_number_has_no_lease_and_the_sensor_says_what_to_do(
-    ticker: Ticker, run: DagsterRun
-) -> None:
+def test_a_run_without_number_has_no_lease_and_says_what_to_do(ticker: Ticker, run: DagsterRun) -> None:
     for _ in range(3):
         said = str(ticker.tick())
         assert said.endswith("if that machine is gone, mark the run as failed in the UI")
@@ -127,9 +119,7 @@ def test_a_run_that_holds_no_number_has_no_lease_and_the_sensor_says_what_to_do(
     assert status(ticker, run) == DagsterRunStatus.STARTED
 
 
-def test_a_clock_that_was_put_back_begins_to_watch_again(
-    ticker: Ticker, run: DagsterRun, intent: Intent
-) -> None:
+def test_a_clock_put_back_begins_to_watch_anew(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     renew(ticker, intent, 1)
     ticker.tick()
     ticker.now -= 86_400
@@ -146,9 +136,7 @@ def test_dagster_decides_only_that_a_run_elsewhere_is_over_never_that_it_is_aliv
     assert is_alive(holder, "i", lambda run_id: False) is False
 
 
-def test_list_says_who_holds_a_dataflow_where_since_when_and_when_its_lease_was_renewed(
-    ticker: Ticker, run: DagsterRun, intent: Intent
-) -> None:
+def test_list_says_who_holds_since_and_renewed_when(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     log = ticker.platform.log
     held = {
         "number": 1,

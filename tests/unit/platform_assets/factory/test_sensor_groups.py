@@ -147,9 +147,7 @@ def test_a_tick_that_has_enough_leaves_the_others_to_the_next_one(toys: Toys) ->
     assert [name for name, _ in asked(second)] == [f"load_flow_{number:03d}" for number in range(25, 50)]
 
 
-def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
-    toys: Toys, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_source_is_waited_for_only_a_tick(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
     group = grouped(toys.sensors)[0]
     seen = []
@@ -159,9 +157,7 @@ def test_a_slow_source_is_not_waited_for_longer_than_a_tick_has(
     assert seen == ["flow_000", "flow_001", "flow_002"]
 
 
-def test_slow_sources_that_fail_do_not_keep_the_others_waiting_for_ever(
-    toys: Toys, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_slow_sources_keep_no_other_waiting(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
     group = grouped(toys.sensors)[0]
     toys.answers |= {f"flow_{number:03d}": ConnectionError("no answer") for number in (0, 1)}
@@ -172,9 +168,7 @@ def test_slow_sources_that_fail_do_not_keep_the_others_waiting_for_ever(
     assert told == ["flow_000 failed: no answer", "flow_001 failed: no answer", "flow_002: nothing new"]
 
 
-def test_a_group_asks_dagster_once_for_the_runs_of_all_and_leaves_alone_what_is_in_flight(
-    toys: Toys, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_asks_dagster_once_for_all_its_runs(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     tags = {DATAFLOW_TAG: "flow_007"}
     run = create_run_for_test(
         toys.instance, job_name="load_flow_007", status=DagsterRunStatus.STARTED, tags=tags

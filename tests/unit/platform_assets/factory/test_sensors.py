@@ -90,9 +90,7 @@ def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(tick
     asked(ticker.tick())
 
 
-def test_the_table_s_page_says_once_for_each_pause_why_nothing_runs_and_when_the_next_attempt_is(
-    ticker: Ticker, toy: Toy
-) -> None:
+def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker)
     asked(ticker.tick())
     assert ticker.events == []

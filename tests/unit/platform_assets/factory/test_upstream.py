@@ -108,7 +108,7 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
     assert asked(ticker.tick()).run_key != request.run_key
 
 
-def test_a_table_that_its_dataflow_has_yet_to_make_is_waited_for_and_one_that_is_lost_fails_the_tick(
+def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(
     make_ticker: Callable[..., Ticker],
 ) -> None:
     ticker = make_ticker(rows_sensor)
@@ -147,9 +147,7 @@ def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
         assert len(result.run_requests or ()) == 1
 
 
-def test_a_load_of_a_number_that_a_restored_log_uses_again_asks_for_a_run(
-    ticker: Ticker, tmp_path: Path
-) -> None:
+def test_a_load_of_a_restored_logs_number_asks_for_a_run(ticker: Ticker, tmp_path: Path) -> None:
     upstream(ticker, rows=3)
     shutil.copytree(tmp_path / "state", tmp_path / "backup")
     upstream(ticker, rows=1)
@@ -165,9 +163,7 @@ def test_a_load_of_a_number_that_a_restored_log_uses_again_asks_for_a_run(
     ("why", "counted"),
     [("run", {}), ("abandon", {}), ("accept", {}), ("rewind", {"total_rows": 5}), ("run", {"files": 1})],
 )
-def test_an_entry_upstream_that_loaded_no_row_asks_for_nothing(
-    ticker: Ticker, why: str, counted: dict[str, int]
-) -> None:
+def test_an_upstream_entry_without_rows_is_silent(ticker: Ticker, why: str, counted: dict[str, int]) -> None:
     upstream(ticker, why, **counted)
     assert ticker.tick() == NONE
     upstream(ticker, rows=1)
@@ -176,7 +172,7 @@ def test_an_entry_upstream_that_loaded_no_row_asks_for_nothing(
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
 
 
-def test_a_load_upstream_of_which_nothing_is_due_asks_for_nothing_until_the_next(
+def test_an_upstream_load_with_nothing_due_is_asked_once(
     make_ticker: Callable[..., Ticker],
 ) -> None:
     ticker = make_ticker(watermark={"type": "column", "columns": ["at"]}, target={"load": "append"})
@@ -199,9 +195,7 @@ def test_a_run_that_failed_is_asked_for_again_after_a_pause_until_one_succeeds(t
 
 
 @pytest.mark.parametrize(("why", "read"), [("run", True), ("abandon", False)])
-def test_a_run_that_failed_after_it_loaded_something_leaves_the_rest_to_other_sensors(
-    ticker: Ticker, why: str, read: bool
-) -> None:
+def test_a_failed_run_leaves_the_rest_to_other_sensors(ticker: Ticker, why: str, read: bool) -> None:
     """A work unit that always fails must not have all windows within the grace read again every half minute."""
     upstream(ticker, rows=1)
     run = run_of(ticker, DagsterRunStatus.FAILURE, asked(ticker.tick()).tags)
@@ -209,9 +203,7 @@ def test_a_run_that_failed_after_it_loaded_something_leaves_the_rest_to_other_se
     assert (ticker.tick() == READ) == read
 
 
-def test_a_new_version_of_a_table_that_no_dataflow_makes_asks_for_a_run(
-    make_ticker: Callable[..., Ticker], tmp_path: Path
-) -> None:
+def test_a_foreign_tables_version_asks_for_a_run(make_ticker: Callable[..., Ticker], tmp_path: Path) -> None:
     ticker = make_ticker(makers=())
     table = tmp_path / "lake/bronze/rows"
     assert ticker.tick() == NONE
@@ -223,9 +215,7 @@ def test_a_new_version_of_a_table_that_no_dataflow_makes_asks_for_a_run(
 
 
 @pytest.mark.parametrize("sensor", [column_upstream_sensor, rows_sensor])
-def test_a_sensor_waits_for_runs_upstream_but_not_for_those_that_begin_while_it_waits(
-    make_ticker: Callable[..., Ticker], sensor: Any
-) -> None:
+def test_a_sensor_waits_for_earlier_runs_alone(make_ticker: Callable[..., Ticker], sensor: Any) -> None:
     above = flow_of(name="above")
     maker = flow_of(**(READER | {"name": "rows", "source": {"type": "table", "table": "bronze/above"}}))
     ticker = make_ticker(sensor, (above, maker))
@@ -239,7 +229,7 @@ def test_a_sensor_waits_for_runs_upstream_but_not_for_those_that_begin_while_it_
     assert isinstance(ticker.tick(), RunRequest)
 
 
-def test_a_dataflow_that_does_not_run_after_its_upstream_has_no_such_sensor_and_waits_for_none(
+def test_a_dataflow_not_after_its_upstream_has_no_such_sensor(
     make_ticker: Callable[..., Ticker],
 ) -> None:
     ticker = make_ticker(rows_sensor, run_after_upstream=False)

@@ -152,7 +152,7 @@ def test_a_connection_that_cannot_work_is_refused(make: Make, connection: str, k
     assert error.key == key
 
 
-def test_other_page_sizes_formats_and_limits_keep_the_state_and_other_requests_do_not(make: Make) -> None:
+def test_other_page_sizes_keep_the_state_and_other_requests_do_not(make: Make) -> None:
     base = (
         "type: api, connection: shop, path: /orders, paging: {type: offset, param: o, size_param: n, size: 5}"
     )

@@ -632,9 +632,7 @@ def test_dataflows_that_share_a_table_all_change_its_columns_or_none_does(make: 
         "load: overwrite",
     ],
 )
-def test_a_load_that_cannot_leave_rows_of_others_alone_is_refused_beside_shared(
-    make: Make, load: str
-) -> None:
+def test_a_load_that_touches_others_rows_is_refused_beside_shared(make: Make, load: str) -> None:
     errors = make(SHARED.replace("load: append", load)).errors
     (error,) = [error for error in errors if error.key == "target.shared"]
     assert error.found == f"true beside {load.split(',')[0]}"
@@ -686,9 +684,7 @@ def test_a_connection_of_another_type_is_refused(make: Make) -> None:
         ("more/flights.yaml", "all files in dataflows/ itself", None),
     ],
 )
-def test_a_file_that_would_be_passed_over_is_an_error(
-    make: Make, name: str, expected: str, close: str | None
-) -> None:
+def test_a_passed_over_file_is_an_error(make: Make, name: str, expected: str, close: str | None) -> None:
     (error,) = make(files={f"dataflows/{name}": GOOD}).errors
     assert (error.file, error.line, error.key, error.expected, error.nearest) == (
         f"dataflows/{name}",
@@ -717,7 +713,7 @@ def test_what_cannot_be_read_is_an_error_of_that_file(make: Make) -> None:
     assert list(project.dataflows) == ["flow"]
 
 
-def test_iceberg_tables_on_an_object_store_need_a_catalog_that_commits_one_writer_alone(make: Make) -> None:
+def test_iceberg_on_an_object_store_needs_a_safe_catalog(make: Make) -> None:
     flow = GOOD + "target: {format: iceberg}\n"
     (error,) = make(flow, platform="lake: s3://b/lake\n").errors
     assert (error.key, error.found) == ("target.format", "iceberg in a lake on an object store")

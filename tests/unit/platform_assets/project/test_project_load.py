@@ -156,7 +156,7 @@ def test_the_environment_chooses_the_project(make: Make) -> None:
 
 
 @pytest.mark.parametrize("held", ["platform.yaml", "dataflows"])
-def test_a_working_folder_that_is_a_project_is_meant_unless_the_environment_names_another(
+def test_a_project_in_the_working_folder_is_meant_unless_named(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
     (tmp_path / "here").mkdir()

@@ -58,9 +58,7 @@ def test_a_dataflow_without_a_look_back_takes_its_connections(make: Make, connec
 @pytest.mark.parametrize(
     ("own", "expected"), [("backward: {months: 1}", {"months": 1}), ("backward_days: 0", {"days": 0})]
 )
-def test_a_block_of_the_dataflow_replaces_the_connections_as_a_whole(
-    make: Make, own: str, expected: dict[str, int]
-) -> None:
+def test_a_block_replaces_the_connections_as_a_whole(make: Make, own: str, expected: dict[str, int]) -> None:
     assert taken(make, "backward: {days: 7, hours: 2}", own) == expected
 
 
@@ -91,9 +89,7 @@ def test_a_dataflow_of_windows_takes_none(make: Make) -> None:
         ("backward: 7", "connections.erp.backward"),
     ],
 )
-def test_a_wrong_look_back_of_a_connection_is_an_error_of_the_settings(
-    make: Make, connection: str, key: str
-) -> None:
+def test_a_connections_wrong_look_back_is_of_settings(make: Make, connection: str, key: str) -> None:
     errors = taken(make, connection, "backward: {days: 1}")
     assert [error[0] for error in errors] == [key], errors
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 NOT_YET = "(other object stores are not there yet, see ROADMAP.md)"
 
 
-def test_another_object_store_is_no_place_of_files_and_the_rest_of_the_file_is_checked(make: Make) -> None:
+def test_another_object_store_is_refused_and_the_rest_checked(make: Make) -> None:
     project = make(
         "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path, layout: leef}\n"
     )
@@ -34,9 +34,7 @@ def test_another_object_store_is_no_place_of_files_and_the_rest_of_the_file_is_c
         ("state: {env: STATE}\n", "state", "{env: STATE}"),
     ],
 )
-def test_another_object_store_is_no_place_of_state_and_lake(
-    make: Make, text: str, key: str, found: str
-) -> None:
+def test_state_and_lake_need_a_known_object_store(make: Make, text: str, key: str, found: str) -> None:
     (error,) = make(platform=text, environment={"STATE": "gs://h/db"}).errors
     assert (error.key, error.found) == (key, found)
     assert error.expected.endswith(NOT_YET)

@@ -128,9 +128,7 @@ def test_a_connection_has_its_secrets_when_it_is_used(make: Make) -> None:
 
 
 @pytest.mark.parametrize("environment", [{}, {**ENVIRONMENT, "SECRET_KEY": ""}])
-def test_an_unset_secret_is_an_error_at_use_that_names_connection_key_and_variable(
-    make: Make, environment: dict[str, str]
-) -> None:
+def test_an_unset_secret_is_named_at_its_use(make: Make, environment: dict[str, str]) -> None:
     project = make(S3_FLOW, platform=LAND, environment={"REGION": "x", "KEY_ID": "y"} | environment)
     with pytest.raises(
         ConfigurationError, match=r"connections\.land\.secret_access_key: .* variable SECRET_KEY"
@@ -189,9 +187,7 @@ def test_errors_about_texts_of_the_environment_name_the_variable(make: Make) -> 
 
 
 @pytest.mark.parametrize("environment", [{}, {"LANDING": ""}])
-def test_an_unset_variable_of_a_dataflow_is_an_error_with_its_line(
-    make: Make, environment: dict[str, str]
-) -> None:
+def test_an_unset_variable_is_an_error_with_its_line(make: Make, environment: dict[str, str]) -> None:
     flow = "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n  path: {env: LANDING}\n"
     (error,) = make(flow, environment=environment).errors
     assert (error.line, error.key, error.found, error.expected) == (

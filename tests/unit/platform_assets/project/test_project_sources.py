@@ -262,9 +262,7 @@ CONNECTIONS = [
 
 
 @pytest.mark.parametrize(("text", "key", "found"), CONNECTIONS)
-def test_a_mistake_in_a_connection_is_named_and_shows_no_secret(
-    make: Make, text: str, key: str, found: str
-) -> None:
+def test_a_wrong_connection_is_named_without_secrets(make: Make, text: str, key: str, found: str) -> None:
     (error,) = make(platform=f"connections: {{erp: {text.replace('X', SECRET)}}}\n").errors
     assert (error.key, error.found) == (key, found)
     assert SECRET not in error.message

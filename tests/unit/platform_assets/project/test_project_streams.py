@@ -235,9 +235,7 @@ _BOUND = (
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_file_line_and_key(
-    make: Make, text: str, errors: list[tuple[int, str, str]]
-) -> None:
+def test_what_is_wrong_has_file_and_line(make: Make, text: str, errors: list[tuple[int, str, str]]) -> None:
     found = make(text).errors
     assert [(error.file, error.line, error.key, error.expected) for error in found] == [
         ("dataflows/flow.yaml", *error) for error in errors

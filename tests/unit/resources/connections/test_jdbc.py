@@ -255,9 +255,7 @@ def test_what_is_quoted_of_a_database_reads_as_a_sentence(said: str, shown: str)
         ("mariadb", "keyPassword", "keyPassword"),
     ],
 )
-def test_a_secret_of_an_address_is_given_to_the_driver_in_its_own_spelling(
-    system: str, written: str, known: str
-) -> None:
+def test_an_addresss_secret_reaches_the_driver_spelt_its_way(system: str, written: str, known: str) -> None:
     found = JdbcConnection.parse(f"jdbc:{system}://h/db?a=b&{written}={SECRET}&ApplicationName=x")
     assert found.options[known] == SECRET
     assert SECRET not in found.options["url"] + repr(found)
@@ -292,9 +290,7 @@ def test_parameters_that_are_no_secrets_stay_in_the_address() -> None:
         ("useSsl=true&disableSslHostnameVerification=true", ("verify-ca", None)),
     ],
 )
-def test_questions_verify_a_server_as_the_driver_does_whatever_the_case(
-    parameters: str, tls: tuple[str | None, str | None]
-) -> None:
+def test_questions_verify_a_server_as_drivers_do(parameters: str, tls: tuple[str | None, str | None]) -> None:
     assert JdbcConnection.parse(f"jdbc:mariadb://h/db?{parameters}").mysql_tls == tls
 
 
@@ -306,9 +302,7 @@ def test_questions_verify_a_server_as_the_driver_does_whatever_the_case(
         ("useSSL=true&trustCertificateKeyStoreUrl=file:///x", "found trustcertificatekeystoreurl without it"),
     ],
 )
-def test_certificates_that_only_java_reads_are_refused_with_the_way_out(
-    parameters: str, expected: str
-) -> None:
+def test_certificates_of_java_alone_are_refused_with_a_way_out(parameters: str, expected: str) -> None:
     with pytest.raises(ConfigurationError, match=expected) as refused:
         JdbcConnection.parse(f"jdbc:mariadb://h/db?{parameters}")
     assert SECRET not in refused.value.message

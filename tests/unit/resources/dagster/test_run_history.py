@@ -54,9 +54,7 @@ def dagster() -> Iterator[DagsterInstance]:
         yield instance
 
 
-def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
-    log: WatermarkLog, dagster: DagsterInstance
-) -> None:
+def test_a_run_that_failed_early_is_known_from_dagster(log: WatermarkLog, dagster: DagsterInstance) -> None:
     note_attempt(log, Outcome(FLOW, "earlier", {}, 0))
     failing.execute_in_process(
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
@@ -82,9 +80,7 @@ def test_a_runs_note_wins_over_dagsters_record(log: WatermarkLog, dagster: Dagst
     assert (attempt.status, attempt.error and attempt.error["message"]) == ("failed", "the bucket is gone")
 
 
-def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
-    log: WatermarkLog, dagster: DagsterInstance
-) -> None:
+def test_a_run_that_left_no_note_was_no_attempt(log: WatermarkLog, dagster: DagsterInstance) -> None:
     working.execute_in_process(instance=dagster, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
     assert RunHistory(log, dagster).last(FLOW, None) is None
 

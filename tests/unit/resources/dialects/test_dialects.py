@@ -270,7 +270,7 @@ def test_plain_literals_are_read_back_as_they_were() -> None:
         assert found == (text,)
 
 
-def test_postgresql_tells_texts_apart_by_bytes_where_a_collation_takes_them_for_the_same() -> None:
+def test_postgresql_tells_texts_apart_by_bytes_in_any_collation() -> None:
     condition = sql(Among("unit", ("a", "b'")), POSTGRESQL)
     types = "pg_typeof(\"unit\")::text NOT IN ('text', 'character varying', 'citext')"
     assert condition == (

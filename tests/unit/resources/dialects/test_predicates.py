@@ -79,9 +79,7 @@ def test_the_expression_of_arrow_keeps_exactly_the_rows_that_match(predicate: Pr
     assert kept == [row for row in ROWS if matches(predicate, row)]
 
 
-def test_an_expression_of_arrow_compares_text_by_bytes_times_to_the_microsecond_and_decimals_exactly() -> (
-    None
-):
+def test_arrow_compares_bytes_microseconds_and_decimals_exactly() -> None:
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
     rows = {
         "word": ["Z", "a", "ä", "𝄞"],

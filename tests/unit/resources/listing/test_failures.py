@@ -55,9 +55,7 @@ def _answer(status: int, code: str) -> str:
         ),
     ],
 )
-def test_failures_of_a_store_are_told_apart_and_show_no_request(
-    error: BaseError | Exception, code: str, transient: bool
-) -> None:
+def test_store_failures_show_no_request(error: BaseError | Exception, code: str, transient: bool) -> None:
     with pytest.raises(SourceError) as caught, store_failures("s3://b/p"):
         raise error
     assert (caught.value.code, caught.value.transient) == (code, transient)

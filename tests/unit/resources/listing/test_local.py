@@ -36,9 +36,7 @@ def _warnings(listing: Listing) -> list[str]:
 
 @given(scene=scenes)
 @settings(max_examples=150, deadline=None)
-def test_a_listing_is_what_is_above_of_all_files_in_pair_order(
-    scene: Scene, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_listing_has_what_is_above_in_order(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
     assert _found(_list(place, scene.position)) == scene.expected
 
@@ -166,9 +164,7 @@ def test_what_is_not_a_file_is_left_out(tmp_path: Path, monkeypatch: pytest.Monk
         assert _found(_list(place)) == ["a.json", "folder.json/part.json"]
 
 
-def test_a_file_that_vanishes_before_it_is_looked_at_was_never_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_early_was_never_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_files(tmp_path, ["a.json", "b.json"])
     real = local_module._stat
 

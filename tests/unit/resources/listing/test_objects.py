@@ -82,9 +82,7 @@ def small_pages(keyed_s3: KeyedS3) -> Iterator[KeyedS3]:
 class TestTheLaw:
     @given(scene=scenes)
     @_LARGE
-    def test_a_listing_is_what_is_above_of_all_files_in_pair_order(
-        self, scene: Scene, small_pages: KeyedS3
-    ) -> None:
+    def test_a_listing_has_what_is_above_in_pair_order(self, scene: Scene, small_pages: KeyedS3) -> None:
         listing = _list(small_pages.hold(scene.tree), scene.position)
         assert _found(listing) == scene.expected
 
@@ -96,9 +94,7 @@ class TestTheLaw:
 
     @given(scene=scenes, pages=st.integers(1, 3))
     @_LARGE
-    def test_the_steps_of_a_listing_are_the_whole_listing_and_find_nothing_twice(
-        self, scene: Scene, pages: int, small_pages: KeyedS3
-    ) -> None:
+    def test_steps_are_the_whole_listing_once(self, scene: Scene, pages: int, small_pages: KeyedS3) -> None:
         place, found = small_pages.hold(scene.tree), list[str]()
         asks = 2 if any("\ufffd" in path for path in scene.tree) else 1  # such a name is looked at once more
         resume: str | None = ""
@@ -118,9 +114,7 @@ class TestItsCost:
     """LIST calls, as the store counts them."""
 
     @pytest.mark.parametrize("new", [0, 1, 999, 1000])
-    def test_layout_leaf_two_calls_find_up_to_a_thousand_new_files_whatever_the_bucket_holds(
-        self, keyed_s3: KeyedS3, new: int
-    ) -> None:
+    def test_leaf_needs_two_calls_for_up_to_a_thousand_files(self, keyed_s3: KeyedS3, new: int) -> None:
         old = [*_names("d=1", range(3000)), *_names("d=2", range(3000))]
         place = keyed_s3.hold(
             [*old, *_names("d=2", range(3000, 3000 + new // 2)), *_names("d=3", range(new - new // 2))]
@@ -128,9 +122,7 @@ class TestItsCost:
         listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
         assert (len(listing.listed.files), keyed_s3.lists, listing.listed.calls) == (new, 2, 2)
 
-    def test_layout_leaf_partitions_between_the_watermarks_text_and_its_files_are_in_the_two_calls(
-        self, keyed_s3: KeyedS3
-    ) -> None:
+    def test_leaf_spends_two_calls_whatever_lies_between(self, keyed_s3: KeyedS3) -> None:
         old = _names("d=1", range(3000))
         place = keyed_s3.hold([*old, *_names("d=1-b", range(400)), *_names("d=2", range(600))])
         listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
@@ -143,9 +135,7 @@ class TestItsCost:
             _list(place, AbovePath(FileKey("d=2", f"00009{ENDING}"), leaf))
             assert keyed_s3.lists == 1
 
-    def test_layout_mixed_costs_a_call_for_each_thousand_files_of_the_watermarks_partition(
-        self, keyed_s3: KeyedS3
-    ) -> None:
+    def test_mixed_costs_a_call_a_thousand_files_of_the_partition(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(
             [*_names("d=1", range(5000)), *_names("d=2", range(2500)), *_names("d=2/e=1", range(1))]
         )
@@ -163,9 +153,7 @@ class TestItsCost:
         place = keyed_s3.hold([*_names("_delta_log", range(5000)), *_names("a", range(10))])
         assert (len(_list(place, FromBeginning()).listed.files), keyed_s3.lists) == (10, 2)
 
-    def test_scope_partition_leaf_jumps_over_what_each_open_partition_has_committed(
-        self, keyed_s3: KeyedS3
-    ) -> None:
+    def test_leaf_of_scope_partition_jumps_over_committed_files(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([*_names("a", range(3000)), *_names("b", range(3000)), *_names("c", range(5))])
         names = {"a": f"02999{ENDING}", "b": f"02990{ENDING}"}
         listing = _list(place, AbovePartitions(names, leaf=True))
@@ -205,9 +193,7 @@ class TestKeysOfEveryKind:
         assert _found(_list(place, AbovePath(FileKey("", "x.json"), leaf=True))) == ["y.json"]
 
     @pytest.mark.parametrize("key", NO_PATHS)
-    def test_a_key_that_is_no_path_is_passed_over_by_name_and_holds_nothing_back(
-        self, keyed_s3: KeyedS3, key: str
-    ) -> None:
+    def test_a_key_that_is_no_path_is_named_and_passed_over(self, keyed_s3: KeyedS3, key: str) -> None:
         listing = _list(keyed_s3.hold(["a.json", key, "z.json"]), FromBeginning())
         assert _found(listing) == ["a.json", "z.json"]
         (skipped,) = listing.listed.skipped
@@ -222,9 +208,7 @@ class TestKeysOfEveryKind:
         ]
 
     @pytest.mark.parametrize("page", [2, 3, 1000])
-    def test_keys_that_are_no_paths_lose_none_of_the_others_on_any_page(
-        self, keyed_s3: KeyedS3, page: int
-    ) -> None:
+    def test_keys_that_are_no_paths_lose_no_others(self, keyed_s3: KeyedS3, page: int) -> None:
         sound = [f"{day}/{number}{ENDING}" for day in "abc" for number in range(4)]
         bad = [f"{day}//{number}{ENDING}" for day in "abcd" for number in range(5)]
         place = keyed_s3.hold([*sound, *bad])

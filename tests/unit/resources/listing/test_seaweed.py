@@ -53,9 +53,7 @@ def test_a_listing_is_what_is_above_of_all_files_in_pair_order(scene: Scene, roo
 
 @given(scene=scenes, pages=st.integers(1, 3))
 @_FEW
-def test_the_steps_of_a_listing_are_the_whole_listing(
-    scene: Scene, pages: int, roots: Iterator[Place]
-) -> None:
+def test_steps_of_a_listing_are_the_whole(scene: Scene, pages: int, roots: Iterator[Place]) -> None:
     assume(scene.shows_folder_by_folder)
     place, found = put_objects(next(roots), scene.tree), list[str]()
     resume: str | None = ""

@@ -70,9 +70,7 @@ class TestKeyedStore:
         assert keyed_s3.lists == 2
 
     @pytest.mark.parametrize("spread", [1, 1200])
-    def test_a_vanished_and_a_changed_file_are_found_wherever_they_lie(
-        self, keyed_s3: KeyedS3, spread: int
-    ) -> None:
+    def test_vanished_and_changed_files_are_found_anywhere(self, keyed_s3: KeyedS3, spread: int) -> None:
         place, files = self._files(
             keyed_s3, [f"d={day:03}/{number:05}.json" for day in range(20) for number in range(spread)]
         )

@@ -128,9 +128,7 @@ def test_a_cell_that_a_column_cannot_hold_without_a_loss_is_refused(kind: DataTy
         (StringType(), datetime.fromisoformat("1900-02-28T12:00"), "28 February 1900, or a 29th"),
     ],
 )
-def test_a_cell_that_may_stand_for_another_value_is_refused_with_the_reason(
-    kind: DataType, cell: Any, reason: str
-) -> None:
+def test_a_cell_that_may_mean_another_value_is_refused(kind: DataType, cell: Any, reason: str) -> None:
     with pytest.raises(MisfitError, match=reason):
         _convert(kind, cell)
 

@@ -117,9 +117,7 @@ def test_many_lines_are_left_out_in_one_pass(tmp_path: Path) -> None:
     ("encoding", "codec"),
     [("UTF-16", "utf-16"), ("UTF-16", "utf-16-be"), ("UTF-32", "utf-32-be"), ("UTF-8", "utf-8-sig"), ("UTF-16LE", "utf-16-le"), ("cp1252", "cp1252")],
 )  # fmt: skip
-def test_a_copy_in_utf8_has_all_letters_and_no_byte_order_mark(
-    tmp_path: Path, encoding: str, codec: str
-) -> None:
+def test_a_copy_in_utf8_has_all_letters_and_no_mark(tmp_path: Path, encoding: str, codec: str) -> None:
     text = "é" * 1_100_000 + "\nbad ü\nz"
     assert in_utf8(tmp_path, text.encode(codec), encoding) == text
     if encoding in ("UTF-16LE", "cp1252"):
@@ -142,16 +140,12 @@ def test_a_copy_in_utf8_is_not_packed(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_the_records_of_a_document_become_lines_in_their_own_letters(
-    tmp_path: Path, document: str, lines: str
-) -> None:
+def test_records_of_a_document_become_lines_as_written(tmp_path: Path, document: str, lines: str) -> None:
     copy = in_utf8(tmp_path, document.encode("utf-16"), "UTF-16", rewrite=write_records_as_lines)
     assert copy == lines
 
 
 @pytest.mark.parametrize("texts", [(), {"bad"}])
-def test_bytes_that_are_no_text_in_the_encoding_make_the_file_bad(
-    tmp_path: Path, texts: Collection[str]
-) -> None:
+def test_bytes_that_are_no_text_make_the_file_bad(tmp_path: Path, texts: Collection[str]) -> None:
     with pytest.raises(BadFile, match=r"file a\.json, expected text in cp1252, found other bytes"):
         in_utf8(tmp_path, b"bad\n\x81\n", "cp1252", texts=texts)

@@ -53,7 +53,7 @@ def _elements(folder: Path, text: str = ROWS, name: str = "a.xml") -> list[Eleme
     return list(elements(Place(str(folder)), name, ROW))
 
 
-def test_elements_of_the_name_are_counted_wherever_they_stand_but_not_inside_each_other(
+def test_named_elements_are_counted_anywhere_but_inside_each_other(
     tmp_path: Path,
 ) -> None:
     for name in ("a.xml", "a.xml.gz", "a.xml.zst"):
@@ -238,7 +238,7 @@ def test_two_spellings_of_a_column_in_one_file_are_told(
     assert RULES.spelt_in_two_cases(look.names, SCHEMA) == doubled
 
 
-def test_a_document_of_hundreds_of_columns_is_looked_through_in_time_that_grows_with_it_alone(
+def test_a_document_of_hundreds_of_columns_takes_linear_time(
     tmp_path: Path,
 ) -> None:
     fields = [f"f{number}" for number in range(20_000)]

@@ -34,9 +34,7 @@ def test_each_word_for_a_format_has_its_endings_and_its_reader() -> None:
         ("excel", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")),
     ],
 )
-def test_text_may_be_compressed_and_other_files_compress_themselves(
-    form: str, endings: tuple[str, ...]
-) -> None:
+def test_text_may_be_compressed_and_others_compress(form: str, endings: tuple[str, ...]) -> None:
     assert _flow(format=form).files.endings == endings
 
 

@@ -53,7 +53,7 @@ class _Foreign:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def test_a_look_at_the_first_row_takes_a_list_as_it_comes_and_a_thousand_rows_of_others() -> None:
+def test_a_first_look_takes_lists_as_they_come_and_1000_rows_else() -> None:
     taken: list[int] = []
 
     def rows() -> Any:
@@ -194,9 +194,7 @@ MIXED: list[tuple[list[Any], pa.DataType, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("values", "kind", "expected"), MIXED)
-def test_values_of_several_kinds_are_kept_whatever_comes_first(
-    values: list[Any], kind: pa.DataType, expected: list[Any]
-) -> None:
+def test_values_of_several_kinds_are_kept(values: list[Any], kind: pa.DataType, expected: list[Any]) -> None:
     schema = pa.schema([("v", kind)])
     assert [
         row["v"] for row in tables([{"v": value} for value in values], schema, "Europe/Berlin")
@@ -207,9 +205,7 @@ def test_values_of_several_kinds_are_kept_whatever_comes_first(
     ("values", "kind", "expected"),
     [case for case in MIXED if case[1] != UTC_TIME and not any(isinstance(value, str) for value in case[0])],
 )
-def test_objects_in_a_frame_are_kept_as_in_rows(
-    values: list[Any], kind: pa.DataType, expected: list[Any]
-) -> None:
+def test_objects_of_frames_stay_as_in_rows(values: list[Any], kind: pa.DataType, expected: list[Any]) -> None:
     frame = pd.DataFrame(
         {"n": [float(at) for at in range(len(values))], "v": pd.Series(values, dtype=object)}
     )
@@ -227,9 +223,7 @@ def test_a_frame_with_times_of_both_kinds_is_refused() -> None:
     ("values", "kind"),
     [([date(2026, 1, 1), NAIVE], pa.date32()), ([True, 1], pa.int64()), ([1, "a"], pa.string())],
 )
-def test_values_of_several_kinds_of_which_one_would_change_are_refused(
-    values: list[Any], kind: pa.DataType
-) -> None:
+def test_values_of_kinds_that_would_change_are_refused(values: list[Any], kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="column v: expected values of type"):
         tables([{"v": value} for value in values], pa.schema([("v", kind)]))
 

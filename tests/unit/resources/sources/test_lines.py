@@ -9,7 +9,7 @@ from resources.connections.places import Place
 from resources.sources.files.lines import Lines, beginning, whole_text
 
 
-def test_a_text_is_found_in_each_of_its_lines_whatever_blanks_and_marks_are_around_it(tmp_path: Path) -> None:
+def test_a_text_is_found_in_its_lines_whatever_surrounds_it(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress("\ufeffx\n  x  \ny\n".encode()))
     lines = Lines(Place(str(tmp_path)), [("a.ndjson.gz", "x"), ("gone.ndjson", "x")])
     assert [lines.next("a.ndjson.gz", "x") for _ in range(3)] == [1, 2, None]

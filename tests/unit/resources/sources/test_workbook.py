@@ -33,9 +33,7 @@ def _rows(sheet: Sheet) -> list[tuple[int, list[Any]]]:
 @pytest.mark.parametrize(
     ("name", "data"), [("a.xlsx", xlsx(ROWS)), ("a.ods", ods(ROWS)), ("odd [name].xlsx", xlsx(ROWS))]
 )
-def test_the_first_row_names_the_columns_and_the_rows_below_are_records(
-    tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_the_first_row_names_columns_of_rows_below(tmp_path: Path, name: str, data: bytes) -> None:
     sheet = _read(tmp_path, data, name)
     assert [(column.name, column.number) for column in sheet.columns] == [("id", 0), ("text", 1)]
     assert _rows(sheet) == [(2, [1, "a"]), (3, [2, None])]
@@ -53,7 +51,7 @@ def test_cells_keep_what_they_are(tmp_path: Path) -> None:
     assert _rows(sheet) == [(2, values)]
 
 
-def test_an_empty_cell_a_blank_one_and_one_with_an_error_are_no_value_and_rows_of_these_no_records(
+def test_empty_blank_and_error_cells_are_no_value(
     tmp_path: Path,
 ) -> None:
     sheet = _read(
@@ -126,9 +124,7 @@ def test_a_row_may_stand_in_two_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "is_known"), [("#REF!", True), ("#N/A", True), ("#SPILL!", False), ("#CALC!", False)]
 )
-def test_an_error_is_no_value_or_makes_the_file_bad_by_its_name(
-    tmp_path: Path, error: str, is_known: bool
-) -> None:
+def test_an_error_is_no_value_or_a_bad_file_by_name(tmp_path: Path, error: str, is_known: bool) -> None:
     data = edited(xlsx([["id", "n"], [1, "#N/A"]]), "<v>#N/A</v>", f"<f>A1</f><v>{error}</v>")
     if is_known:
         assert _rows(_read(tmp_path, data)) == [(2, [1, None])]
@@ -152,9 +148,7 @@ def test_the_first_row_with_a_value_is_the_header(tmp_path: Path) -> None:
     ("header", "index"),
     [([None, "a", "b"], 0), (["a", None, "b"], None), ([None, "a", None], None), ([None, "a"], None)],
 )
-def test_the_first_column_alone_may_have_no_name(
-    tmp_path: Path, header: list[Any], index: int | None
-) -> None:
+def test_only_the_first_column_may_be_unnamed(tmp_path: Path, header: list[Any], index: int | None) -> None:
     assert _read(tmp_path, xlsx([header, [1, 2, 3]])).index == index
 
 
@@ -203,7 +197,7 @@ def test_an_empty_sheet_beside_one_with_cells_makes_the_file_bad_unless_it_is_na
         (ROWS, {"More": ROWS}, "Data"),
     ],
 )
-def test_the_first_sheet_with_a_header_and_a_row_below_it_is_told_among_those_that_are_shown(
+def test_the_first_shown_sheet_with_header_and_row_is_told(
     tmp_path: Path, first: list[Any], more: dict[str, Any], sheet: str | None
 ) -> None:
     (tmp_path / "a.xlsx").write_bytes(xlsx(first, **more))
@@ -241,9 +235,7 @@ def test_a_sheet_is_chosen_by_its_name_or_its_place(tmp_path: Path, sheet: str |
         ({"sheet": 3}, "expected at least 3 sheets (options.sheet), found Data, More"),
     ],
 )
-def test_a_sheet_that_is_not_there_makes_the_file_bad(
-    tmp_path: Path, options: dict[str, Any], why: str
-) -> None:
+def test_a_missing_sheet_makes_the_file_bad(tmp_path: Path, options: dict[str, Any], why: str) -> None:
     with pytest.raises(BadFile) as refused:
         _read(tmp_path, xlsx(ROWS, More=ROWS), **options)
     assert refused.value.why == why

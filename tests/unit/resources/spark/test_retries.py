@@ -44,7 +44,7 @@ def tried(policy: Patience, clock: Clock, answers_at: int | None = None) -> floa
 
 
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
-def test_a_server_that_is_gone_is_waited_for_less_than_half_a_minute_by_all_sessions_together() -> None:
+def test_a_gone_server_is_waited_for_half_a_minute_by_all_sessions() -> None:
     clock = Clock()
     sessions = [Patience(outage) for outage in [Outage(clock)] for _ in range(3)]
     waits = [tried(session, clock) for session in sessions for _ in range(2)]

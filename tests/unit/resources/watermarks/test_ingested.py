@@ -110,9 +110,7 @@ def test_what_no_reader_can_need_is_deleted(tmp_path: Path) -> None:
     assert Ingested(log, FLOW, log.newest(FLOW)).count == 30
 
 
-def test_a_merge_that_died_before_its_manifest_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_without_manifest_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = new_log(tmp_path)
     append(log, [("a", None), ("b", None)])
 

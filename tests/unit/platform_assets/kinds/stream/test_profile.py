@@ -47,7 +47,7 @@ def test_a_run_says_how_many_rows_sparks_watermark_has_dropped() -> None:
     assert StreamProfile().outcome_aside(Outcome("flow", None, {}, 0, batches=[])) == ""
 
 
-def test_a_state_names_awaited_splits_then_the_slowest_and_how_long_each_has_been_silent() -> None:
+def test_a_state_names_awaited_then_slowest_splits_and_silences() -> None:
     keys = {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5, "splits": ["a", "new"]}
     flow = Dataflow.model_validate(
         {

@@ -47,7 +47,7 @@ def test_each_day_has_its_files_those_that_were_late_and_those_in_quarantine(day
     assert days.counted == {"2026-01-01": Arrived(5, 0, 1), "2026-01-03": Arrived(0, 4, 0)}
 
 
-def test_an_entry_is_counted_once_however_often_one_looks_and_with_or_without_the_note(days: Days) -> None:
+def test_an_entry_is_counted_once_with_or_without_the_note(days: Days) -> None:
     for number in range(1, 6):
         days.append(f"2026-01-0{number}", files=number)
         if number != 3:

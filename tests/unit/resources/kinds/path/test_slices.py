@@ -60,9 +60,7 @@ def _intent(before: dict[str, Any], slice_: PathSlice) -> Intent:
 
 
 @pytest.mark.parametrize("scope", ["global", "partition"])
-def test_a_slice_of_a_filtered_cold_start_still_knows_where_that_began_after_it_was_stored(
-    landing: Path, scope: str
-) -> None:
+def test_a_stored_slice_of_a_filtered_start_knows_its_beginning(landing: Path, scope: str) -> None:
     kind = _kind(
         landing,
         scope=scope,

@@ -35,9 +35,7 @@ def make(tmp_path: Path) -> MakeArrivals:
 
 
 @pytest.mark.parametrize("policy", ["ingest", "quarantine", "alert", "ignore"])
-def test_a_round_that_finds_more_late_files_than_it_names_is_over_and_counts_all_of_them(
-    make: MakeArrivals, policy: str
-) -> None:
+def test_a_round_of_many_late_files_counts_all_of_them(make: MakeArrivals, policy: str) -> None:
     arrivals = make(late_files=policy)
     for _ in range(3):
         done = arrivals.sweep(most=10)
@@ -46,9 +44,7 @@ def test_a_round_that_finds_more_late_files_than_it_names_is_over_and_counts_all
 
 
 @pytest.mark.parametrize("policy", ["ingest", "alert"])
-def test_the_note_names_no_more_and_counts_all_also_in_the_middle_of_a_round(
-    make: MakeArrivals, policy: str
-) -> None:
+def test_the_note_counts_all_late_files_in_a_round_too(make: MakeArrivals, policy: str) -> None:
     arrivals = make(late_files=policy)
     arrivals.sweep(most=10)
     for _ in range(10):
@@ -98,9 +94,7 @@ def test_quarantine_sets_all_aside_once_some_at_a_step(make: MakeArrivals) -> No
     assert held == LATE
 
 
-def test_a_plan_looks_at_so_many_late_files_and_the_next_one_at_the_rest(
-    make: MakeArrivals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_looks_at_some_late_files_at_once(make: MakeArrivals, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path_kind, "_LATE_AT_ONCE", 10)
     arrivals = make()
     arrivals.sweep()

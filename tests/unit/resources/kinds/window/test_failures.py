@@ -33,7 +33,7 @@ def test_single_work_units_that_fail_for_different_reasons_are_found_exactly(bad
     assert failing(WORKS, source.probe) == source.bad
 
 
-def test_a_unit_that_fails_as_a_whole_is_found_with_three_reads_beside_one_for_each_other() -> None:
+def test_a_unit_that_fails_as_a_whole_is_found_with_three_reads() -> None:
     source = Source({one: "no answer" for one in WORKS if one.unit == UNITS[1]})
     assert failing(WORKS, source.probe) == source.bad
     assert source.reads == 5

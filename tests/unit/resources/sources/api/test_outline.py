@@ -17,9 +17,7 @@ from tests.unit.partitions.api.test_document import RECORDS, VALUES
 @given(
     RECORDS, VALUES, st.sampled_from(["next", "data.x", "data.y", "data.items", "data.none.x", "before.a"])
 )
-def test_an_outline_tells_what_stands_beside_the_records_as_the_document_does(
-    records: list[Any], beside: Any, path: str
-) -> None:
+def test_an_outline_tells_what_the_document_does(records: list[Any], beside: Any, path: str) -> None:
     text = json.dumps({"before": beside, "data": {"x": beside, "items": records, "y": 1}, "next": beside})
     outline = Outline.of(text)
     assert outline is not None

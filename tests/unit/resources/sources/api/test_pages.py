@@ -349,9 +349,7 @@ def test_a_total_ends_pages_by_number_without_a_request_behind_the_last(server: 
 @pytest.mark.parametrize(
     "paging", [OFFSETS, {"type": "page", "param": "page", "size_param": "size", "size": 3}]
 )
-def test_a_refusal_behind_the_last_page_names_what_ends_the_walk(
-    server: Api, code: int, paging: dict[str, Any]
-) -> None:
+def test_a_refusal_behind_the_last_page_names_it(server: Api, code: int, paging: dict[str, Any]) -> None:
     looks = 1 if paging["type"] == "offset" else 0
     server.faults.extend([None] * 3 + [status(code)] * 2)
     with pytest.raises(SourceError, match=f"found HTTP {code}") as error:
@@ -407,9 +405,7 @@ def test_an_empty_page_is_the_end_of_counted_pages_and_not_of_those_with_a_curso
 
 
 @pytest.mark.parametrize("code", [404, 410, 422])
-def test_a_status_that_means_no_rows_ends_counted_pages_and_others_stay_errors(
-    server: Api, code: int
-) -> None:
+def test_a_status_of_no_rows_ends_counted_pages_and_others_fail(server: Api, code: int) -> None:
     server.faults.append(status(code, "<html>no rows</html>"))
     assert read(server, ignore_http_codes=[code]) == []
     server.faults.extend([None, None, status(code)])
@@ -430,9 +426,7 @@ def test_a_status_that_means_no_rows_ends_counted_pages_and_others_stay_errors(
         OFFSETS | {"more": "more"},
     ],
 )
-def test_a_page_that_was_promised_must_be_there_whatever_status_means_no_rows(
-    server: Api, paging: dict[str, Any]
-) -> None:
+def test_a_promised_page_must_be_there(server: Api, paging: dict[str, Any]) -> None:
     server.faults.append(status(404))
     assert read(server, paging=paging, ignore_http_codes=[404]) == []
     server.faults.extend([None, status(404)])
@@ -444,7 +438,7 @@ def test_a_page_that_was_promised_must_be_there_whatever_status_means_no_rows(
     "paging",
     [CURSOR, CURSOR | {"next": None, "header": "X-Next"}, {"type": "link", "next": "link"}, {"type": "link"}],
 )
-def test_a_page_that_a_cursor_or_a_link_leads_to_is_asked_for_before_the_records_of_the_last_one_are_read(
+def test_a_page_that_a_cursor_leads_to_is_asked_for_early(
     server: Api, paging: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[int]()
@@ -460,9 +454,7 @@ def test_a_page_that_a_cursor_or_a_link_leads_to_is_asked_for_before_the_records
     assert asked == [2, 3, 3]
 
 
-def test_a_page_that_the_last_one_does_not_lead_to_is_not_read_although_it_was_asked_for(
-    server: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unlinked_page_is_not_read_though_asked(server: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     guesses = iter([2, 99, 6, None])  # the second is of the page that is not wanted
     monkeypatch.setattr(Outline, "at", lambda _self, _path: next(guesses))
     assert read(server, paging=CURSOR, params={"paged": "1"}) == ALL
@@ -646,9 +638,7 @@ def test_no_secret_is_in_an_error_its_trace_or_the_log(
         ({"scope": "all"}, "token_url"),
     ],
 )
-def test_a_connection_that_cannot_work_is_refused_without_its_secrets(
-    given: dict[str, Any], expected: str
-) -> None:
+def test_a_broken_connection_is_refused_without_secrets(given: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=expected) as error:
         ApiConnection(**{"base_url": "https://host"} | given)
     assert "s3cr3t" not in str(error.value)

@@ -101,7 +101,7 @@ def test_a_tag_is_the_next_version_of_the_metadata() -> None:
     assert change.is_done(Metadata(after, "v2.metadata.json"))
 
 
-def test_a_branch_is_made_and_one_dropped_in_one_version_if_the_table_has_the_snapshot() -> None:
+def test_a_branch_is_made_and_dropped_in_one_version() -> None:
     metadata = _metadata(_snapshot(1, None, 1))
     (snapshot,) = metadata.snapshots
     left = Metadata(RefChange({}, {"left": snapshot}).applied(metadata), "v2.metadata.json")

@@ -65,9 +65,7 @@ def test_a_safely_wider_type_is_taken(was: T.DataType, becomes: T.DataType, kind
         (T.LongType(), T.StringType(), "expected bigint or a type that is safely wider, found string"),
     ],
 )
-def test_a_type_that_iceberg_cannot_widen_to_is_refused(
-    was: T.DataType, becomes: T.DataType, message: str
-) -> None:
+def test_a_type_iceberg_cannot_widen_is_refused(was: T.DataType, becomes: T.DataType, message: str) -> None:
     table, rows = (_of(T.StructField("n", each)) for each in (was, becomes))
     with pytest.raises(RowsRefused, match=message):
         _statements(table, rows)

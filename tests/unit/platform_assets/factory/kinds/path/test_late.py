@@ -76,7 +76,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
     }
 
 
-def test_a_round_without_late_files_passes_the_check_and_says_how_far_it_has_verified(
+def test_a_round_without_late_files_passes_and_says_how_far(
     make_ticker: MakeTicker,
 ) -> None:
     ticker = make_ticker()
@@ -91,9 +91,7 @@ def test_a_round_without_late_files_passes_the_check_and_says_how_far_it_has_ver
 
 
 @pytest.mark.parametrize(("policy", "passed"), [("alert", False), ("ignore", True)])
-def test_alert_and_ignore_ask_for_no_run_and_only_alert_fails_the_check(
-    make_ticker: MakeTicker, policy: str, passed: bool
-) -> None:
+def test_only_alert_fails_the_check_and_asks_not(make_ticker: MakeTicker, policy: str, passed: bool) -> None:
     ticker = make_ticker(late_files=policy)
     assert ticker.tick() == "3 files looked at (3 listing calls), 1 late"
     assert (check(ticker).passed, values(check(ticker))["late_files"]) == (passed, 1)
@@ -119,7 +117,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
     )
 
 
-def test_what_a_run_did_not_deal_with_is_asked_for_again_after_a_pause_that_doubles(
+def test_what_a_run_left_is_asked_for_after_a_doubling_pause(
     make_ticker: MakeTicker,
 ) -> None:
     ticker = make_ticker()
@@ -138,7 +136,7 @@ def test_what_a_run_did_not_deal_with_is_asked_for_again_after_a_pause_that_doub
     asked(ticker.tick())
 
 
-def test_a_late_file_that_stays_bad_is_tried_once_an_hour_though_new_files_are_loaded_all_the_time(
+def test_a_bad_late_file_is_tried_once_an_hour_beside_new_files(
     make_ticker: MakeTicker,
 ) -> None:
     ticker = make_ticker()

@@ -54,7 +54,7 @@ def test_a_tick_says_that_settle_holds_new_files_back(make_ticker: Callable[...,
     assert ticker.tick() == "2 new files are held back by settle (1 listing call)"
 
 
-def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_dataflow_s_tag(
+def test_one_run_is_asked_for_any_number_of_new_files(
     ticker: Ticker,
 ) -> None:
     ticker.put("a.ndjson", "b.ndjson", "c.ndjson")
@@ -76,9 +76,7 @@ def test_files_at_or_below_the_committed_watermark_ask_for_nothing(ticker: Ticke
         DagsterRunStatus.CANCELING,
     ],
 )
-def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
-    ticker: Ticker, status: DagsterRunStatus
-) -> None:
+def test_a_run_in_flight_asks_for_no_other(ticker: Ticker, status: DagsterRunStatus) -> None:
     ticker.put("a.ndjson")
     run = create_run_for_test(
         ticker.instance, job_name="load_arrivals", status=status, tags={DATAFLOW_TAG: "arrivals"}
@@ -105,7 +103,7 @@ def test_a_run_that_is_executed_again_is_not_judged_by_the_process_of_the_run_be
     assert left.status == DagsterRunStatus.STARTING
 
 
-def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_asked_for(ticker: Ticker) -> None:
+def test_a_run_without_process_is_reported_and_the_next_asked_for(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
     run = in_flight_with_a_process_that_is_gone(ticker, RUN, DagsterRunStatus.STARTED)
     asked(ticker.tick())
@@ -114,7 +112,7 @@ def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_aske
     assert left.status == DagsterRunStatus.FAILURE
 
 
-def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_that_doubles(
+def test_uncommitted_requests_are_repeated_after_doubling_pauses(
     ticker: Ticker,
 ) -> None:
     ticker.put("a.ndjson")
@@ -130,7 +128,7 @@ def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_t
     asked(ticker.tick())
 
 
-def test_a_bad_file_whose_number_is_abandoned_each_time_starts_7_runs_in_two_hours_and_not_240(
+def test_an_abandoned_bad_file_starts_7_runs_in_two_hours(
     ticker: Ticker,
 ) -> None:
     ticker.put("bad.ndjson")
@@ -139,7 +137,7 @@ def test_a_bad_file_whose_number_is_abandoned_each_time_starts_7_runs_in_two_hou
     assert ticker.abandon().number == 8
 
 
-def test_a_good_file_behind_the_bad_one_changes_nothing_and_one_before_it_is_asked_for_at_once(
+def test_a_good_file_behind_the_bad_changes_nothing_and_before_asks(
     ticker: Ticker,
 ) -> None:
     ticker.put("m.ndjson")
@@ -150,7 +148,7 @@ def test_a_good_file_behind_the_bad_one_changes_nothing_and_one_before_it_is_ask
     asked(ticker.tick())
 
 
-def test_files_that_arrive_before_each_other_while_no_run_commits_are_asked_for_twice_in_a_pause(
+def test_earlier_files_without_commits_are_asked_for_twice_in_a_pause(
     ticker: Ticker,
 ) -> None:
     """Of many partitions each file may be the first; when the engine is down none of them is loaded."""
@@ -190,9 +188,7 @@ def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
     asked(ticker.tick())
 
 
-def test_a_listing_that_needs_several_ticks_keeps_the_attempts(
-    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_of_several_ticks_keeps_attempts(ticker: Ticker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_files_sensor, "_BUDGET", Budget(pages=1))
     ticker.put("d=1/a.ndjson", "d=2/b.ndjson", "d=3/c.ndjson")
     ticker.commit("d=2/b.ndjson")
@@ -248,7 +244,7 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     asked(ticker.tick())
 
 
-def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
+def test_only_unloaded_files_ask_for_a_run_with_tracking_set(
     make_ticker: Callable[..., Ticker],
 ) -> None:
     ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
@@ -260,7 +256,7 @@ def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
     assert asked(ticker.tick()).run_key != first.run_key
 
 
-def test_names_that_no_run_loads_are_told_with_each_look_and_on_the_table_s_page_when_they_change(
+def test_names_that_no_run_loads_are_told_on_the_page_once_they_change(
     ticker: Ticker,
 ) -> None:
     (ticker.landing / "b.csv").write_text("id")

@@ -18,7 +18,7 @@ def state(epoch: int, value: int | None, **splits: int | tuple[int, int]) -> Str
     return StreamState({name: Split(*each) for name, each in given.items()}, value, epoch=epoch)
 
 
-def test_what_is_complete_lies_below_the_global_watermark_and_each_split_has_its_mark() -> None:
+def test_complete_lies_below_the_global_watermark() -> None:
     drawn = picture([state(1, None, a=0), state(2, 8, a=8, b=24), state(3, 12, a=12, b=24)], 5)
     first, second, third = ("".join(column)[::-1] for column in zip(*cells_of(drawn), strict=True))
     assert first == "P" + "M" * 23

@@ -57,7 +57,7 @@ def abandon(ticker: Ticker) -> Entry:
     return ticker.commit(why="abandon", kind="window")
 
 
-def test_windows_whose_numbers_are_abandoned_each_time_are_asked_for_after_a_pause_that_doubles(
+def test_abandoned_windows_are_asked_for_after_a_doubling_pause(
     ticker: Ticker,
 ) -> None:
     keys = ticks(ticker, 40, lambda: abandon(ticker))
