@@ -1,4 +1,8 @@
-"""Cron texts that Dagster takes, told without importing Dagster, which takes a second."""
+"""Cron texts that Dagster takes, told without importing Dagster, which takes a second.
+
+Libraries take more than Dagster's private copy of croniter: croniter 7 ``2W``, cronsim ``FRI,5L``, and both times that each process draws anew, or that never come.
+A text that is taken here and not by Dagster breaks the whole code location.
+"""
 
 from __future__ import annotations
 
@@ -34,30 +38,39 @@ def is_cron(text: str) -> bool:
     fields = text.casefold().split()
     if len(fields) != len(_FIELDS):
         return False
-    return all(map(_fits, fields, _FIELDS)) and _some_day(*fields[2:])
-
-
-def _fits(text: str, field: _Field) -> bool:
-    return all(_item_fits(item, field) for item in text.split(","))
-
-
-def _item_fits(item: str, field: _Field) -> bool:
-    match = _ITEM.fullmatch(item)
-    if match is None or (match["step"] is not None and not 1 <= int(match["step"]) <= field.highest):
+    numbers = list(map(_numbers, fields, _FIELDS))
+    if not all(numbers):
         return False
-    given = [_number(match[name], field) for name in ("low", "high") if match[name] is not None]
-    bounds = [number for number in given if number is not None]
-    inside = len(bounds) == len(given) and all(field.lowest <= bound <= field.highest for bound in bounds)
-    return inside and bounds == sorted(bounds)
-
-
-def _number(text: str, field: _Field) -> int | None:
-    return int(text) if text.isdecimal() else field.names.get(text)
-
-
-def _some_day(days: str, months: str, weekdays: str) -> bool:
-    """Whether a month that is named has a day that is named; any weekday is one."""
-    if weekdays != "*" or not (days.isdecimal() and re.fullmatch(r"\w+", months)):
+    _, _, days, months, _ = numbers
+    if any(day <= _DAYS_OF_MONTH.get(month, 31) for day in days for month in months):
         return True
-    month = _number(months, _FIELDS[3])
-    return int(days) <= _DAYS_OF_MONTH.get(month or 0, 31)
+    # A weekday is a time of its own, but Dagster refuses 30 and 31 February beside one, too.
+    return fields[4] != "*" and months != {2}
+
+
+def _numbers(text: str, field: _Field) -> set[int]:
+    """Return the numbers that a field has; none if one of its items does not fit."""
+    items = [_item(item, field) for item in text.split(",")]
+    return {number for item in items for number in item} if all(items) else set()
+
+
+def _item(item: str, field: _Field) -> range:
+    """Return the numbers of an item such as ``1-5/2``; none if it does not fit."""
+    match, nothing = _ITEM.fullmatch(item), range(0)
+    if match is None or (match["step"] is not None and not 1 <= int(match["step"]) <= field.highest):
+        return nothing
+    if match["low"] is None:
+        low, high = field.lowest, field.highest
+    else:
+        low = _number(match["low"], field)
+        high = _number(match["high"], field) if match["high"] else field.highest if match["step"] else low
+    return (
+        range(low, high + 1, int(match["step"] or 1))
+        if field.lowest <= low <= high <= field.highest
+        else nothing
+    )
+
+
+def _number(text: str, field: _Field) -> int:
+    """Return the number of a text or name; -1, which no field has, if it is neither."""
+    return int(text) if text.isdecimal() else field.names.get(text, -1)
