@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 _LOOK = 0.05
 _LAST_LINES, _LAST_BYTES = 3, 64 * 1024
 
@@ -89,18 +91,13 @@ def _lives(process: subprocess.Popen[bytes]) -> bool:
     """Whether the process or anything of its session lives; what is dead and not yet reaped does not."""
     if process.poll() is None:
         return True
-    if Path("/proc/self/stat").exists():
-        return any(_is_of(process.pid, stat) for stat in Path("/proc").glob("[0-9]*/stat"))
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return any(_is_of(process.pid, other) for other in psutil.process_iter())
 
 
-def _is_of(group: int, stat: Path) -> bool:
+def _is_of(group: int, process: psutil.Process) -> bool:
+    """Return whether a process belongs to a group, and lives."""
     try:
-        state, _, process_group = stat.read_text().rpartition(")")[2].split()[:3]
-    except OSError:  # it is gone
+        belongs = os.getpgid(process.pid) == group
+        return belongs and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except (ProcessLookupError, PermissionError, psutil.Error):  # it is gone, or somebody else's
         return False
-    return int(process_group) == group and state not in ("Z", "X")

@@ -10,6 +10,7 @@ import os
 import platform
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from resources.watermarks.entry import Holder
@@ -17,13 +18,16 @@ from resources.watermarks.entry import Holder
 _active: set[str] = set()
 _guard = threading.Lock()
 
+_SAME_START = 100
+"""Clock ticks, about a second, by which two readings of one process's start may differ where the system keeps no ticks. No system gives a pid out again so soon."""
+
 RunIsLive = Callable[[str], bool | None]
 """Asks Dagster whether a run continues; None if it does not know the run."""
 
 
 def this_process(run_id: str | None) -> Holder:
     """The holder that this process is."""
-    return Holder(host=_host(), pid=os.getpid(), started=_start_ticks(os.getpid()) or 0, run_id=run_id)
+    return Holder(host=_host(), pid=os.getpid(), started=_own_start(os.getpid()), run_id=run_id)
 
 
 def mark_active(intent_id: str) -> None:
@@ -54,7 +58,10 @@ def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | N
 
 def process_is_alive(holder: Holder) -> bool | None:
     """Whether the holder's process lives; None if it is one of another machine."""
-    return _start_ticks(holder.pid) == holder.started if holder.host == _host() else None
+    if holder.host != _host():
+        return None
+    started = _started(holder.pid)
+    return started is not None and abs(started - holder.started) <= _SAME_START
 
 
 def host_name(holder: Holder) -> str:
@@ -72,12 +79,23 @@ def _host() -> str:
     return f"{platform.node()}/{boot}/{space}"
 
 
-def _start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None if it does not exist or is a zombie."""
+def _started(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None if it does not exist or is a zombie."""
+    import psutil  # not before somebody holds an intent: `plan` must be quick
+
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return None
+        # Of a process on a machine whose clock was put right, both times are moved alike.
+        seconds: float = process.create_time() - psutil.boot_time()
+        return round(seconds * os.sysconf("SC_CLK_TCK"))
+    except psutil.NoSuchProcess:
         return None
-    except OSError:
+    except psutil.Error:
         return 0
-    return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+@lru_cache(maxsize=8)
+def _own_start(pid: int) -> int:
+    return _started(pid) or 0
