@@ -13,6 +13,7 @@ from typing import Any
 
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
+from partitions.plan import counted
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Quarantine:
     def released(self) -> tuple[Quarantined, ...]:
         """Those that the next run loads."""
         return tuple(bad for bad in self.files if bad.released)
+
+    def reminder(self, dataflow: str) -> str | None:
+        """Return how many files wait for a decision, and the command that loads what was mended; None if there are none."""
+        if not self.held:
+            return None
+        return f"{counted(len(self.held), 'file')} in quarantine: once mended, `strandline files release {dataflow} PATH…` has the next run load them"
 
     def after(self, loaded: Collection[str], quarantined: Sequence[Quarantined]) -> Quarantine:
         """What is left after a slice has loaded some files and passed over others."""

@@ -28,6 +28,8 @@ from resources.outcome import Observer
 from resources.platform.stores import Stores
 from resources.replay.asked import Asked
 from resources.replay.kind import ReplayKind
+from resources.sources.files.changed_schema import change_without_spark
+from resources.sources.files.pinned import PinnedSchema
 from resources.sources.source import TellsColumns
 from resources.staging import Staging
 from resources.tables.registry import find_table
@@ -119,9 +121,16 @@ class Opener(Stores):
         """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
         if dataflow.streams_with_spark:
             return None  # what is pinned are the columns of its query
+        if entry is None or not entry.pinned:
+            return None
+        declared = dataflow.source.declared_schema
+        if declared is not None and dataflow.target.schema_mode == "strict":
+            pinned = PinnedSchema.of(self.log.get_schema(entry.pinned))
+            error = change_without_spark(declared, pinned, dataflow.name)
+            return f"the next run that has rows stops: {error.message}: {error.choices[0]}" if error else None
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).schema() if table is not None else None
-        if described is None or entry is None or not entry.pinned:
+        if described is None:
             return None
         pinned_columns = json.loads(self.log.get_schema(entry.pinned))["columns"]
         try:

@@ -415,12 +415,13 @@ class TestReset:
         feed.load()
         feed.define(source={"schema": "id string, more string"})
         feed.put("b.ndjson", 2)
+        warnings = feed.cli("plan", NAME).json[0]["warnings"]
         error = feed.fail()
         assert "found another (id string, more string" in error.message
+        assert f"the next run that has rows stops: {error.message}: {error.choices[0]}" in warnings
         (choice,) = error.choices
-        feed.command(
-            "state", *choice.removeprefix("strandline state ").removesuffix(" --reason TEXT").split()
-        )
+        words = choice.removeprefix("strandline ").removesuffix(" TEXT").split()
+        feed.command(*words, "because", "--yes")
         feed.load()
         assert (feed.rows("id"), _types(feed)) == ([("1",), ("2",)], {"id": "string", "more": "string"})
 

@@ -87,7 +87,8 @@ class PathKind:
             pending=self._pending(entry, state, listing.listed, now),
             request=request,
         )
-        return replace(made, calls=listing.listed.calls)
+        reminder = read_quarantine(self._log, entry).reminder(self._dataflow.name)
+        return replace(made, calls=listing.listed.calls, warnings=(*made.warnings, *filter(None, [reminder])))
 
     def _plan_again(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
         """One slice, whatever its size; whoever died with it may have loaded it already."""

@@ -13,7 +13,8 @@ from partitions.sources.formats import FORMATS
 from partitions.table_types import VARIANT, holds
 from partitions.untyped_columns import typed_fields
 from resources.sources.evolving import changed, check_free, evolution_of, follows
-from resources.sources.files.failures import bad_document, other_schema
+from resources.sources.files.changed_schema import changed_schema
+from resources.sources.files.failures import bad_document
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
 from resources.sources.files.lines import fault_of_beginning
@@ -75,20 +76,14 @@ class SchemaPinner:
         if follows(self._dataflow):
             self._follow(pinned, declared)
             return
-        if declared is None or declared.fields == pinned.struct.fields[: len(declared.fields)]:
+        if declared is None:
+            return
+        is_beginning = declared.fields == pinned.struct.fields[: len(declared.fields)]
+        if is_beginning and set(pinned.data.names) <= set(declared.names):  # others are of folders
             return
         was = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
         now = {field.name: field.dataType.simpleString() for field in declared.fields}
-        gone = [field.name for field in pinned.data.fields if field.name not in now]
-        changed = [name for name in now if was.get(name) != now[name]] + gone
-        differences = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
-        pinned_columns = ", ".join(f"{name} {kind}" for name, kind in was.items())
-        raise other_schema(
-            f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
-            "Put it back",
-            dataflow,
-            changed[0] if changed else None,
-        )
+        raise changed_schema(was, now, pinned.data.names, dataflow)
 
     def _follow(self, pinned: PinnedSchema, declared: StructType | None) -> None:
         """Compare the columns that are declared now; those that were pinned beside them stay, as missing ones do."""

@@ -1,0 +1,68 @@
+"""A declared schema that was changed after it was pinned: what differs, told by a run with Spark's types, and by a plan without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from partitions.ddl import Column, parse_ddl
+from partitions.errors import SchemaError
+from partitions.schema_types import shown
+from resources.sources.files.failures import other_schema
+from resources.sources.files.pinned import PinnedSchema
+
+_OTHER_NAMES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "timestamp_ltz": "timestamp",
+}
+
+
+def changed_schema(
+    was: Mapping[str, str], declared: Mapping[str, str], own: Collection[str], dataflow: str
+) -> SchemaError:
+    """Return the error for a declared schema that is another than the pinned one.
+
+    Args:
+        was: the types of the pinned columns.
+        declared: of those that are declared now.
+        own: the pinned columns that are no folders' names.
+        dataflow: its name.
+    """
+    gone = [name for name in own if name not in declared]
+    changed = [name for name in declared if was.get(name) != declared[name]] + gone
+    differences = [f"{name} {declared[name]}" if name in declared else f"no {name}" for name in changed]
+    pinned_columns = ", ".join(f"{name} {data_type}" for name, data_type in was.items())
+    return other_schema(
+        f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
+        "Put it back",
+        dataflow,
+        changed[0] if changed else None,
+    )
+
+
+def change_without_spark(declared: str, pinned: PinnedSchema, dataflow: str) -> SchemaError | None:
+    """Return what a run in mode strict will refuse of a declared schema; None if it is the pinned one, or if only Spark tells how they differ."""
+    if declared == pinned.declared:
+        return None
+    was = {field["name"]: shown(field["type"]) for field in json.loads(pinned.columns)["fields"]}
+    now = {column.name: _shown_as(column, was.get(column.name)) for column in parse_ddl(declared)}
+    own = [name for name in was if name not in pinned.folders]
+    if list(now.items()) == list(was.items())[: len(now)] and set(own) <= now.keys():
+        return None
+    return changed_schema(was, now, own, dataflow)
+
+
+def _shown_as(column: Column, was: str | None) -> str:
+    """A declared type as it is shown; of one with parts, which are not compared, the pinned type if that is one, too."""
+    name = _OTHER_NAMES.get(column.type, column.type)
+    if name == "decimal":
+        digits, scale = (*column.numbers, 10, 0)[:2] if not column.numbers else (*column.numbers, 0)[:2]
+        return f"decimal({digits},{scale})"
+    is_same = was is not None and was.partition("<")[0].partition(" ")[0] == name
+    return was if is_same and was is not None else name
