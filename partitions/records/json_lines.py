@@ -34,6 +34,7 @@ from partitions.records.judge import (
     shown,
     time_fault,
     whole_fault,
+    without_known_fields,
 )
 
 LENIENT = frozenset(
@@ -145,7 +146,19 @@ class JsonRule:
             )
         except RecursionError:
             return _TOO_DEEP
+        if fault is None and self.names_to_have and value and not self._has_known_name(value):
+            fault = without_known_fields(self.names_to_have, [_escaped(name) for name, _ in value])
         return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
+
+    @property
+    def names_to_have(self) -> Sequence[str]:
+        """The fields of which a record must have one, unless it has none at all: where others are left out, nothing of it would be loaded."""
+        schema = self.pattern.schema if self.pattern.takes_unknown else None
+        return [] if schema is None else [column["name"] for column in schema["fields"]]
+
+    def _has_known_name(self, value: Members) -> bool:
+        known = set(self.names_to_have)
+        return any(name in known for name, _ in value)
 
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -12,6 +13,9 @@ from partitions.records.forms import DECIMAL, INTEGER_BITS, WHOLE_BITS, Reading,
 
 _SHOWN = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Spark's words in DDL, where they are others than those of its JSON."""
+
+_MOST_NAMES = 5
+"""Names that a fault lists."""
 
 _LARGEST_FLOAT = 2.0**128
 """Above all values of ``float``."""
@@ -38,6 +42,18 @@ class Fault(NamedTuple):
 
     reason: str
     value: str | None = None
+
+
+def without_known_fields(expected: Sequence[str], names: Sequence[str]) -> Fault:
+    """Return what is wrong with a record that has none of the schema's fields."""
+    return Fault(
+        f"expected fields of the schema ({_listed(expected)}), found none of them, but {_listed(list(dict.fromkeys(names)))}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def shown(data_type: Type) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from partitions.records.csv_lines import REFUSED as CSV_REFUSED
 from partitions.records.forms import lacks_part_of_date
 from partitions.records.options import OF_ENCODING
 from partitions.refusal import Refusal
+from partitions.spelling import nearest
 
 
 def _form(name: object) -> object:
@@ -54,7 +55,8 @@ class FileFormat:
         always_checked: why fields that the schema lacks cannot be left out; None: they can.
         required: options that files cannot be read without, with what is expected.
         refused: options, in lower case, with which rows would be lost or changed without a word, with what is expected.
-        options: those that the format has; None: all that Spark's reader takes.
+        options: those that the format has; None: those of Spark's reader.
+        reader_options: of Spark's reader, those that may be named, in their usual spelling.
         is_of_lines: whether Spark finds lines before it reads the letters, so that it must be told the bytes that end one.
     """
 
@@ -64,6 +66,7 @@ class FileFormat:
     required: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     options: type[Model] | None = None
+    reader_options: Sequence[str] = ()
     is_of_lines: bool = False
 
     @property
@@ -98,6 +101,7 @@ class FileFormat:
                     "a form with year, month and day, such as dd.MM.yyyy: a part that it leaves out would be filled in. Declare the column as string",
                 )
         if self.options is None:
+            yield from self._unknown_options(given)
             return
         try:
             options = self.options.model_validate(given)
@@ -116,6 +120,17 @@ class FileFormat:
             yield Refusal(
                 ("source", "schema"), "nothing", "the columns from the left, since header_row: 0 names none"
             )
+
+    def _unknown_options(self, given: Mapping[str, Option]) -> Iterator[Refusal]:
+        """Yield options that Spark's reader would ignore without a word; one with a dot in its name is Hadoop's."""
+        known = {name.lower() for name in (*self.reader_options, *self.required, *self.refused, *_REFUSED)}
+        names = sorted((*self.reader_options, *self.required), key=str.casefold)
+        for name in given:
+            if name.lower() not in known and "." not in name:
+                close = nearest(name, names)
+                meant = f"{close}, or another " if close else ""
+                expected = f"{meant}one of {', '.join(names)}"
+                yield Refusal(("source", "options", name), "an unknown option", expected)
 
     def _encoding_fault(self, encoding: str, names: Collection[str]) -> str | None:
         """What an encoding is expected to be, if files are not read with it; ``names`` are those of all options, in lower case."""
@@ -169,6 +184,63 @@ _EXPECTED = {
 }
 """In words, by option of ``ExcelOptions``."""
 
+_OF_TEXTS = ("dateFormat", "encoding", "charset", "locale", "samplingRatio", "timeZone", "timestampFormat", "timestampNTZFormat")  # fmt: skip
+_OF_NUMBERS = ("nanValue", "negativeInf", "nullValue", "positiveInf")
+_JSON_OPTIONS = (
+    *_OF_TEXTS,
+    "allowBackslashEscapingAnyCharacter",
+    "allowComments",
+    "allowNonNumericNumbers",
+    "allowNumericLeadingZeros",
+    "allowSingleQuotes",
+    "allowUnquotedControlChars",
+    "allowUnquotedFieldNames",
+    "dropFieldIfAllNull",
+    "inferTimestamp",
+    "lineSep",
+    "maxNestingDepth",
+    "maxNumLen",
+    "maxStringLen",
+    "prefersDecimal",
+    "primitivesAsString",
+)
+_CSV_OPTIONS = (
+    *_OF_TEXTS,
+    *_OF_NUMBERS,
+    "columnPruning",
+    "comment",
+    "delimiter",
+    "emptyValue",
+    "escape",
+    "header",
+    "ignoreLeadingWhiteSpace",
+    "ignoreTrailingWhiteSpace",
+    "inputBufferSize",
+    "lineSep",
+    "maxCharsPerColumn",
+    "maxColumns",
+    "multiLine",
+    "preferDate",
+    "quote",
+    "sep",
+)
+_XML_OPTIONS = (
+    *_OF_TEXTS,
+    *_OF_NUMBERS,
+    "attributePrefix",
+    "excludeAttribute",
+    "ignoreNamespace",
+    "ignoreSurroundingSpaces",
+    "preferDate",
+    "prefersDecimal",
+    "rowValidationXSDPath",
+    "useLegacyXMLParser",
+    "valueTag",
+    "wildcardColName",
+)
+_AVRO_OPTIONS = ("datetimeRebaseMode", "enableStableIdentifiersForUnionType", "recursiveFieldMaxDepth", "stableIdentifierPrefixForUnionType")  # fmt: skip
+_PARQUET_OPTIONS = ("datetimeRebaseMode", "int96RebaseMode", "mergeSchema")
+
 FORMATS: Mapping[str, FileFormat] = {
     "ndjson": FileFormat(
         (".ndjson", ".jsonl", ".json"),
@@ -176,6 +248,7 @@ FORMATS: Mapping[str, FileFormat] = {
             **_OF_JSON,
             "multiline": "no such option: records that go over several lines are `format: json`",
         },
+        reader_options=_JSON_OPTIONS,
         is_of_lines=True,
     ),
     "json": FileFormat(
@@ -184,13 +257,15 @@ FORMATS: Mapping[str, FileFormat] = {
             **_OF_JSON,
             "multiline": "no such option: a file is one document; `format: ndjson` reads a record a line",
         },
+        reader_options=_JSON_OPTIONS,
     ),
     "csv": FileFormat(
         (".csv", ".tsv"),
         always_checked="the header of a csv file must be the schema's",
         refused={**CSV_REFUSED, "inferschema": _INFERENCE},
+        reader_options=_CSV_OPTIONS,
     ),
-    "parquet": FileFormat((".parquet",), is_text=False),
+    "parquet": FileFormat((".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS),
     "avro": FileFormat(
         (".avro",),
         is_text=False,
@@ -200,11 +275,13 @@ FORMATS: Mapping[str, FileFormat] = {
             "positionalfieldmatching": "no such option: fields are matched by their names",
             "ignoreextension": "no such option: source.extensions names the endings of the files that are read",
         },
+        reader_options=_AVRO_OPTIONS,
     ),
     "xml": FileFormat(
         (".xml",),
         required={"rowTag": "the name of the element that is a record, such as order"},
         refused={**_OF_JSON, "inferschema": _INFERENCE},
+        reader_options=_XML_OPTIONS,
     ),
     "excel": FileFormat((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions),
 }

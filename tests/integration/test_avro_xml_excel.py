@@ -268,11 +268,14 @@ class TestXml:
         feed = make_feed(source=XML | {"schema": "id long, _k string"}, unknown_fields="ignore", on_bad_file="quarantine")  # fmt: skip
         feed.put_text("a.xml", xml("<id>1</id>").replace("<row>", '<row k="1" K="2">'))
         feed.put_text("b.xml", xml("<ID>2</ID>", "<id>3</id>"))
-        feed.put_text("c.xml", xml("<ID>4</ID><more/><MORE/>"))
+        feed.put_text("c.xml", xml("<ID>4</ID><more/><MORE/>", ""))
+        feed.put_text("d.xml", xml("<ID>5</ID>", "<more><id>6</id></more>"))
         feed.load()
-        assert feed.ids == [4]
+        assert feed.ids == [None, 4]
+        nothing = "line 3: record 2: expected fields of the schema (id, _k), found none of them, but more"
         two = "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
-        assert _reasons(feed) == {"a.xml": two.format("_k", "_K"), "b.xml": two.format("ID", "id")}
+        two_cases = {"a.xml": two.format("_k", "_K"), "b.xml": two.format("ID", "id")}
+        assert _reasons(feed) == {**two_cases, "d.xml": nothing}
 
     @pytest.mark.parametrize("mode", ["strict", "merge"])
     def test_names_that_differ_in_case_only_are_told(self, make_feed: MakeFeed, mode: str) -> None:
@@ -418,14 +421,17 @@ class TestExcel:
 
     def test_an_empty_sheet_beside_others_is_warned_of_unless_named(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL)
-        feed.put_bytes("a.xlsx", xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]))
+        feed.put_bytes("a.xlsx", xlsx([["id"]], sheet="Cover", Data=[["id"], [1]]))
+        assert "found 2: Cover, Data. Name it" in str(feed.run().error)
+        feed.define(source=EXCEL | {"schema": "id long"})
         warning = (
             "file a.xlsx has no record in sheet Cover, and the workbook has other sheets: Data. If one of them holds the records, name it in source:"
             ' options: {sheet: "Data"}'
         )
         outcome = feed.run()
-        assert (outcome.status, warning in outcome.warnings) == ("nothing", True), outcome.warnings
-        feed.define(source=EXCEL | {"options": {"sheet": "Data"}})
+        assert (outcome.rows, warning in outcome.warnings) == (0, True), outcome.warnings
+        feed.define(source=EXCEL | {"schema": "id long", "options": {"sheet": "Data"}})
+        feed.put_bytes("b.xlsx", xlsx([["id"]], sheet="Cover", Data=[["id"], [1]]))
         assert (any("no record" in each for each in feed.load().warnings), feed.ids) == (False, [1])
 
     @pytest.mark.parametrize("unknown", ["check", "ignore"])

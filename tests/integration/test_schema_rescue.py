@@ -52,6 +52,20 @@ def test_unknown_fields_are_kept_as_json_and_the_others_loaded(make_feed: MakeFe
     assert feed.rows("id", "_source_file")[0] == (1, f"a.{form}")
 
 
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+def test_the_value_of_a_folder_that_is_no_column_is_kept(make_feed: MakeFeed, form: str) -> None:
+    feed = make_feed(source={"format": form, "schema": None}, target={**RESCUE, "origin_columns": False})
+    records = {"ndjson": ('{"id": 1}\n', '{"id": 2, "k": 3}\n'), "csv": ("id\n1\n", "id,k\n2,3\n")}[form]
+    feed.put_text(f"a.{form}", records[0])
+    feed.load()
+    feed.put_text(f"k=7%20x/b.{form}", records[0])
+    feed.put_text(f"k=8/b.{form}", records[1])
+    feed.put_text(f"k=__HIVE_DEFAULT_PARTITION__/b.{form}", records[0])
+    feed.load()
+    kept = {"k": 3 if form == "ndjson" else "3", "k=": "8"}
+    assert rows(feed, "id") == [(1, None), (1, None), (1, {"k": "7 x"}), (2, kept)]
+
+
 def test_values_are_kept_as_they_are_written_and_in_their_order(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"schema": "id long, text string"}, target=RESCUE)
     other = '"z":1.10,"a":{"y":1.0,"x":"\\u00e9 \\"{,"},"n":12345678901234567890123456789012345678901234567890.5,"e":[]'

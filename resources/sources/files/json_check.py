@@ -69,6 +69,15 @@ def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names |
     return F.is_valid_utf8(text) & accepted
 
 
+def _has_known_fields(rule: JsonRule, record: Column) -> Column:
+    """Return whether a record has one of the fields that it must have, or none at all."""
+    from pyspark.sql import functions as F
+
+    names = F.json_object_keys(F.ltrim(record, F.lit("\ufeff")))
+    known = F.array(*map(F.lit, rule.names_to_have))
+    return F.coalesce((F.size(names) <= 0) | F.arrays_overlap(names, known), F.lit(True))
+
+
 def check_lines(
     rows: DataFrame,
     path: Column,
@@ -166,7 +175,10 @@ def check_documents(
     from pyspark.sql import functions as F
 
     accepted = _is_accepted(rule, names, rule.pattern.document)
-    values = _misread_values(by_spark, F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT)))
+    records = F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT))
+    if rule.names_to_have:
+        accepted &= F.forall(records, lambda record: _has_known_fields(rule, record))
+    values = _misread_values(by_spark, records)
     for value in values.values():
         accepted &= value.isNull()
     told = rows.where(~accepted).select(
@@ -222,6 +234,8 @@ def _rejected(
     from pyspark.sql import functions as F
 
     accepted, text = _is_accepted(rule, names, rule.pattern.line), F.try_validate_utf8(F.col(TEXT))
+    if rule.names_to_have:
+        accepted &= _has_known_fields(rule, F.col(TEXT))
     misread_in = _misread_values(by_spark, F.array(TEXT))
     for value in misread_in.values():
         accepted &= value.isNull()

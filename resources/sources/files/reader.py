@@ -23,7 +23,7 @@ from resources.sources.files.paths import (
     text_column,
 )
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import FolderValue
+from resources.sources.files.rescuing import FolderValue, with_folders
 from resources.sources.files.scan import Scanner
 from resources.sources.schema import has_fixed_texts, plain
 from resources.sql import quoted
@@ -194,7 +194,7 @@ class FilesReader:
         pinned: PinnedSchema,
         origin: bool,
     ) -> DataFrame:
-        """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
+        """Files that are alike, with ``_rescued_data``, which has the values of folders that are no columns, too."""
         from pyspark.sql import functions as F
 
         data = only(pinned.struct, alike.in_records)
@@ -210,7 +210,10 @@ class FilesReader:
             if field.name.lower() in values
         ]
         rows = self._format.rescue(spark, files, alike.schema, data, folders, scanner)
-        more = [F.col(RESCUED_DATA), *([path.alias(SOURCE_FILE)] if origin else [])]
+        pinned_names = {name.lower() for name in pinned.struct.names}
+        others = {name: values[name.lower()] for name in alike.folders if name.lower() not in pinned_names}
+        rescued = with_folders(F.col(RESCUED_DATA), others).alias(RESCUED_DATA)
+        more = [rescued, *([path.alias(SOURCE_FILE)] if origin else [])]
         return _select(rows, pinned, data, more, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:

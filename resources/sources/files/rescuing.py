@@ -151,6 +151,27 @@ def rescued_records(
     return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, known), RESCUED_DATA)
 
 
+def with_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
+    """Return ``_rescued_data`` with the values of folders by name; beside a field of a folder's name the folder is called ``name=``."""
+    from pyspark.sql import functions as F
+
+    if not folders:
+        return rescued
+    names = F.coalesce(F.json_object_keys(rescued), F.array().cast("array<string>"))
+    members = [
+        F.struct(
+            F.when(F.array_contains(names, name), f"{name}=").otherwise(name).alias("name"),
+            value.alias("text"),
+        )
+        for name, value in folders.items()
+    ]
+    with_values = F.filter(F.array(*members), lambda member: member["text"].isNotNull())
+    as_object = F.when(F.size(with_values) > 0, F.to_json(F.map_from_entries(with_values)))
+    without_end = F.substr(rescued, F.lit(1), F.length(rescued) - F.lit(1))
+    both = F.concat(without_end, F.lit(","), F.substr(as_object, F.lit(2)))
+    return F.coalesce(both, rescued, as_object)
+
+
 def _text_as_written(value: Column, parsed: Column, name: str, written: Column) -> Column:
     """The value of a column of texts: of a number or an object the letters of the record, which Spark's parser of texts writes anew."""
     from pyspark.sql import functions as F

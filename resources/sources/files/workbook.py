@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,11 +77,17 @@ class Sheet:
         return f"sheet {self.name}, {letters(number)}{row}"
 
 
-def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
+def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named: bool = False) -> Sheet:
     """Open the sheet of a workbook that has the records. Its cells are in memory then, and nothing else of the file.
 
+    Args:
+        place: of the file.
+        path: below it.
+        options: that the definition names.
+        must_be_named: whether they must name the sheet where several hold cells: nothing else tells a cover from a table.
+
     Raises:
-        BadFile: it is no workbook, has no such sheet, or names a column twice.
+        BadFile: it is no workbook, has no such sheet, several that may have the records, or names a column twice.
         SourceError: the store refuses, or does not answer.
     """
     content = content_of(place, path)
@@ -89,6 +96,8 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
         name = _chosen(opened, path, options.sheet)
         dates = _days_below_one(content, path, name)
         sheet = _opened(opened, path, name, options.sheet)
+        if must_be_named and "sheet" not in options.model_fields_set:
+            _refuse_several(opened, path)
         rows = sheet.iter_rows()
         others = [other for other in _visible(opened) if other != name]
     first = sheet.start[1] if sheet.start else 0
@@ -213,6 +222,15 @@ def _opened(workbook: CalamineWorkbook, path: str, name: str, wanted: str | int)
             why = f"expected records in sheet {name}, found none, but cells in {', '.join(others)} (options.sheet)"
             raise _bad(path, why, "Name a sheet in options.sheet, also this one")
     return chosen
+
+
+def _refuse_several(workbook: CalamineWorkbook, path: str) -> None:
+    """Raise BadFile if several of the sheets that are shown hold cells."""
+    names = [name for name in _visible(workbook) if workbook.get_sheet_by_name(name).start is not None]
+    if len(names) > 1:
+        why = f"expected one sheet with cells, or the name of the one with the records (options.sheet), found {len(names)}: {', '.join(names)}"
+        sheet = json.dumps(names[1], ensure_ascii=False)
+        raise _bad(path, why, f"Name it in source, such as options: {{sheet: {sheet}}}, or remove the others")
 
 
 def _header(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.records.forms import WHOLE_BITS, Reading
-from partitions.records.judge import Fault, fault_of_text, shown
+from partitions.records.judge import Fault, fault_of_text, shown, without_known_fields
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.fields import item_type
@@ -16,7 +16,7 @@ from resources.sources.files.own_forms import fault as fault_of_form
 from resources.sources.files.own_forms import has_own_form, misread
 from resources.sources.files.text_values import XML_SPACES, trimmed, value_of
 from resources.sources.files.xml_names import XSI_NIL
-from resources.sql import any_of, quoted
+from resources.sql import all_of, any_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -45,10 +45,12 @@ class XmlRule:
         options: Mapping[str, str],
         *,
         takes_nil: bool = True,
+        must_know_some: bool = False,
     ) -> None:
         """Use the columns of the records, what the definition says of texts, how attributes and texts beside them are named, and the reader's options.
 
         Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
+        With ``must_know_some`` a record with elements or attributes of which no column takes one is a fault.
 
         Raises:
             ConfigurationError: a type would take other values than the texts say.
@@ -59,7 +61,7 @@ class XmlRule:
                     f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML tells no"
                     " types, and Spark would guess them (007 is 7). Declare string, or a struct of its elements"
                 )
-        self._takes_nil, self._options = takes_nil, options
+        self._takes_nil, self._must_know_some, self._options = takes_nil, must_know_some, options
         self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
 
     def as_texts(self) -> StructType:
@@ -68,7 +70,12 @@ class XmlRule:
 
     def is_bad(self) -> Column:
         """Return whether a row that was read as texts is a record that cannot be loaded."""
-        return self._any(self._schema, _column, self._is_bad_text, counts=True)
+        is_bad = self._any(self._schema, _column, self._is_bad_text, counts=True)
+        return is_bad | self._has_no_value() if self._must_know_some else is_bad
+
+    def _has_no_value(self) -> Column:
+        """Return whether no column has a value, as in a record without any known element; one without any element is no bad one."""
+        return all_of([_column(name).isNull() for name in self._schema.names])
 
     def is_converted(self) -> Column:
         """Return whether a row that was read as texts holds one that Spark's reader does not take as it stands, though it is a value of its type."""
@@ -105,7 +112,19 @@ class XmlRule:
             element: a record.
             misread_texts: of the file, as :meth:`misread_texts` tells them.
         """
-        return self._fault_in(element, self._schema, "", misread_texts or {})
+        fault = self._fault_in(element, self._schema, "", misread_texts or {})
+        return self._fault_of_strangers(element) if fault is None and self._must_know_some else fault
+
+    def _fault_of_strangers(self, element: Element) -> tuple[int, Fault] | None:
+        """What is wrong with a record of which nothing is known, and its line."""
+        attributes = [name for name in element.attributes if name.partition(":")[0] not in ("xmlns", "xsi")]
+        names = [*(child.name for child in element.children), *(self._prefix + name for name in attributes)]
+        if element.text.strip(XML_SPACES):
+            names.append(self._value_tag)
+        columns = self._schema.names
+        if not names or any(_is_called(name, column) for name in names for column in columns):
+            return None
+        return element.line, without_known_fields(columns, names)
 
     def _struct(self, schema: StructType) -> StructType:
         from pyspark.sql.types import StructField, StructType

@@ -93,7 +93,7 @@ class ExcelFiles(FormatReader):
         names: dict[str, str] = {}
         kinds: dict[str, set[str]] = {}
         for file in files:
-            sheet = read_sheet(self.place, file.path, self._options)
+            sheet = self._read_sheet(file)
             records = list(islice(sheet.records, _SAMPLE_ROWS))
             self._note_records(file, sheet, len(records))
             for column in [*_index(sheet, records), *sheet.columns]:
@@ -120,8 +120,7 @@ class ExcelFiles(FormatReader):
     ) -> Mapping[str, frozenset[str]]:
         """Read the headers."""
         sheets = {
-            file.path: read_sheet(self.place, file.path, self._options)
-            for file in (files if self._options.header_row != 0 else ())
+            file.path: self._read_sheet(file) for file in (files if self._options.header_row != 0 else ())
         }
         return {
             path: frozenset(column.name.casefold() for column in [*_index(sheet), *sheet.columns])
@@ -139,7 +138,7 @@ class ExcelFiles(FormatReader):
         known = {name.casefold() for name in pinned.struct.fieldNames()}
         columns: dict[str, StructType] = {}
         for file in files if self._options.header_row != 0 else ():
-            sheet = read_sheet(self.place, file.path, self._options)
+            sheet = self._read_sheet(file)
             if all(column.name.casefold() in known for column in [*_index(sheet), *sheet.columns]):
                 continue
             found = self.infer(spark, [file])
@@ -167,7 +166,7 @@ class ExcelFiles(FormatReader):
         if not file.size or key in self._staged:
             return
         data = self.beside_folders(file, pinned).data
-        sheet = read_sheet(self.place, file.path, self._options)
+        sheet = self._read_sheet(file)
         spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
         with_folders = only(pinned.struct, [*data.names, *spelt])
         columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
@@ -176,6 +175,11 @@ class ExcelFiles(FormatReader):
         with self._staging.batches(file.path, arrow_schema(data)) as batches:
             self._note_records(file, sheet, rows.write(batches))
         self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
+
+    def _read_sheet(self, file: SourceFile) -> Sheet:
+        """Open the sheet with the records: only a declared schema, held against a header, tells it from others where no option names it."""
+        must_be_named = self.source.schema_ is None or self._options.header_row == 0
+        return read_sheet(self.place, file.path, self._options, must_be_named=must_be_named)
 
     def _note_records(self, file: SourceFile, sheet: Sheet, count: int) -> None:
         if not count and sheet.others and "sheet" not in self._options.model_fields_set:

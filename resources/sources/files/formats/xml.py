@@ -170,7 +170,14 @@ class XmlFiles(FormatReader):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
             spelt = folder_fields(group[0].path, pinned)
             with_folders = only(pinned.struct, [*schema.names, *spelt])
-            rule = XmlRule(with_folders, reading, *self._names, self.own_options, takes_nil=not with_nils)
+            rule = XmlRule(
+                with_folders,
+                reading,
+                *self._names,
+                self.own_options,
+                takes_nil=not with_nils,
+                must_know_some=not is_checked and not self.rescues,
+            )
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
             path = self.scanner.path_of(group).alias("path")

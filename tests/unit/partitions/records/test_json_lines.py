@@ -130,6 +130,23 @@ def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_not
     assert _rule(takes_unknown=True, id="long").judge(record).unknown == ()
 
 
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ('{"more": {"id": 1}, "x": 2, "x": 3}', "expected fields of the schema (id), found none of them, but more, x"),
+        ('{"id": null, "more": 1}', None),
+        ('{"\\u0069d": 1, "more": 1}', None),
+        ("{}", None),
+    ],
+)  # fmt: skip
+def test_a_record_of_which_nothing_is_known_is_bad_where_unknown_fields_are_left_out(
+    record: str, reason: str | None
+) -> None:
+    fault = _rule(takes_unknown=True, id="long").judge(record).fault
+    assert (fault and fault.reason) == reason
+    assert _rule(id="long").judge(record).fault is None
+
+
 _NUMBERS = st.one_of(
     st.integers(),
     st.floats(allow_nan=False, allow_infinity=False),

@@ -55,6 +55,8 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 )
             ],
         ),
+        ("format: parquet, options: {parquet.page.size: 1, INT96REBASEMODE: CORRECTED}", PATH, []),
+        ("format: csv, options: {nanValue: n/a, timeZone: UTC, Delimiter: ';'}", COLUMN, []),
         (
             "format: avro, options: {ignoreExtension: false}",
             COLUMN,
@@ -123,3 +125,22 @@ def test_what_a_format_lacks_or_does_not_have_is_named_with_its_key(
 ) -> None:
     found = make(f"source: {{type: files, path: ./landing, {source}}}\n{rest}").errors
     assert sorted((error.key or "", error.found, error.expected) for error in found) == sorted(errors)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "meant"),
+    [
+        ("csv", "delimeter", "delimiter, or another one of charset,"),
+        ("json", "sep", "lineSep, or another one of allowBackslashEscapingAnyCharacter,"),
+        ("xml, options: {rowTag: x}", "rowtags", "rowTag, or another one of attributePrefix,"),
+        ("parquet", "compression", "one of datetimeRebaseMode, int96RebaseMode, mergeSchema"),
+        ("avro", "rebaseMode", "datetimeRebaseMode, or another one of "),
+    ],
+)
+def test_an_option_that_spark_would_ignore_is_refused_with_the_nearest_one(
+    make: Make, form: str, name: str, meant: str
+) -> None:
+    options = f"{form[:-1]}, {name}: x}}" if "options" in form else f"{form}, options: {{{name}: x}}"
+    (error,) = make(f"source: {{type: files, path: ./landing, format: {options}}}\n{PATH}").errors
+    assert (error.key, error.found) == (f"source.options.{name}", "an unknown option")
+    assert error.expected.startswith(meant)

@@ -189,6 +189,16 @@ def test_an_empty_sheet_beside_one_with_cells_makes_the_file_bad_unless_it_is_na
     assert _rows(_read(tmp_path, data, sheet="Data")) == []
 
 
+def test_of_several_sheets_with_cells_one_is_named_where_nothing_else_tells_it(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(xlsx([["Report"], ["2026"]], sheet="Cover", Data=ROWS, Empty=[]))
+    (tmp_path / "b.xlsx").write_bytes(xlsx(ROWS, sheet="Data", Empty=[]))
+    place = Place(str(tmp_path))
+    with pytest.raises(BadFile, match=r"found 2: Cover, Data\. .* options: \{sheet: \"Data\"\}"):
+        read_sheet(place, "a.xlsx", ExcelOptions(), must_be_named=True)
+    assert read_sheet(place, "a.xlsx", ExcelOptions(sheet=1), must_be_named=True).name == "Cover"
+    assert read_sheet(place, "b.xlsx", ExcelOptions(), must_be_named=True).name == "Data"
+
+
 @pytest.mark.parametrize(
     ("first", "more", "sheet"),
     [
