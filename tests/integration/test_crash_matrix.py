@@ -284,14 +284,6 @@ def test_a_killed_run_is_finished_by_the_next_with_its_state_on_s3(make: Callabl
     crash_cell(make, "rewind", Step.INTENT_PUT)
 
 
-@pytest.mark.postgres
-@pytest.mark.parametrize("store", ["PostgreSQL"], indirect=True)
-def test_a_killed_run_is_finished_with_state_in_postgresql(
-    make: Callable[[Way, str], Feed],
-) -> None:
-    crash_cell(make, "late ingest", Step.VERIFIED)
-
-
 @pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("step", STEPS)

@@ -1,6 +1,7 @@
 """kill -9 while tables of each format lie on other stores and in other catalogs: each row once, whatever was loaded and whenever the run died.
 
 A sample: each load of each format and store is killed at some step, and each step of each format and store in some load. docs/crash-matrix.md shows it.
+Iceberg tables in folders are killed at each step of each load.
 """
 
 from __future__ import annotations
@@ -49,6 +50,15 @@ def _sample() -> list[tuple[str, str, str]]:
 
 
 SAMPLE = _sample()
+QUICK = {("Iceberg, folder, PostgreSQL", "append"), ("Iceberg, folder, REST", "append")}
+"""Cells that `make test` has: one of each catalog."""
+
+QUICK_OF_ICEBERG = {
+    ("append", WRITING),
+    ("append", Step.WRITTEN),
+    ("upsert", WRITING),
+    ("windows", Step.WRITTEN),
+}
 
 
 class FeedElsewhere(Feed):
@@ -127,11 +137,29 @@ def report() -> Iterator[dict[tuple[str, str], tuple[str, str]]]:
         write_part(_written(cells))
 
 
-@pytest.mark.full
+def _marked(*cell: str, quick: bool) -> Any:
+    return pytest.param(*cell, marks=() if quick else pytest.mark.full)
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("place", ["Iceberg, folder"])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [_marked(way, step, quick=(way, step) in QUICK_OF_ICEBERG) for way in WAYS for step in STEPS],
+)
+def test_a_killed_run_into_iceberg_is_finished_by_the_next(
+    make: Callable[[Way, str], Feed], name: str, step: str
+) -> None:
+    crash_cell(make, name, step)
+
+
+@pytest.mark.each_case
 @pytest.mark.s3
 @pytest.mark.postgres
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("place", "name", "step"), SAMPLE)
+@pytest.mark.parametrize(
+    ("place", "name", "step"), [_marked(*cell, quick=cell[:2] in QUICK) for cell in SAMPLE]
+)
 def test_a_killed_run_is_finished_by_the_next_wherever_its_table_lies(
     make: Callable[[Way, str], Feed],
     report: dict[tuple[str, str], tuple[str, str]],
@@ -154,8 +182,7 @@ def _written(cells: dict[tuple[str, str], tuple[str, str]]) -> str:
         "# Formats and stores of tables",
         "",
         "Written by the same command (tests/integration/test_crash_places.py). The same kills beside tables of other formats, on other stores and in other catalogs: a",
-        "sample, in which each cell says after which step the run was killed, and the status of the next one. Iceberg tables in folders are killed at each step of each load, too",
-        "(tests/integration/test_iceberg_crashes.py).",
+        "sample, in which each cell says after which step the run was killed, and the status of the next one. Iceberg tables in folders are killed at each step of each load, too.",
         "",
         f"| load | {' | '.join(PLACES)} |",
         f"|---|{'---|' * len(PLACES)}",

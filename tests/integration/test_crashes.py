@@ -45,19 +45,6 @@ def assert_loaded_once(feed: Feed, *more: int) -> None:
     assert feed.open_intent is None
 
 
-@pytest.mark.each_case
-@pytest.mark.parametrize("step", STEPS)
-def test_a_client_killed_at_any_step_leaves_every_row_once(make_feed: MakeFeed, step: Step) -> None:
-    feed = make_feed(watermark=ONE_A_SLICE)
-    fill(feed)
-    crash(feed, step)
-    outcome = feed.load()
-    assert outcome.status == ("recovered" if step in OPEN else "committed")
-    assert feed.path == "date=2026-05-31/2.ndjson"
-    assert_loaded_once(feed)
-    assert feed.load().status == "nothing"
-
-
 @pytest.mark.full
 def test_a_write_that_outlives_its_client_lands_once(
     make_feed: MakeFeed,
@@ -126,31 +113,40 @@ def test_a_client_killed_as_a_window_fails_records_it(tmp_path: Path, engine: Sp
     assert entries[-1].total_rows == 2
 
 
-@pytest.mark.full
+def _cells() -> list[Any]:
+    """The client at each step, which `make test` has, then in each slice and scope; and the JVM with it."""
+    quick = [pytest.param(step, 1, ONE_A_SLICE, "client", id=f"{step}") for step in STEPS]
+    others = [
+        pytest.param(step, slice_, scope, whom, id=f"{step}, {name}", marks=pytest.mark.full)
+        for step in (*STEPS, WRITING)
+        for name, slice_, scope, whom in (
+            ("second slice", 2, ONE_A_SLICE, "client"),
+            ("partition", 1, BY_PARTITION, "client"),
+            ("partition, second slice", 2, BY_PARTITION, "client"),
+            ("JVM", 1, ONE_A_SLICE, "group"),
+        )
+    ]
+    return [
+        *quick,
+        *others,
+        pytest.param(WRITING, 1, ONE_A_SLICE, "client", id=WRITING, marks=pytest.mark.full),
+    ]
+
+
+@pytest.mark.each_case
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("scope", [ONE_A_SLICE, BY_PARTITION], ids=["global", "partition"])
-@pytest.mark.parametrize("occurrence", [1, 2], ids=["first slice", "second slice"])
-@pytest.mark.parametrize("step", [*STEPS, WRITING])
-def test_matrix_client(make_feed: MakeFeed, step: str, occurrence: int, scope: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("step", "slice_", "scope", "whom"), _cells())
+def test_a_run_killed_at_any_step_leaves_every_row_once(
+    make_feed: MakeFeed, step: str, slice_: int, scope: dict[str, Any], whom: str
+) -> None:
     feed = make_feed(watermark=scope, sql=SLOW if step == WRITING else None)
     fill(feed)
-    crash(feed, step, occurrence)
+    crash(feed, step, slice_, whom)
     feed.put("date=2026-06-01/3.ndjson", 4)
-    outcome = feed.load()
-    assert outcome.status == ("recovered" if step in (*OPEN, WRITING) else "committed")
+    assert feed.load().status == ("recovered" if step in (*OPEN, WRITING) else "committed")
+    assert scope is BY_PARTITION or feed.path == "date=2026-06-01/3.ndjson"
     assert_loaded_once(feed, 4)
     assert feed.load().status == "nothing"
-
-
-@pytest.mark.full
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("step", [*STEPS, WRITING])
-def test_matrix_jvm(make_feed: MakeFeed, step: str) -> None:
-    feed = make_feed(watermark=ONE_A_SLICE, sql=SLOW if step == WRITING else None)
-    fill(feed)
-    crash(feed, step, whom="group")
-    assert feed.load().status == ("recovered" if step in (*OPEN, WRITING) else "committed")
-    assert_loaded_once(feed)
 
 
 @pytest.mark.full

@@ -18,7 +18,6 @@ from resources.tables.iceberg.table import IcebergTable
 from resources.tables.registry import find_table, open_table
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import catalog_of, known_to_database, known_to_server
-from tests.support.crash_runner import WRITING, crash
 from tests.support.gates import until
 
 if TYPE_CHECKING:
@@ -135,19 +134,6 @@ def test_a_replay_of_a_table_at_a_server_is_promoted(rest: RestCatalogServer, ma
     _replay_aside(known_to_server(make_feed(target={"format": "iceberg"}), rest))
 
 
-@pytest.mark.postgres
-def test_a_killed_run_into_a_table_in_a_database_ends(postgres: Postgres, make_feed: MakeFeed) -> None:
-    feed = known_to_database(make_feed(target={"format": "iceberg"}), postgres)
-    feed.put("1.ndjson", 1)
-    feed.load()
-    feed.put("2.ndjson", 2, 3)
-    crash(feed, WRITING)
-    assert feed.load().status == "recovered"
-    found = find_table(feed.platform.lake.child(feed.dataflow.table))
-    assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 2, 3]
-    assert found.count_rows() == 3
-
-
 @pytest.mark.full
 def test_a_table_in_a_folder_is_known_to_a_server(
     rest: RestCatalogServer, engine: SparkEngine, tmp_path: Path
@@ -170,15 +156,3 @@ def test_a_server_that_does_not_answer_is_named_without_its_secrets(tmp_path: Pa
     with pytest.raises(TargetError, match=r"catalog http://127\.0\.0\.1:1") as failed:
         open_table("iceberg", Place(str(tmp_path / "bronze" / "t"), catalog=server)).exists()
     assert "hush" not in failed.value.message
-
-
-def test_a_killed_run_into_a_table_at_a_server_ends(rest: RestCatalogServer, make_feed: MakeFeed) -> None:
-    feed = known_to_server(make_feed(target={"format": "iceberg"}), rest)
-    feed.put("1.ndjson", 1)
-    feed.load()
-    feed.put("2.ndjson", 2, 3)
-    crash(feed, WRITING)
-    assert feed.load().status == "recovered"
-    found = find_table(feed.platform.lake.child(feed.dataflow.table))
-    assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 2, 3]
-    assert found.count_rows() == 3

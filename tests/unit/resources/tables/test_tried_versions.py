@@ -26,7 +26,7 @@ _TO_LOOK_AT = {
             r"write_manifest|read_manifest_list|ManifestEntry|compute_statistics_plan|data_file_statistics_from|parquet_path_to_id|commit_table"
         ),
         "the numbers that a list of manifests gives, bounds and NaN in statistics, requirements of commits",
-        "tests/integration/test_iceberg_own_commits.py tests/integration/test_iceberg_crashes.py tests/integration/test_iceberg_catalogs.py",
+        "tests/integration/test_iceberg_own_commits.py tests/integration/test_crash_places.py tests/integration/test_iceberg_catalogs.py",
     ),
 }
 
