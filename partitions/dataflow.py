@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
+from partitions.inputs import Input, tables_read, unit_refusals, view_refusals
 from partitions.maintenance_periods import Maintenance
 from partitions.model import Duration, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
-from partitions.refusal import PartsDoNotFit, Refusal
+from partitions.refusal import PartsDoNotFit
 from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
@@ -30,22 +30,7 @@ from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
 
-
-class Input(NamedTuple):
-    """A table of the lake that a dataflow reads.
-
-    Attributes:
-        key: of the definition that names it.
-        name: ``<layer>/<name>``.
-        is_asset: whether that is the name of an asset; its table may be called otherwise.
-    """
-
-    key: tuple[str | int, ...]
-    name: str
-    is_asset: bool = False
-
-
-_VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+WatermarkT = TypeVar("WatermarkT")
 
 
 def _engine(given: Any) -> str:
@@ -137,40 +122,13 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _inputs_fit(self) -> Dataflow:
-        if refused := list(self._input_refusals()):
+        refused = [
+            *view_refusals(self.inputs, has_step=bool(self.transform or self.sql)),
+            *unit_refusals(self.source, self._units),
+        ]
+        if refused:
             raise PartsDoNotFit(refused)
         return self
-
-    def _input_refusals(self) -> Iterator[Refusal]:
-        """Yield why a name cannot be that of a view; Spark takes two names that differ only in case for one."""
-        if self.inputs and not (self.transform or self.sql):
-            yield Refusal(("inputs",), "nothing that reads them", "sql or transform beside inputs")
-        known = {"input": "the view of the dataflow's own rows"}
-        for name in self.inputs:
-            if not _VIEW.fullmatch(name):
-                yield Refusal(("inputs", name), name, "a name of letters, digits and underscores")
-            elif (other := known.get(name.casefold())) is not None:
-                yield Refusal(("inputs", name), name, f"another name than {other}")
-            known.setdefault(name.casefold(), name)
-
-    @model_validator(mode="after")
-    def _units_fit(self) -> Dataflow:
-        if refused := list(self._unit_refusals()):
-            raise PartsDoNotFit(refused)
-        return self
-
-    def _unit_refusals(self) -> Iterator[Refusal]:
-        inputs = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
-        for index, each in enumerate(inputs):
-            key = ("watermark", "secondary_input", index)
-            if each.query and self.source.connection_type != "jdbc":
-                yield Refusal(
-                    (*key, "query"),
-                    f"a source of type {self.source.type}",
-                    "a source of type jdbc, whose database the query asks; or source: {type: jdbc, …} for another database; or table, asset or path",
-                )
-            for refusal in each.source.unit_refusals() if each.source else ():
-                yield refusal._replace(key=(*key, *refusal.key))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
@@ -190,6 +148,11 @@ class Dataflow(Model):
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
         return self
+
+    @property
+    def _units(self) -> Sequence[SecondaryInput]:
+        """Where the units of its windows are read from."""
+        return self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
 
     @property
     def kind(self) -> str:
@@ -265,22 +228,7 @@ class Dataflow(Model):
     @property
     def tables_read(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, for the units of its windows, and beside its own rows."""
-        tables = [
-            Input((*key, "table"), each.lake_table)
-            for key, each in self.source.parts.items()
-            if each.lake_table is not None
-        ]
-        given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
-        for index, each in enumerate(given):
-            key = ("watermark", "secondary_input", index)
-            if each.table:
-                tables.append(Input((*key, "table"), each.table))
-            elif each.asset:
-                tables.append(Input((*key, "asset"), each.asset, is_asset=True))
-            elif each.source is not None and each.source.lake_table is not None:
-                tables.append(Input((*key, "source", "table"), each.source.lake_table))
-        tables += [Input(("inputs", name), table) for name, table in self.inputs.items()]
-        return tuple(tables)
+        return tables_read(self.source, self._units, self.inputs)
 
     def reading_units(self, given: SecondaryInput) -> Dataflow | None:
         """Return the dataflow with a source in the place of its own: that of a secondary input; None if it is a table by its name, asset or path."""
@@ -297,8 +245,7 @@ class Dataflow(Model):
     @property
     def units_read_from(self) -> Sequence[Dataflow]:
         """The same for each secondary input that has a source."""
-        given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
-        return [reading for each in given if (reading := self.reading_units(each)) is not None]
+        return [reading for each in self._units if (reading := self.reading_units(each)) is not None]
 
     @property
     def files(self) -> FilesSource:
@@ -322,57 +269,32 @@ class Dataflow(Model):
         """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
         return source.root if isinstance(self.watermark, WindowWatermark) else source.path
 
-    @property
-    def path(self) -> PathWatermark:
-        """Its watermark, for what only path watermarks have.
-
-        Raises:
-            ConfigurationError: if it is another.
-        """
-        if isinstance(self.watermark, PathWatermark):
+    def _watermark_as(self, watermark: type[WatermarkT], name: str) -> WatermarkT:
+        if isinstance(self.watermark, watermark):
             return self.watermark
         raise ConfigurationError(
-            f"dataflow {self.name}: expected a watermark of type path, found {self.kind}"
+            f"dataflow {self.name}: expected a watermark of type {name}, found {self.kind}"
         )
+
+    @property
+    def path(self) -> PathWatermark:
+        """Its watermark, for what only path watermarks have; any other raises a ConfigurationError."""
+        return self._watermark_as(PathWatermark, "path")
 
     @property
     def column(self) -> ColumnWatermark:
-        """Its watermark, for what only column watermarks have.
-
-        Raises:
-            ConfigurationError: if it is another.
-        """
-        if isinstance(self.watermark, ColumnWatermark):
-            return self.watermark
-        raise ConfigurationError(
-            f"dataflow {self.name}: expected a watermark of type column, found {self.kind}"
-        )
+        """Its watermark, for what only column watermarks have; any other raises a ConfigurationError."""
+        return self._watermark_as(ColumnWatermark, "column")
 
     @property
     def window(self) -> WindowWatermark:
-        """Its watermark, for what only window watermarks have.
-
-        Raises:
-            ConfigurationError: if it is another.
-        """
-        if isinstance(self.watermark, WindowWatermark):
-            return self.watermark
-        raise ConfigurationError(
-            f"dataflow {self.name}: expected a watermark of type window, found {self.kind}"
-        )
+        """Its watermark, for what only window watermarks have; any other raises a ConfigurationError."""
+        return self._watermark_as(WindowWatermark, "window")
 
     @property
     def stream(self) -> StreamWatermark:
-        """Its watermark, for what only stream watermarks have.
-
-        Raises:
-            ConfigurationError: if it is another.
-        """
-        if isinstance(self.watermark, StreamWatermark):
-            return self.watermark
-        raise ConfigurationError(
-            f"dataflow {self.name}: expected a watermark of type stream, found {self.kind}"
-        )
+        """Its watermark, for what only stream watermarks have; any other raises a ConfigurationError."""
+        return self._watermark_as(StreamWatermark, "stream")
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision (docs/state.md)."""

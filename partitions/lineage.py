@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import NamedTuple, Protocol
 
-from partitions.dataflow import Input
+from partitions.inputs import Input
 
 
 class Maker(Protocol):

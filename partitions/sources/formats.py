@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from partitions.model import Model
-from partitions.records.csv_lines import REFUSED as CSV_REFUSED
+from partitions.records.csv_form import REFUSED as CSV_REFUSED
 from partitions.records.forms import lacks_part_of_date
 from partitions.records.options import OF_ENCODING
 from partitions.refusal import Refusal

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from partitions.dataflow import Dataflow, Input
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.inputs import Input
 from partitions.lineage import Lineage
 from partitions.spelling import nearest
 from platform_assets.project.env_reference import EnvRef, used

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.dataflow import Dataflow, Input
+from partitions.dataflow import Dataflow
+from partitions.inputs import Input
 from partitions.lineage import Lineage, Upstream
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.csv_lines import BREAK, NO_MARK, SKIPPED, CsvForm, CsvItem, CsvRule
+from partitions.records.csv_form import BREAK, NO_MARK, SKIPPED, CsvForm
+from partitions.records.csv_lines import CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.records.judge import Fault
 from partitions.records.options import by_lower_name
@@ -604,7 +605,7 @@ class _Rejected:
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item._replace(text=line))
-        elif by_spark is not None and not self.rule.is_none(line):
+        elif by_spark is not None and not self.rule.form.is_none(line):
             self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
         elif not line.strip(SKIPPED):
             self.line_by_line.add(path)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.records.csv_lines import CsvForm, CsvRule
+from partitions.records.csv_form import CsvForm
+from partitions.records.csv_lines import CsvRule
 from partitions.records.forms import Reading, text_form
 
 _FIELDS = [("id", "long"), ("text", "string"), ("day", "date"), ("v", "double")]
@@ -79,7 +80,7 @@ def test_a_line_of_separators_alone_is_a_record_and_one_of_blanks_is_none() -> N
     assert tabs.judge("\t") is None
     assert re.search(tabs.pattern(), "\t") is None, "Spark skips it, so it has to be seen"
     assert tabs.judge("\t\t") is not None
-    assert tabs.is_none("  ")
+    assert tabs.form.is_none("  ")
 
 
 def test_a_line_that_spark_skips_is_seen_if_it_is_a_record() -> None:
