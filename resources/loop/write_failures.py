@@ -77,14 +77,20 @@ def find_bad_part(
 
 def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
     """What an error says of the user's query, function or options, with which a read fails over some row every time; None if it does not come from them."""
-    steps = [name for name in ("transform", "sql") if getattr(run.dataflow, name)]
+    steps = [name for name in ("transform", "sql", "operators") if getattr(run.dataflow, name)]
     if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
         steps.append("source.options")
     if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
         return None
+    anew = (
+        f" (other operators load the source anew: `strandline state reset {run.name} --replace --reason TEXT`)"
+        if run.dataflow.operators
+        else ""
+    )
+    verb = "fail" if steps == ["operators"] else "fails"
     return StrandlineError(
-        f"dataflow {run.name}: {' or '.join(steps)} fails over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
-        f" loaded, and its number was given up: correct {' or '.join(steps)}, or the rows at the source, and run again",
+        f"dataflow {run.name}: {' or '.join(steps)} {verb} over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f" loaded, and its number was given up: correct {' or '.join(steps)}{anew}, or the rows at the source, and run again",
         code="query",
     )
 

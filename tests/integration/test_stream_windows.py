@@ -223,3 +223,24 @@ def test_rows_that_an_over_window_carries_and_that_are_gone_stop_the_run(make_st
     error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("buffer_lost", 4)
     assert "readings__over" in error.message
+
+
+def test_operators_that_fail_over_a_row_give_the_epoch_up_and_corrected_ones_go_on(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(source={"schema": "ts long, text string, day string"}, target={"origin_columns": False})
+    stream = {"type": "stream", "event_time": "ts", "split": "day", "timeout": 0}
+    total = {"type": "aggregate", "window": {"type": "tumble", "size": 10}}
+    failing = total | {"aggregates": {"total": "sum(CAST(text AS INT))"}}
+    feed.define(watermark=None).define(watermark=stream, operators=[failing])
+    feed.put_text(
+        "day=a/1.ndjson", '{"ts": 1, "text": "5"}\n{"ts": 12, "text": "x"}\n{"ts": 25, "text": "7"}\n'
+    )
+    error = feed.fail()
+    assert error.code == "query"
+    assert "operators fail over the rows of slice 1" in error.message
+    assert "strandline state reset flow --replace" in error.message
+    assert feed.open_intent is None
+    feed.define(operators=[total | {"aggregates": {"total": "sum(TRY_CAST(text AS INT))"}}])
+    feed.load()
+    assert feed.rows("window_start", "total") == [(0, 5), (10, None)]
