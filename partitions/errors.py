@@ -195,10 +195,15 @@ class TargetError(StrandlineError):
 
 
 class WriteConflict(TargetError):
-    """Another writer has committed first, and touched what this write builds on; the same write may succeed now."""
+    """Another writer has committed first, and touched what this write builds on; the same write may succeed now.
+
+    Attributes:
+        outlasted: whether all attempts of a run have met such a conflict: who is around them does not try again.
+    """
 
     code = "write_conflict"
     transient = True
+    outlasted = False
 
 
 class RowsRefused(TargetError):

@@ -67,6 +67,10 @@ def table_metadata(
         shown["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
     if outcome.newest and outcome.newest.table_version is not None:
         shown["table_version"] = outcome.newest.table_version
+    if writers := dict.fromkeys(
+        done.entry.committed_by for done in outcome.committed if done.entry.committed_by
+    ):
+        shown["committed_by"] = "; ".join(writers)
     if outcome.warnings:
         shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
     if outcome.error is not None:

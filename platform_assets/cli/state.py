@@ -209,8 +209,14 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
         amounts = ", ".join(filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), aside)))
         click.echo(
             f"{entry.number:>6}  {time_in_words(entry.time)}  {entry.why}{reason}  {amounts}"
-            f"  {entry.watermark if full else profile.entry_watermark(entry)}"
+            f"  {entry.watermark if full else profile.entry_watermark(entry)}{_engine_in_words(entry)}"
         )
+
+
+def _engine_in_words(entry: Entry) -> str:
+    """Return that the engine made an entry's commit, and why; "" if Strandline did."""
+    by_engine = entry.committed_by is not None and entry.committed_by.startswith("Spark")
+    return f"  (by {entry.committed_by})" if by_engine else ""
 
 
 def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:

@@ -47,6 +47,7 @@ def loaded_entry(
         **intent.for_entry() | {"watermark": watermark},
         **(_of_table(dataflow, before, commit) if guarded else {}),
         job_id=job_id,
+        committed_by=commit.committed_by,
         rows=commit.rows,
         total_rows=rows + commit.rows - (commit.removed or 0),
         total_files=files + new_files,

@@ -26,7 +26,7 @@ from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed
 from resources.loop.giving_up import give_up
-from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
+from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.side_tables import write_asides
 from resources.loop.slice_rows import repeats_query, slice_rows
 from resources.loop.verifying import find_commit
@@ -35,6 +35,7 @@ from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag
+from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.contract.table import Table
 from resources.tables.rows.deduplicate import latest_rows, without_keys_of
 from resources.tables.rows.scd2 import first_versions
@@ -115,12 +116,12 @@ def write(
             stays, as before.
         NeedsDecision: it failed, and state and table do not belong together any more.
     """
-    analysed = iter((rows,))  # which serves one attempt; each later one makes its rows again
-    return outlasting_conflicts(
-        lambda: outlasting_interruptions(
-            lambda: _write_once(run, entry, intent, slice_, next(analysed, None))
-        )
-    )
+    analysed = [] if rows is None else [rows]  # which serve one attempt; each later one makes its rows again
+
+    def attempt() -> StatsReader | NotCommitted:
+        return _write_once(run, entry, intent, slice_, analysed.pop() if analysed else None)
+
+    return outlasting_conflicts(lambda: outlasting_interruptions(attempt))
 
 
 def _write_once(

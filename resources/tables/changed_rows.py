@@ -17,6 +17,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.connections.places import Place
 from resources.spark.frames import read_once
 from resources.sql import quoted
+from resources.tables.contract.conflicts import NeedsEngine
 from resources.tables.data_files.written import DataFile, Written
 from resources.tables.rows.merge_statement import condition, positions, same_keys
 from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
@@ -103,8 +104,8 @@ def changes_of(
     placed: Callable[[DataFrame], DataFrame],
     count: int | None,
     marks: Mapping[str, str] | None = None,
-) -> Changes | None:
-    """Find what a slice changes; None if that takes a MERGE: it clears other rows, too, rows of the table may be later, or keys, or versions of one time, are there several times.
+) -> Changes:
+    """Return what a slice changes in the files of a table.
 
     Args:
         rows: of the slice, which are kept; for an upsert each key once, for versions each key and time.
@@ -116,6 +117,7 @@ def changes_of(
 
     Raises:
         RowsRefused: rows do not fit the table.
+        NeedsEngine: only a MERGE can: other rows are cleared, too, rows of the table are later, or a key, or a version of one time, stands there twice.
     """
     match load:
         case Upsert(where=where) if where == NOTHING:
@@ -124,12 +126,12 @@ def changes_of(
             return _replaced(rows, load, there, placed(rows), count)
         case Scd2():
             return _versioned(rows, load, there, placed, marks or {})
-    return None
+    raise NeedsEngine("rows of other keys are cleared, too")
 
 
 def _upserted(
     rows: DataFrame, load: Upsert, there: DataFrame, added: DataFrame, count: int | None
-) -> Changes | None:
+) -> Changes:
     from pyspark.sql import functions as F
 
     given = _Given.of(rows, (*load.keys, *(by.column for by in load.guard)), count)
@@ -144,8 +146,10 @@ def _upserted(
     found = by_key.agg(
         F.max("later"), F.max("rows"), F.coalesce(F.sum("rows"), F.lit(0)), F.collect_set("file")
     ).collect()[0]
-    if (found[0] or 0) > 0 or (found[1] or 0) > 1:
-        return None
+    if (found[0] or 0) > 0:
+        raise NeedsEngine("rows of the table are later than those of the slice")
+    if (found[1] or 0) > 1:
+        raise NeedsEngine("the table has a key several times")
     return given.instead(added, load.keys, load.within, found[2], found[3])
 
 
@@ -164,7 +168,7 @@ def _versioned(
     there: DataFrame,
     placed: Callable[[DataFrame], DataFrame],
     marks: Mapping[str, str],
-) -> Changes | None:
+) -> Changes:
     from pyspark.sql import functions as F
 
     versions = read_once(changed_versions(rows, there, load, file=FILE))
@@ -173,7 +177,7 @@ def _versioned(
         for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE)).collect()
     }
     if AMBIGUOUS in found:
-        return None
+        raise NeedsEngine("the table has a version twice")
     count = {change: rows for change, (rows, _) in found.items()}
     gone = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")

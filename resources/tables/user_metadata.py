@@ -37,6 +37,17 @@ def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None)
     return json.dumps({"strandline": owned})
 
 
+def committed_by(text: str, writer: str) -> str:
+    """Return a commit's user metadata that also says which writer made it, and why the engine did if it did.
+
+    Args:
+        text: from :func:`commit_text`.
+        writer: for people, such as ``Strandline (deltalake)`` or ``Spark: the table is partitioned``.
+    """
+    ours = json.loads(text)["strandline"]
+    return json.dumps({"strandline": {**ours, "committed_by": writer}})
+
+
 def _state(place: Place, tag: Tag, state: str) -> dict[str, str]:
     if len(state) <= _LONGEST_STATE:
         return {"state": state}

@@ -57,6 +57,8 @@ class Entry(Record):
         table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
         table_number: the highest number under the dataflow's tag up to that commit; 0 if there is none.
         table_file: name of a data file that the commit added; None if it added none.
+        committed_by: which writer made the commit, and why the engine did if it did, for people; None if the format has one writer only, or nothing
+            was committed.
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
@@ -105,6 +107,7 @@ class Entry(Record):
     table_commit: str | None = None
     table_number: int = 0
     table_file: str | None = None
+    committed_by: str | None = None
     definition: str | None = None
     pinned: str | None = None
     file_list: str | None = None
@@ -140,12 +143,12 @@ class Entry(Record):
 
 _PUBLIC = (
     "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
-    "total_files", "inputs", "time", "schema_version", "fingerprint", "kind",
+    "total_files", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
-    "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None,
+    "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None, "committed_by": None,
 }  # fmt: skip
 """What says something of one entry alone; all else stays as it is until an entry changes it."""
 

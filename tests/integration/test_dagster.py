@@ -102,7 +102,8 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     assert list(found) == [f"bronze/{NAME}", f"watermark/{NAME}"]
     table = values(found[f"bronze/{NAME}"])
     assert {
-        key: table[key] for key in ("status", "rows", "files", "slices", "state_number", "table_version")
+        key: table[key]
+        for key in ("status", "rows", "files", "slices", "state_number", "table_version", "committed_by")
     } == {
         "status": "committed",
         "rows": 2,
@@ -110,6 +111,7 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
         "slices": 1,
         "state_number": 1,
         "table_version": 0,
+        "committed_by": "Strandline (deltalake)",
     }
     assert (table["watermark_before"], table["watermark_after"]) == ("none", "1.ndjson")
     assert table["watermark_values"] == {"before": {}, "effective": {}, "after": {"path": "1.ndjson"}}

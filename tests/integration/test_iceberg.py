@@ -18,10 +18,10 @@ import pytest
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
-from resources.loop.interruptions import outlasting_conflicts
 from resources.spark.engine import SparkEngine
 from resources.spark.frames import read_once
 from resources.tables.contract.commits import TableCommit, Tag
+from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.iceberg import writing
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata

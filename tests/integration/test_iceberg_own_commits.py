@@ -104,6 +104,11 @@ class Lake:
         return sorted(row["id"] for row in by_spark)
 
     @property
+    def committed_by(self) -> str | None:
+        """What the newest commit under the app's tag says of its writer."""
+        return self.table().head(None, APP).tagged[-1].committed_by
+
+    @property
     def metadata(self) -> Metadata:
         found = FolderCatalog(Place(str(self.folder))).newest()
         assert found is not None
@@ -119,13 +124,14 @@ class Lake:
 @pytest.fixture
 def lake(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     own: list[bool] = []
-    lands = OwnCommit.lands
+    land = OwnCommit.land
 
-    def told(self: OwnCommit, *arguments: Any) -> bool:
-        own.append(lands(self, *arguments))
-        return own[-1]
+    def told(self: OwnCommit, *arguments: Any) -> str | None:
+        reason = land(self, *arguments)
+        own.append(reason is None)
+        return reason
 
-    monkeypatch.setattr(OwnCommit, "lands", told)
+    monkeypatch.setattr(OwnCommit, "land", told)
     return Lake(engine.session(), tmp_path / "lake/bronze/t", own)
 
 
@@ -183,27 +189,43 @@ def test_the_bounds_of_an_append_are_those_that_spark_s_own_commit_has(lake: Lak
 
 
 @pytest.mark.parametrize(
-    ("columns", "change"),
+    ("columns", "change", "reason"),
     [
-        ("id long, many array<int>", ""),
-        ("id long, pairs map<string, int>", ""),
-        ("id long", "ALTER TABLE {t} WRITE ORDERED BY id"),
-        ("id long", "ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)"),
+        (
+            "id long, many array<int>",
+            "",
+            "column many has a type, or needs values, that plain files do not tell",
+        ),
+        (
+            "id long, pairs map<string, int>",
+            "",
+            "column pairs has a type, or needs values, that plain files do not tell",
+        ),
+        ("id long", "ALTER TABLE {t} WRITE ORDERED BY id", "the table has a sort order"),
+        ("id long", "ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)", "the table is partitioned"),
         (
             "id long",
             "ALTER TABLE {t} SET TBLPROPERTIES ('write.parquet.bloom-filter-enabled.column.id' = 'true')",
+            "the table sets write.parquet.bloom-filter-enabled.column.id",
         ),
-        ("id long", "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')"),
+        (
+            "id long",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')",
+            "the table has format version 3",
+        ),
     ],
     ids=["list", "map", "sorted", "partitioned", "property", "version 3"],
 )
-def test_what_asks_more_of_a_writer_lands_once_by_spark(lake: Lake, columns: str, change: str) -> None:
+def test_what_asks_more_of_a_writer_lands_once_by_spark_which_says_why(
+    lake: Lake, columns: str, change: str, reason: str
+) -> None:
     more = (None,) * columns.count(",", 0, columns.find("<") if "<" in columns else None)
     lake.append(1, (1, *more), columns=columns)
     if change:
         lake.sql(change)
     lake.append(2, (2, *more), columns=columns)
     assert (lake.own, lake.ids, lake.strays) == ([False], [1, 2], set())
+    assert lake.committed_by == f"Spark: {reason}"
 
 
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MILLIS"])
@@ -633,7 +655,7 @@ def test_an_append_is_put_on_what_others_have_committed_meanwhile(
     lake.append(1, (1,))
     meanwhile(lambda: lake.sql("INSERT INTO {t} VALUES (77, NULL)"))
     lake.append(2, (2,))
-    assert (lake.own, lake.ids) == ([True], [1, 2, 77])
+    assert (lake.own, lake.ids, lake.committed_by) == ([True], [1, 2, 77], "Strandline (pyiceberg)")
     assert [snapshot.count("total-records") for snapshot in lake.metadata.lineage()] == [3, 2, 1]
 
 

@@ -48,6 +48,7 @@ class TestRuns:
             (2, 1, 1, 2),
             (3, 2, 1, 3),
         ]
+        assert {entry.committed_by for entry in entries} == {"Strandline (deltalake)"}
         assert [commit.tags for commit in feed.commits] == [
             {entries[0].app_id: number} for number in (1, 2, 3)
         ]

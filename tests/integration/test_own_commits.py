@@ -24,9 +24,10 @@ from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
 from resources.tables.data_files import written as data_files
-from resources.tables.delta import own_commit
+from resources.tables.delta import own_change, own_commit, own_keys
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_commit import Change, OwnCommit
+from resources.tables.delta.own_change import Change
+from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.own_limits import extents_of
 from resources.tables.delta.table import DeltaLakeTable
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Writer
@@ -80,6 +81,11 @@ class Table:
         return ["own" if each["engineInfo"].startswith("delta-rs") else "Delta" for each in said]
 
     @property
+    def committed_by(self) -> str | None:
+        """What the newest commit under the app's tag says of its writer."""
+        return self.table.head(None, APP).tagged[-1].committed_by
+
+    @property
     def folders(self) -> list[str]:
         """Folders of data files below the table."""
         return sorted(
@@ -111,7 +117,7 @@ def test_every_type_is_read_back_with_deltas_statistics(spark: SparkSession, tmp
     table.write(1, rows)
     table.write(2, rows.where("id > 1"))
     rows.write.format("delta").save(str(tmp_path / "delta"))
-    assert table.writers == ["own", "own"]
+    assert (table.writers, table.committed_by) == (["own", "own"], "Strandline (deltalake)")
     assert _spark_rows(spark, table.folder) == sorted(
         map(tuple, [*rows.collect(), *rows.where("id > 1").collect()]), key=str
     )
@@ -229,7 +235,7 @@ def test_files_are_replaced_whole_or_in_part(
     assert table.writers == ["own"] * 6
     counted = [table.table.counted(each, 0) for each in table.table.head(None, APP).tagged]
     assert [(each.rows, each.removed) for each in counted][3:] == [(2, 10), (1, 0), (1, 15)]
-    monkeypatch.setattr(own_commit, "MOST_COPIED", 0)
+    monkeypatch.setattr(own_change, "MOST_COPIED", 0)
     table.write(7, spark.range(29, 30).coalesce(1), Replace(Between("id", 29, 30)))
     assert table.writers[-1] == "Delta"
     assert [row["id"] for row in table.query("id")] == [*range(5), 25, 28, 29, 40]
@@ -297,7 +303,7 @@ def test_what_a_change_by_keys_cannot_say_is_a_merge_of_delta(
     assert (table.writers[-1], _pairs(table)[2:]) == ("Delta", [(2, "c"), (3, "n")])  # what is later stays
     table.write(4, spark.createDataFrame([(2, "d")], COLUMNS), later)
     assert (table.writers[-1], _pairs(table)[2:]) == ("own", [(2, "d"), (3, "n")])
-    monkeypatch.setattr(own_commit, "_MOST_FILES", 0)
+    monkeypatch.setattr(own_keys, "_MOST_FILES", 0)
     table.write(5, spark.createDataFrame([(2, "e")], COLUMNS), Upsert(("id",), ()))
     assert (table.writers[-1], _pairs(table)[2:]) == ("Delta", [(2, "e"), (3, "n")])
 
@@ -442,17 +448,19 @@ def test_rows_beyond_what_is_replaced_leave_nothing(spark: SparkSession, tmp_pat
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "asks",
+    ("asks", "reason"),
     [
-        pytest.param("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", id="constraint"),
-        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", id="column mapping"),
-        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", id="row tracking"),
-        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", id="change data feed"),
-        pytest.param("ALTER TABLE {t} ALTER COLUMN id SET NOT NULL", id="not null"),
-        pytest.param("ALTER TABLE {t} ADD COLUMN more INT", id="another column"),
+        pytest.param("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", "the table sets delta.constraints.positive", id="constraint"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "the table has the feature columnMapping", id="column mapping"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", "the table has the feature domainMetadata, rowTracking", id="row tracking"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", "the table has the feature changeDataFeed", id="change data feed"),
+        pytest.param("ALTER TABLE {t} ALTER COLUMN id SET NOT NULL", "the rows have other columns or types than the table", id="not null"),
+        pytest.param("ALTER TABLE {t} ADD COLUMN more INT", "the rows have other columns or types than the table", id="another column"),
     ],
 )  # fmt: skip
-def test_a_table_that_asks_more_is_left_to_delta(spark: SparkSession, tmp_path: Path, asks: str) -> None:
+def test_a_table_that_asks_more_is_left_to_delta_which_says_why(
+    spark: SparkSession, tmp_path: Path, asks: str, reason: str
+) -> None:
     table = Table(tmp_path / "t")
     if "NOT NULL" in asks:
         spark.sql(f"CREATE TABLE delta.`{table.folder}` (id BIGINT NOT NULL) USING delta")
@@ -462,7 +470,7 @@ def test_a_table_that_asks_more_is_left_to_delta(spark: SparkSession, tmp_path: 
     before = len(table.log)
     table.write(2, spark.range(2, 4))
     table.write(2, spark.range(2, 4))
-    assert table.writers[before:] == ["Delta"]
+    assert (table.writers[before:], table.committed_by) == (["Delta"], f"Spark: {reason}")
     assert {2, 3} <= {row[0] for row in spark.read.format("delta").load(str(table.folder)).collect()}
 
 
@@ -590,15 +598,10 @@ class _Interrupted(ArrowTable):
         meanwhile, self.meanwhile = self.meanwhile, None
         super().write(cast("DataFrame", _Slow(rows.table, meanwhile=meanwhile)), *given, **named)
 
-    def _own(self, tag: Tag, state: str) -> OwnCommit:
-        own = super()._own(tag, state)
-
-        def hear(when: str, write: Any) -> None:
-            happens, self.happens = self.happens, None
-            if happens:
-                happens()
-
-        return type(own)(own.log, own.tag, own.text, hear)  # type: ignore[call-arg]
+    def hear(self, when: str, write: Any) -> None:
+        happens, self.happens = self.happens, None
+        if happens:
+            happens()
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,10 @@ from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
 from resources.tables.data_files.written import DataFile
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_commit import Change, OwnCommit, Removals
+from resources.tables.delta.own_change import Change, Removals
+from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.delta.writing import DeltaWrites
 from resources.tables.rows.replacement import OUTSIDE
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_source_file", pa.string())])
@@ -430,7 +432,7 @@ class OwnWrite:
     def deleted(self) -> set[str] | None:
         """The files whose rows it deletes."""
         load = self.change.load
-        if not isinstance(load, Replace) or self.change.begun is None:
+        if not isinstance(load, Replace) or self.change.base is None:
             return set()
         assert isinstance(load.where, Among)
         assert load.where.column == "_source_file"
@@ -514,9 +516,18 @@ class ArrowTable(DeltaLakeTable):
 
     hear: Hear = staticmethod(lambda when, write: None)
 
+    def _writes(self) -> DeltaWrites:
+        return _ArrowWrites(self.hear, self._log, self._share, self._partition_by, self._schema_mode)
+
+
+class _ArrowWrites(DeltaWrites):
+    def __init__(self, hear: Hear, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._hear = hear
+
     def _own(self, tag: Tag, state: str) -> OwnCommit:
         own = super()._own(tag, state)
-        return _ArrowCommit(own.log, own.tag, own.text, self.hear)
+        return _ArrowCommit(own.log, own.tag, own.text, self._hear)
 
 
 def _local(own: OwnCommit) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.delta.writing import DeltaWrites
 from tests.support.arrow import SCHEMA, HeardCommit, Write
 from tests.support.jvmless import MortalPlatform, Parts, Process, dataflow
 
@@ -38,10 +39,19 @@ class _HeardTable(DeltaLakeTable):
 
     process: Process
 
+    def _writes(self) -> DeltaWrites:
+        return _HeardWrites(self, self._log, self._share, self._partition_by, self._schema_mode)
+
+
+class _HeardWrites(DeltaWrites):
+    def __init__(self, table: _HeardTable, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._table = table
+
     def _own(self, tag: Tag, state: str) -> OwnCommit:
         own = super()._own(tag, state)
         return HeardCommit(
-            own.log, own.tag, own.text, lambda when, write: self.process.reach(when, "commit", write)
+            own.log, own.tag, own.text, lambda when, write: self._table.process.reach(when, "commit", write)
         )
 
     def _commit(
@@ -55,19 +65,19 @@ class _HeardTable(DeltaLakeTable):
         evolution: Evolution | None = None,
     ) -> None:
         write = self._write_of(rows, tag, Append() if first else load)
-        self.process.reach("before", "commit", write)
+        self._table.process.reach("before", "commit", write)
         super()._commit(rows, load, tag, text, first=first, evolution=evolution)
-        landed = self.head(None, tag.app_id).find_tagged_commit(tag.number)
+        landed = self._table.head(None, tag.app_id).find_tagged_commit(tag.number)
         if landed is not None and landed.owner == tag.owner:
-            self.process.reach("after", "commit", write)
+            self._table.process.reach("after", "commit", write)
 
     def _write_of(self, df: DataFrame, tag: Tag, load: Load) -> Write:
         """What the write will do. The rows are read for it once more."""
         known = "_source_file" in df.columns and not tag.gives_up
         paths = [row[0] for row in df.select("_source_file").collect()] if known else []
         return Write(
-            Path(self._place.url),
-            cast("int | None", self.tip(None).version),
+            Path(self._log.place.url),
+            cast("int | None", self._table.tip(None).version),
             tag.app_id,
             tag.number,
             "append" if isinstance(load, Append) else "overwrite",

@@ -34,7 +34,6 @@ from resources.loop.entries import claimed
 from resources.loop.giving_up import close, drop, give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
-from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
@@ -54,6 +53,7 @@ from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Swap
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
 from resources.tables.rows.deduplicate import without_keys_of

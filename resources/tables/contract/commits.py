@@ -12,10 +12,6 @@ MOST_ROWS = 1_000_000
 """Distinct rows of a list of units. A longer one is a mistake: a column that is no id."""
 
 
-class OthersFirst(Exception):
-    """Others have changed what readers see since it was looked at."""
-
-
 @dataclass(frozen=True)
 class Tag:
     """What makes a commit idempotent and recognisable.
@@ -70,6 +66,7 @@ class TaggedCommit:
         uncounted: whether only the table before and after the commit tells how many rows it deleted.
         file: name of a data file that it added; None if it added none.
         follows: the version before it; None if it made the table.
+        committed_by: which writer made it, for people; None if it does not tell.
     """
 
     owner: str | None
@@ -82,6 +79,7 @@ class TaggedCommit:
     uncounted: bool = False
     file: str | None = None
     follows: Version | None = None
+    committed_by: str | None = None
 
     @property
     def commit(self) -> TableCommit:

@@ -137,6 +137,7 @@ class Commit:
             uncounted=removed is None and self.partial,
             file=self.file,
             follows=self.version - 1 if self.version else None,
+            committed_by=self.ours.get("committed_by"),
         )
 
     @property

@@ -15,7 +15,7 @@ from resources.spark.process import said
 from resources.sql import quoted
 from resources.tables.contract.maintenance import Cared
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import is_plain, may_remove, takes_place
+from resources.tables.delta.own_limits import demand_of, may_remove, takes_place
 from resources.tables.delta.statistics import (
     can_write,
     has_cut_bounds,
@@ -118,7 +118,7 @@ def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None
 
 def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
     """Whether deltalake does it: not if it writes the path of a file with other letters than the table's log has, since the file would stay there."""
-    if not (takes_place(log.place) and is_plain(table, Append())):
+    if not takes_place(log.place) or demand_of(table, Append()) is not None:
         return False
     return all(map(may_remove, _paths(table)))
 

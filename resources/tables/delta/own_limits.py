@@ -62,17 +62,20 @@ def takes_place(place: Place) -> bool:
     return (place.local is not None or place.url.startswith("s3://")) and not _MISTAKEN & set(place.url)
 
 
-def is_plain(table: DeltaTable, load: Load) -> bool:
-    """Return whether a table asks nothing of a writer that this load would not give it."""
+def demand_of(table: DeltaTable, load: Load) -> str | None:
+    """Return what a table asks of its writers that this load would not give it, for people; None if it asks nothing."""
     protocol, configuration = table.protocol(), table.metadata().configuration
-    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
-    only_appends = str(configuration.get("delta.appendOnly")).lower() == "true"
-    return (
-        (protocol.min_writer_version <= 2 or protocol.min_writer_version == 7)
-        and features <= _FEATURES
-        and all(key in _PROPERTIES for key in configuration if key.startswith("delta."))
-        and (isinstance(load, Append) or not only_appends)
-    )
+    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())} - _FEATURES
+    if features:
+        return f"the table has the feature {', '.join(sorted(features))}"
+    properties = [key for key in configuration if key.startswith("delta.") and key not in _PROPERTIES]
+    if properties:
+        return f"the table sets {', '.join(sorted(properties))}"
+    if protocol.min_writer_version > 2 and protocol.min_writer_version != 7:
+        return f"the table has writer version {protocol.min_writer_version}"
+    if str(configuration.get("delta.appendOnly")).lower() == "true" and not isinstance(load, Append):
+        return "the table sets delta.appendOnly"
+    return None
 
 
 def fits(table: DeltaTable, rows: StructType) -> bool:

@@ -23,8 +23,8 @@ from resources.tables.data_files.footers import footer_of
 from resources.tables.data_files.statistics import known_bounds, statistics_of
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
+    demand_of,
     is_exact_bound,
-    is_plain,
     may_remove,
     partition_text,
     takes_place,
@@ -165,7 +165,7 @@ def has_cut_bounds(table: DeltaTable) -> bool:
 
 def can_write(log: DeltaLog, table: DeltaTable) -> bool:
     """Return whether statistics of a table's files can be written here: of a plain table, whose paths and partitions deltalake writes as they stand."""
-    if not (takes_place(log.place) and is_plain(table, Append())):
+    if not takes_place(log.place) or demand_of(table, Append()) is not None:
         return False
     columns = [f"partition.{name}" for name in table.metadata().partition_columns]
     return all(

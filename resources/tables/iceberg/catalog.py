@@ -50,10 +50,10 @@ class Catalog(Protocol):
     def change_refs(self, change: RefChange) -> bool:
         """Change branches and tags; return whether the table has them like that.
 
-        It has not if it lacks a snapshot, if readers see another one than they must, or other writers were faster in every attempt. Another
-        writer's commit may undo it.
+        It has not if it lacks a snapshot, or if readers see another one than they must. Another writer's commit may undo it.
 
         Raises:
+            WriteConflict: other writers were faster in every attempt.
             TargetError: it cannot be changed.
         """
         ...

@@ -143,6 +143,7 @@ class Commit:
             self.number,
             uncounted=not counted,
             follows=self.before.version if self.before else None,
+            committed_by=self.ours.get("committed_by"),
         )
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.sql import quoted
+from resources.tables.contract.conflicts import NeedsEngine
 from resources.tables.data_files.footers import is_of_another_calendar
 from resources.tables.iceberg.catalog import without_scheme
 from resources.tables.iceberg.metadata import Metadata, spark_schema
@@ -51,22 +52,34 @@ class PlainTable:
 
     metadata: Metadata
 
-    def takes_files_at(self, place: Place) -> bool:
-        """Return whether a table at a place asks nothing of a commit that it would not get here."""
+    def check_plain(self, place: Place) -> None:
+        """Raise NeedsEngine if a table at a place asks of a commit what it would not get here."""
+        if demand := self._demand(place):
+            raise NeedsEngine(demand)
+
+    def _demand(self, place: Place) -> str | None:
         metadata = self.metadata
         asked = {key for key in metadata.properties if key.startswith(("write.", "encryption."))}
-        return (
-            metadata.format_version == 2
-            and metadata.current is not None
-            and without_scheme(metadata.table_location) == place.spark_url
-            and not metadata.is_partitioned
-            and not metadata.sorted_by
-            and asked <= _PROPERTIES
-            and self.codec in _CODECS
-            and owns_commit_column(metadata)
-            and all(map(_is_plain, metadata.schema["fields"]))
-            and self._has_room
-        )
+        columns = [column["name"] for column in metadata.schema["fields"] if not _is_plain(column)]
+        if metadata.format_version != 2:
+            return f"the table has format version {metadata.format_version}"
+        if metadata.current is None:
+            return "the table has no snapshot"
+        if without_scheme(metadata.table_location) != place.spark_url:
+            return "the table lies elsewhere than its name says"
+        if metadata.is_partitioned:
+            return "the table is partitioned"
+        if metadata.sorted_by:
+            return "the table has a sort order"
+        if asked - _PROPERTIES:
+            return f"the table sets {', '.join(sorted(asked - _PROPERTIES))}"
+        if self.codec not in _CODECS:
+            return f"the table's files are compressed by {self.codec}"
+        if not owns_commit_column(metadata):
+            return "the table is another writer's"
+        if columns:
+            return f"column {columns[0]} has a type, or needs values, that plain files do not tell"
+        return None if self._has_room else "the table's manifests are to be joined"
 
     @property
     def codec(self) -> str:

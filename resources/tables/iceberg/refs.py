@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from partitions.errors import WriteConflict
+from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after, seen_from
-
-TRIES = 20
-"""Versions of the metadata that other writers may put first, one after another, before a change is left undone."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,8 @@ def put_refs(
         newest: returns the metadata that the table has.
         put_next: puts the version after one, and returns whether it was the first to.
     """
-    for _ in range(TRIES):
+
+    def once() -> bool:
         before = newest()
         if before is None:
             return False
@@ -85,6 +85,8 @@ def put_refs(
             return True
         if not change.is_possible(before):
             return False
-        if put_next(before, change.applied(before)):
-            return True
-    return False
+        if not put_next(before, change.applied(before)):
+            raise WriteConflict("another writer was first to put a version of the table's metadata")
+        return True
+
+    return outlasting_conflicts(once)

@@ -10,6 +10,7 @@ from partitions.file_statistics import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
+from resources.tables.contract.conflicts import NeedsEngine
 from resources.tables.data_files.footers import footer_of
 from resources.tables.data_files.reading import files_reader, is_found
 from resources.tables.data_files.written import MOST_COPIED
@@ -70,30 +71,33 @@ class ReplacedFiles:
         return reader.parquet(*(place.child(key).spark_url for key in self.part))
 
 
-def are_read_here(table: PlainTable) -> bool:
-    """Return whether files can be told apart without Spark: the table has no deletes beside them, and not too many."""
+def check_read_here(table: PlainTable) -> None:
+    """Raise NeedsEngine if files cannot be told apart without Spark: the table has deletes beside them, or too many files."""
     from pyiceberg.manifest import ManifestContent
 
+    if any(manifest.content != ManifestContent.DATA for manifest in table.manifests):
+        raise NeedsEngine("the table has deletes beside its files")
     counts = ((each.added_files_count, each.existing_files_count) for each in table.manifests)
-    return (
-        all(manifest.content == ManifestContent.DATA for manifest in table.manifests)
-        and sum((added or 0) + (existing or 0) for added, existing in counts) <= _MOST_FILES
-    )
+    if sum((added or 0) + (existing or 0) for added, existing in counts) > _MOST_FILES:
+        raise NeedsEngine(f"the table has more than {_MOST_FILES} files")
 
 
-def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles | None:
-    """Return what a load removes; None if Spark must look which rows these are.
+def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles:
+    """Return what a load removes.
 
     Args:
         table: whose files are read here.
         load: by a condition.
         place: of the table.
+
+    Raises:
+        NeedsEngine: Spark must look which rows these are.
     """
     return _removed(table, _Columns(load, table.schema).match, place, MOST_COPIED)
 
 
-def files_named(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles | None:
-    """Return files with these names as what is removed in part; None if Spark must read them, as Iceberg does.
+def files_named(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
+    """Return files with these names as what is removed in part.
 
     Args:
         table: whose files are read here.
@@ -101,12 +105,13 @@ def files_named(table: PlainTable, names: Collection[str], place: Place) -> Repl
         place: of the table.
 
     Raises:
+        NeedsEngine: Spark must read them, as Iceberg does.
         ValueError: the table has not all of them.
     """
     if len(names) > _MOST_REWRITTEN:
-        return None
+        raise NeedsEngine(f"rows change in more than {_MOST_REWRITTEN} files")
     found = _removed(table, lambda file: Match.UNKNOWN if file.file_path in names else Match.NONE, place)
-    if found is not None and len(found.entries) != len(names):
+    if len(found.entries) != len(names):
         raise ValueError(
             f"table {place}: expected {len(names)} files of one snapshot, found {len(found.entries)}"
         )
@@ -115,7 +120,7 @@ def files_named(table: PlainTable, names: Collection[str], place: Place) -> Repl
 
 def _removed(
     table: PlainTable, match: Callable[[DataFile], Match], place: Place, most_copied: int | None = None
-) -> ReplacedFiles | None:
+) -> ReplacedFiles:
     gone, part, touched, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
     for manifest in table.manifests:
         matches = [(entry, match(entry.data_file)) for entry in manifest.fetch_manifest_entry(table.io)]
@@ -123,30 +128,29 @@ def _removed(
         if not mine:
             continue
         if manifest.partition_spec_id != table.layout.spec_id:
-            return None
+            raise NeedsEngine("files that go were written when the table was partitioned")
         gone += mine
         part += [entry.data_file for entry, found in matches if found is Match.UNKNOWN]
         touched.append(manifest)
         neighbours += [entry for entry, found in matches if found is Match.NONE]
     if most_copied is not None and sum(file.file_size_in_bytes for file in part) > most_copied:
-        return None  # so large that Spark should look first whether there is a row of the load
-    keys = _keys(part, table, place)
-    if keys is None:
-        return None
-    return ReplacedFiles(gone, keys, sum(file.record_count for file in part), touched, neighbours)
+        # So large that Spark should look first whether there is a row of the load.
+        raise NeedsEngine(f"more than {most_copied // 2**20} MiB of files may go in part")
+    rows = sum(file.record_count for file in part)
+    return ReplacedFiles(gone, _keys(part, table, place), rows, touched, neighbours)
 
 
-def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str] | None:
-    """Where files lie below the table's place; None if Spark must read them, as Iceberg does."""
+def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str]:
+    """Return where files lie below the table's place; raise NeedsEngine if Spark must read them, as Iceberg does."""
     from pyiceberg.manifest import FileFormat
 
     keys = []
     for file in files:
         key = key_below(place, file.file_path)
         if key is None or not is_found(place.child(key).url) or file.file_format != FileFormat.PARQUET:
-            return None
+            raise NeedsEngine("a file that goes in part lies elsewhere, or is no Parquet file")
         if not table.is_read_by_names(footer_of(place, key, file.file_size_in_bytes)):
-            return None
+            raise NeedsEngine("a file that goes in part has other columns than the table")
         keys.append(key)
     return keys
 

@@ -9,12 +9,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from partitions.errors import TargetError, in_one_line
+from partitions.errors import TargetError, WriteConflict, in_one_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
+from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
-from resources.tables.iceberg.refs import TRIES, RefChange
+from resources.tables.iceberg.refs import RefChange
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog as Client
@@ -46,7 +47,7 @@ class RestCatalog(NamesInSql):
         """Have the server change them, if they are as they were when it was asked."""
         from pyiceberg.exceptions import CommitFailedException, RESTError
 
-        for _ in range(TRIES):
+        def once() -> bool:
             table = self._loaded()
             if table is None:
                 return False
@@ -71,12 +72,15 @@ class RestCatalog(NamesInSql):
                 changing.remove_branch(name)
             try:
                 changing.commit()
-            except CommitFailedException:
-                continue
+            except CommitFailedException as error:
+                raise WriteConflict(
+                    f"table {self._place}: another writer was first at its catalog"
+                ) from error
             except (RESTError, OSError, ValueError) as error:
                 raise self._failed("change its branches and tags", error) from None
             return True
-        return False
+
+        return outlasting_conflicts(once)
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Have the server add it, if readers still see the snapshot that it is on."""

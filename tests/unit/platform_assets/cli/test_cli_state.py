@@ -36,6 +36,16 @@ def test_an_entry_of_windows_shows_its_units_and_how_far(
     assert line.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")
 
 
+@pytest.mark.parametrize("writer", ["Strandline (deltalake)", "Spark: the table is partitioned"])
+def test_an_entry_says_if_the_engine_has_committed_and_why(
+    capsys: pytest.CaptureFixture[str], writer: str
+) -> None:
+    print_entries([_entry(committed_by=writer)])
+    shown = f"  (by {writer})\n" if writer.startswith("Spark") else "up to 2024-03-29T00:00:00+00:00\n"
+    assert capsys.readouterr().out.endswith(shown)
+    assert _entry(committed_by=writer).as_json()["committed_by"] == writer
+
+
 def test_full_shows_a_watermark_of_windows_as_it_is_stored(capsys: pytest.CaptureFixture[str]) -> None:
     print_entries([_entry()], full=True)
     assert capsys.readouterr().out.endswith(f"{json.dumps(WINDOWS)}\n")

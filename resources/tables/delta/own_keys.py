@@ -1,0 +1,157 @@
+"""The Delta tables in which Strandline itself changes rows by their keys, and the files in which it looks for them (docs/adr/0034)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from partitions.load import ByKeys, Load, Scd2
+from resources.connections.places import Place
+from resources.sql import quoted
+from resources.tables.changed_rows import FILE, Change, changes_of
+from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.delta.commit import file_name
+from resources.tables.delta.file_reads import PLAIN_PATH, rows_with_names
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.own_change import OTHER_COLUMNS, BaseVersion, Removals
+from resources.tables.delta.own_limits import demand_of, fits, takes_place
+from resources.tables.row_columns import with_times
+from resources.tables.rows.scd2 import IS_CURRENT
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_MOST_FILES = 100
+"""Of a table in which keys are looked for here: Spark looks whether each of them is there, and Delta's own writer need not."""
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """A table whose rows Strandline changes by their keys.
+
+    Attributes:
+        place: of the table.
+        base: the version that was judged.
+        schema: of the table.
+        files: all of its files, as deltalake tells them, by name.
+    """
+
+    place: Place
+    base: BaseVersion
+    schema: StructType
+    files: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def newest(cls, log: DeltaLog, rows: StructType, load: Load) -> KeyedTable:
+        """Return the newest version of a table.
+
+        Raises:
+            NeedsEngine: Delta's own writer must look for the keys.
+        """
+        if not takes_place(log.place):
+            raise NeedsEngine(NO_PLACE)
+        table = log.table()
+        if table is None:
+            raise NeedsEngine("there is no table")
+        return cls.of(table, log.place, rows, load)
+
+    @classmethod
+    def of(cls, table: DeltaTable, place: Place, rows: StructType, load: Load) -> KeyedTable:
+        """Return a version of a table.
+
+        Args:
+            table: that version.
+            place: of the table.
+            rows: the columns of the slice.
+            load: by keys.
+
+        Raises:
+            NeedsEngine: Delta's own writer must look for the keys.
+        """
+        from pyspark.sql.types import StructType
+
+        if demand := demand_of(table, load):
+            raise NeedsEngine(demand)
+        if table.metadata().partition_columns:
+            raise NeedsEngine("the table is partitioned, and rows are changed by their keys")
+        if not fits(table, _with_versions(rows, load)):
+            raise NeedsEngine(OTHER_COLUMNS)
+        base = BaseVersion.of(table)
+        assert base is not None
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        return cls(place, base, schema, _files(table, place))
+
+    @property
+    def all_paths(self) -> frozenset[str]:
+        """Paths of all files, as the log has them."""
+        return frozenset(file["path"] for file in self.files.values())
+
+    def changed(self, rows: DataFrame, load: ByKeys, count: int | None) -> tuple[Change, Removals]:
+        """Return what is written instead of which files.
+
+        Args:
+            rows: of the slice, which are kept.
+            load: by keys.
+            count: how many rows the slice has, if that is known.
+
+        Raises:
+            NeedsEngine: only a MERGE can do it.
+        """
+        session = rows.sparkSession
+        table_rows = rows_with_names(session, self._urls(self.files.values()), self.schema, FILE)
+        columns = [quoted(name) for name in self.schema.names]
+        changes = changes_of(rows, load, table_rows, lambda frame: frame.select(*columns), count)
+        files = [self.files[name] for name in changes.files]
+        read = files_reader(session, self.schema).parquet(*self._urls(files)) if files else None
+        change = changes.of(read, sum(file["num_records"] for file in files))
+        return change, Removals(part=files)
+
+    def _urls(self, files: Iterable[Mapping[str, Any]]) -> list[str]:
+        return urls(self.place, files)
+
+
+NO_PLACE = "deltalake does not write to such an address"
+"""Why Delta's own writer commits: neither a local folder nor S3, or letters that deltalake takes for something else."""
+
+
+def urls(place: Place, files: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return where Spark finds files of the log."""
+    return [place.child(unquote(file["path"])).spark_url for file in files]
+
+
+def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
+    import pyarrow as pa
+
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if actions.num_rows > _MOST_FILES:
+        raise NeedsEngine(
+            f"the table has more than {_MOST_FILES} files, in each of which keys would be looked for"
+        )
+    files = actions.select(["path", "size_bytes", "num_records"]).to_pylist()
+    by_name = {file_name(file["path"]): file for file in files}
+    tell = all(
+        file["num_records"] is not None
+        and PLAIN_PATH.fullmatch(file["path"])
+        and is_found(place.child(file["path"]).url)
+        for file in files
+    )
+    if not tell or len(by_name) != len(files):
+        raise NeedsEngine(
+            "a file of the table has no row count in the log, or a name that Spark reads otherwise"
+        )
+    return by_name
+
+
+def _with_versions(rows: StructType, load: Load) -> StructType:
+    """Return the columns of a slice, with those that its load makes."""
+    from pyspark.sql.types import BooleanType, StructType
+
+    if not isinstance(load, Scd2):
+        return rows
+    return StructType([*with_times(rows, load).fields]).add(IS_CURRENT, BooleanType())
