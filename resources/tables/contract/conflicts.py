@@ -1,7 +1,7 @@
 """Conflicts of the writers of one table: this is the one place that says how often a run tries again, and after which pauses.
 
 Whatever a slice must be planned or evaluated again for is tried by the loop. A commit of files that are good whatever came between, as
-those of an append, and a change of branches are tried where they are put. None of these is within another one.
+those of an append, and a change of branches are tried where they are put. A conflict of all attempts ends the attempts around it, too.
 """
 
 from __future__ import annotations

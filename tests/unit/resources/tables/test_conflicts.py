@@ -1,0 +1,51 @@
+"""Conflicts with other writers of a table are outlasted by one rule, which does not multiply."""
+
+from __future__ import annotations
+
+import pytest
+
+from partitions.errors import TargetError, WriteConflict
+from resources.tables.contract import conflicts
+from resources.tables.contract.conflicts import outlasting_conflicts
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in ("_FIRST", "_LONGEST", "_JITTER"):
+        monkeypatch.setattr(conflicts, seconds, 0.0)
+
+
+def test_a_write_that_meets_conflicts_is_tried_until_it_comes_through() -> None:
+    answers = [WriteConflict("first"), WriteConflict("second"), "written"]
+
+    def write() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, WriteConflict):
+            raise answer
+        return answer
+
+    assert (outlasting_conflicts(write), answers) == ("written", [])
+
+
+def test_a_write_that_never_comes_through_has_as_many_attempts_however_deep_it_is_nested() -> None:
+    attempts: list[int] = []
+
+    def write() -> None:
+        attempts.append(len(attempts))
+        raise WriteConflict("another writer was first")
+
+    with pytest.raises(WriteConflict, match="another writer was first"):
+        outlasting_conflicts(lambda: outlasting_conflicts(lambda: outlasting_conflicts(write)))
+    assert len(attempts) == conflicts._ATTEMPTS
+
+
+def test_another_error_of_a_write_is_not_tried_again() -> None:
+    attempts: list[int] = []
+
+    def write() -> None:
+        attempts.append(1)
+        raise TargetError("the disk is full")
+
+    with pytest.raises(TargetError, match="the disk is full"):
+        outlasting_conflicts(write)
+    assert len(attempts) == 1
