@@ -87,13 +87,15 @@ class DeltaLakeTable(DeltaReads):
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit; of a table that several dataflows share, whichever of them has made it."""
-        self._wrote_by_delta = self._writes().write(rows, load, tag, state, base=base)
+        first = base is None and (self._dataflow is None or not self.exists())
+        self._wrote_by_delta = self._writes().write(rows, load, tag, state, first=first)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
         """Append no row."""
-        self._writes().give_up(spark, tag, state, first_rows)
+        first = first_rows is not None and (self._dataflow is None or not self.exists())
+        self._writes().give_up(spark, tag, state, first_rows, first=first)
 
     def _writes(self) -> DeltaWrites:
         return DeltaWrites(self._log, self._share, self._partition_by, self._schema_mode)

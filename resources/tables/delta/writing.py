@@ -16,7 +16,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.spark.process import said
 from resources.sql import literal, quoted
-from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.commits import Tag
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.merge import merge
@@ -53,12 +53,16 @@ class DeltaWrites:
         self._log, self._share = log, share
         self._partition_by, self._schema_mode = tuple(partition_by), schema_mode
 
-    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> bool:
+    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> bool:
         """Load rows as :meth:`resources.tables.contract.table.Table.write`; return whether Delta's own writer committed.
 
-        A table that several dataflows share is there for all of them, whichever has made it.
+        Args:
+            rows: of the slice.
+            load: what becomes of the rows in the table.
+            tag: of the commit.
+            state: sentinel JSON text of the watermark after it.
+            first: whether the write makes the table.
         """
-        first = base is None and self._is_first()
         try:
             return self._write(rows, self._within_share(rows, load), tag, state, first=first)
         except WriteConflict:
@@ -73,9 +77,15 @@ class DeltaWrites:
             raise
 
     def give_up(
-        self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
+        self,
+        spark: SparkSession,
+        tag: Tag,
+        state: str,
+        first_rows: Callable[[], DataFrame] | None,
+        *,
+        first: bool,
     ) -> None:
-        """Append no row. The table's own columns fit whatever the definition has become."""
+        """Append no row; ``first``: and make the table. Its own columns fit whatever the definition has become."""
         own = self._own(tag, state)
         reason: str | None = "the table is made"
         if first_rows is None:
@@ -83,12 +93,7 @@ class DeltaWrites:
             if reason is None:
                 return
         rows = first_rows() if first_rows else self._rows(spark).limit(0)
-        first = first_rows is not None and self._is_first()
         self._commit(rows, Append(), tag, _by_spark(own.text, reason), first=first)
-
-    def _is_first(self) -> bool:
-        """Whether a write on no version makes the table: another dataflow that shares it may have."""
-        return self._share.dataflow is None or not self._log.exists()
 
     def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> bool:
         own = self._own(tag, state)

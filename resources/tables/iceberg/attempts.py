@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from partitions.errors import RowsRefused, TargetError
+from partitions.errors import RowsRefused, TargetError, WriteConflict
 from partitions.load import Append, ByKeys, Load, ReplaceAll
 from resources.tables.contract.conflicts import outlasting_conflicts
 from resources.tables.iceberg.columns import OUTSIDE, check_reserved, check_types, is_outside
@@ -65,6 +65,8 @@ class _Writing:
             self._rows, self._count = kept_and_counted(self._rows)
         try:
             self._write(metadata)
+        except WriteConflict:
+            raise
         except Exception as error:
             if is_outside(error):
                 raise RowsRefused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.errors import TargetError, WriteConflict, in_one_line
+from partitions.errors import WriteConflict, in_one_line
 
 _SHOWN = 200
 """Letters of Iceberg's words for a conflict."""
@@ -27,22 +27,20 @@ class BranchLost(Exception):
 
 def is_conflict(error: Exception) -> bool:
     """Return whether another writer's commit is why a write failed."""
-    if isinstance(error, (BranchLost, WriteConflict)):
+    if isinstance(error, BranchLost):
         return True
     text = in_one_line(str(error))
     return any(words in text for words in _CONFLICTS)
 
 
-def conflict_of(table: str, number: int, error: Exception) -> TargetError:
-    """Return the conflict that an error tells of.
+def conflict_of(table: str, number: int, error: Exception) -> WriteConflict:
+    """Return the conflict that an error of Spark's, Iceberg's or a branch tells of.
 
     Args:
         table: for people.
         number: that is written.
-        error: of Spark's, Iceberg's or ours.
+        error: that was caught.
     """
-    if isinstance(error, WriteConflict):
-        return error
     return WriteConflict(
         f"table {table}: other writers committed while number {number} was written: {in_one_line(str(error))[:_SHOWN]}. Nothing is lost: the next run"
         " finishes it; let other writers pause"

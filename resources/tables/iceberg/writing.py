@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from partitions.errors import RowsRefused, TargetError
+from partitions.errors import RowsRefused, TargetError, WriteConflict
 from partitions.evolution import SchemaMode
 from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
@@ -143,6 +143,8 @@ class Commits:
         """Raise WriteConflict for errors within it that tell of another writer's commit."""
         try:
             yield
+        except WriteConflict:
+            raise
         except Exception as error:
             if is_conflict(error):
                 raise conflict_of(self.shown, self.tag.number, error) from error
