@@ -27,7 +27,7 @@ def test_a_write_that_meets_conflicts_is_tried_until_it_comes_through() -> None:
     assert (outlasting_conflicts(write), answers) == ("written", [])
 
 
-def test_a_write_that_never_comes_through_has_as_many_attempts_however_deep_it_is_nested() -> None:
+def test_nested_writes_that_never_come_through_have_as_many_attempts_as_one() -> None:
     attempts: list[int] = []
 
     def write() -> None:
