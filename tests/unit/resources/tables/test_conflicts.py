@@ -16,15 +16,14 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_write_that_meets_conflicts_is_tried_until_it_comes_through() -> None:
-    answers = [WriteConflict("first"), WriteConflict("second"), "written"]
+    conflicts_ahead = [WriteConflict("first"), WriteConflict("second")]
 
     def write() -> str:
-        answer = answers.pop(0)
-        if isinstance(answer, WriteConflict):
-            raise answer
-        return answer
+        if conflicts_ahead:
+            raise conflicts_ahead.pop(0)
+        return "written"
 
-    assert (outlasting_conflicts(write), answers) == ("written", [])
+    assert (outlasting_conflicts(write), conflicts_ahead) == ("written", [])
 
 
 def test_nested_writes_that_never_come_through_have_as_many_attempts_as_one() -> None:
