@@ -1,0 +1,119 @@
+"""Values of records as the columns of a table hold them: bounds of slices are compared with these (docs/source-api.md, Bounds)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from partitions.api.document import Record
+from partitions.api.values import SentNumber, as_text, typed
+from partitions.column.predicates import ranges_of
+from partitions.ddl import Column, kinds_of, parse_ddl, rounded
+from partitions.predicate import Predicate, matches
+from partitions.sources import ApiSource
+from partitions.unit_values import Kind, kind_of_value
+
+
+class RecordValues:
+    """What fields of records hold, as the columns of a row hold it once it is loaded.
+
+    Attributes:
+        pinned: what the columns of the pinned schema hold.
+    """
+
+    def __init__(self, source: ApiSource) -> None:
+        """Use what the definition declares."""
+        self._source = source
+        self.pinned: Mapping[str, Kind] = {}
+
+    @cached_property
+    def declared(self) -> Mapping[str, Kind]:
+        """What columns hold, by the declared schema."""
+        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+
+    @cached_property
+    def _declared_columns(self) -> Mapping[str, Column]:
+        """Columns of the declared schema, by name."""
+        return (
+            {}
+            if self._source.schema_ is None
+            else {each.name: each for each in parse_ddl(self._source.schema_)}
+        )
+
+    def kind_in(self, rows: Predicate, column: str) -> Kind | None:
+        """What a column holds, by the declared schema, or the bounds that it is compared with."""
+        bounds = (
+            bound
+            for range_ in ranges_of(rows)
+            if range_.column == column
+            for bound in (range_.lower, range_.upper)
+        )
+        return self.declared.get(column) or next(
+            (kind_of_value(bound) for bound in bounds if bound is not None), self.pinned.get(column)
+        )
+
+    def value(self, record: Record, column: str, kind: Kind | None) -> Any:
+        """A value as it is compared; None for one that Spark will refuse."""
+        try:
+            return self.typed(record, column, kind)
+        except ValueError:
+            return None
+
+    def may_match(self, rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
+        """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
+        try:
+            values = {name: self.typed(record, name, kind) for name, kind in held.items()}
+            return matches(rows, values)
+        except (ValueError, TypeError):
+            return True
+
+    def typed(self, record: Record, column: str, kind: Kind | None) -> Any:
+        """A value as its row holds it once it is loaded, which the bound of a slice must not lie below."""
+        value, declared = typed(record.value.get(column), kind), self._declared_columns.get(column)
+        return rounded(value, declared) if isinstance(value, Decimal) and declared is not None else value
+
+
+class Highest:
+    """The highest value of a column. If nothing tells what the column holds, the values do: one text among numbers makes texts of all."""
+
+    def __init__(self, kind: Kind | None) -> None:
+        """Begin without a value; ``kind`` is what the column holds, if that is known."""
+        self.kind = kind
+        self._value: Any = None
+        self._text: str | None = None
+        self._has_text = False
+
+    def add(self, value: Any) -> None:
+        """Take the value of one more record."""
+        self._value = higher(self._value, value)
+        if self.kind is None and value is not None:
+            self._text = higher(self._text, as_text(value))
+            self._has_text = self._has_text or isinstance(value, str)
+
+    @property
+    def value(self) -> Any:
+        """The highest value so far; None if there was none."""
+        if self._has_text:
+            return self._text
+        return float(self._value) if isinstance(self._value, SentNumber) else self._value
+
+
+def higher(one: Any, other: Any) -> Any:
+    """Return the higher of two values; None counts as none."""
+    return _chosen(max, one, other)
+
+
+def lower(one: Any, other: Any) -> Any:
+    """Return the lower of two values; None counts as none."""
+    return _chosen(min, one, other)
+
+
+def _chosen(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    try:
+        return choose(one, other)
+    except TypeError:  # of two kinds: Spark will refuse one of them
+        return one
