@@ -269,27 +269,6 @@ class TestRecords:
         assert f"b.json, {why}" in outcome.error.message
         assert "secret" not in outcome.error.message
 
-    @pytest.mark.parametrize(
-        ("bad", "why"),
-        [
-            ('[{"id": 2}, {"id": 3]', "expected a JSON document, found text that is none"),
-            ('[{"id": 2}]\n[{"id": 3}]', "expected one JSON document, found more behind its end in line 2"),
-            (
-                '{"id": 2}\n{"id": 3}',
-                "found more behind its end in line 2: for an object a line set format: ndjson",
-            ),
-        ],
-    )
-    def test_cut_json_is_bad_as_a_whole(self, make_feed: MakeFeed, bad: str, why: str) -> None:
-        feed = make_feed(source={"format": "json"})
-        feed.put_text("a.json", '[{"id": 1}]')
-        feed.put_text("b.json", bad)
-        feed.put_text("c.json", '{"id": 3}')
-        outcome = feed.run()
-        _fails_at_b(feed, outcome, "bad_file")
-        assert outcome.error is not None
-        assert why in outcome.error.message
-
 
 class TestVanished:
     def test_a_file_that_vanished_is_named_and_the_next_run_goes_on(self, feed: Feed) -> None:

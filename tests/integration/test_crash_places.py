@@ -50,8 +50,12 @@ def _sample() -> list[tuple[str, str, str]]:
 
 
 SAMPLE = _sample()
-QUICK = {("Iceberg, folder, PostgreSQL", "append"), ("Iceberg, folder, REST", "append")}
-"""Cells that `make test` has: one of each catalog."""
+QUICK = {
+    ("Parquet, folder", "append"),
+    ("Iceberg, folder, PostgreSQL", "append"),
+    ("Iceberg, folder, REST", "append"),
+}
+"""Cells that `make test` has: one of each format and catalog."""
 
 QUICK_OF_ICEBERG = {
     ("append", WRITING),

@@ -21,37 +21,6 @@ from tests.support.feed import NAME, Feed
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 
 
-@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
-def test_a_run_killed_as_columns_change_loads_rows_once(make_feed: MakeFeed, load: dict[str, Any]) -> None:
-    target = {"format": "iceberg", "schema_mode": "merge", **load}
-    feed = make_feed(source={"schema": "id int, s struct<a: int>"}, target=target)
-    feed.put("a.ndjson", {"id": 1, "s": {"a": 1}})
-    feed.load()
-    feed.put("b.ndjson", {"id": 2**40, "name": "x", "s": {"b": "t"}})
-    crash(feed, WRITING)
-    feed.load()
-    assert feed.rows("id", "name", "s") == [
-        (1, None, {"a": 1, "b": None}),
-        (2**40, "x", {"a": None, "b": "t"}),
-    ]
-    assert feed.load().status == "nothing"
-
-
-def test_what_does_not_fit_is_rescued(make_feed: MakeFeed) -> None:
-    target = {"format": "iceberg", "schema_mode": "rescue"}
-    feed = make_feed(source={"schema": "id long"}, target={"format": "iceberg"})
-    feed.put("a.ndjson", {"id": 1})
-    feed.load()
-    feed.define(source={"schema": "id long"}, target=target)
-    feed.put("b.ndjson", {"id": 2, "more": "x"}, {"id": "three"})
-    feed.load()
-    assert sorted(feed.rows("_rescued_data", "id"), key=str) == [
-        ('{"id":"three"}', None),
-        ('{"more":"x"}', 2),
-        (None, 1),
-    ]
-
-
 def test_small_files_are_joined_and_the_next_run_goes_on(make_feed: MakeFeed) -> None:
     feed = make_feed(
         target={"format": "iceberg"},

@@ -20,16 +20,13 @@ from partitions.load import Append, Load, Replace
 from partitions.predicate import Among, AnyOf, Between
 from resources.connections.places import Place
 from resources.decisions.maintenance import maintain
-from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.registry import find_table
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_own_commits import EVERY_TYPE
-from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, NAME, Feed
-from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,44 +87,6 @@ def test_plain_readers_see_exactly_the_committed_rows(spark: SparkSession, tmp_p
     assert not own.holds_any(3, Between("id", 2, 3))
 
 
-@pytest.mark.parametrize("step", [Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED, Step.APPENDED])
-def test_a_run_killed_at_any_step_loads_each_row_once(make_feed: MakeFeed, step: str) -> None:
-    feed = make_feed(**PARQUET)
-    feed.put("d=1/a.ndjson", 1)
-    feed.load()
-    feed.put("d=1/b.ndjson", 2, 3)
-    crash(feed, step)
-    assert feed.run().error is None
-    assert feed.run().status == "nothing"
-    assert _ids(feed) == [1, 2, 3]
-    assert feed.platform.table(feed.dataflow).count_rows() == 3
-
-
-def test_a_window_is_replaced_and_the_rows_of_others_stay(make_feed: MakeFeed) -> None:
-    target = REPLACED | {"format": "parquet"}
-    source = {"type": "table", "table": "raw/events", **BY_COLUMNS}
-    feed = make_feed(source=source, watermark=watermark("2026-05-28", grace="P3D"), target=target)
-    events = LakeTable(feed.folder / "lake" / "raw" / "events")
-    events.put(event(1, "2026-05-28"), event(2, "2026-05-29", value=1), event(3, "2026-05-29"))
-    assert feed.run(now=instant("2026-05-30")).error is None
-    events.drop(3)
-    events.put(event(2, "2026-05-29", value=2), event(4, "2026-05-30"))
-    assert feed.run(now=instant("2026-05-31")).error is None
-    assert _ids(feed) == [1, 2, 4]
-
-
-def test_a_rewind_replaces_the_rows_of_its_files(make_feed: MakeFeed) -> None:
-    feed = make_feed(**PARQUET, watermark={"checkpoint": {"interval_files": 1}})
-    feed.put("a.ndjson", 1)
-    feed.put("b.ndjson", 2)
-    feed.load()
-    (feed.landing / "b.ndjson").unlink()
-    feed.put("b.ndjson", 2, 3)
-    feed.decide("rewind", "--to", "1", "--replace")
-    feed.load()
-    assert _ids(feed) == [1, 2, 3]
-
-
 def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_feed: MakeFeed) -> None:
     feed = make_feed(**PARQUET)
     feed.put("a.ndjson", 1, 2)
@@ -161,19 +120,6 @@ def test_a_first_load_into_others_files_begins_nothing_until_reset(
     feed.decide("reset", "--replace")
     feed.load()
     assert _ids(feed) == [1]
-
-
-def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:
-    feed = make_feed(**PARQUET)
-    feed.put("a.ndjson", 1)
-    feed.load()
-    shutil.rmtree(feed.state)
-    feed.put("b.ndjson", 2)
-    stopped = feed.cli("run", NAME, "--json")
-    assert (stopped.code, stopped.error["code"]) == (4, "state_lost")
-    feed.decide("adopt")
-    feed.load()
-    assert _ids(feed) == [1, 2]
 
 
 @pytest.mark.parametrize("lost", ["all files", "the last file"])

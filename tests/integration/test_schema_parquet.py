@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,11 @@ from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
 from resources.connections.places import Place
-from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.commit_list import CommitList
 from resources.tables.parquet.table import ParquetTable
-from tests.integration.conftest import MakeFeed
-from tests.support.feed import Feed, dies_after
+from tests.support.feed import Feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,70 +160,3 @@ def test_a_lot_of_commits_after_a_change_still_know_the_columns(spark: SparkSess
         )
     table = ParquetTable(Place(str(tmp_path / "t")))
     assert sorted(map(tuple, table.read(spark, 22).collect()), key=str) == [(1, None), (2, "x")]
-
-
-@pytest.mark.each_case
-@pytest.mark.parametrize(
-    "step",
-    [
-        Step.INTENT_PUT,
-        pytest.param(Step.WRITTEN, marks=pytest.mark.full),
-        pytest.param(Step.APPENDED, marks=pytest.mark.full),
-    ],
-)
-def test_a_run_that_dies_while_a_column_comes_loads_each_row_once(make_feed: MakeFeed, step: Step) -> None:
-    feed = make_feed(source={"schema": "id int"}, target=MERGE)
-    feed.put("a.ndjson", 1)
-    feed.load()
-    feed.put("b.ndjson", {"id": 2, "name": "x"})
-    with pytest.raises(KeyboardInterrupt):
-        feed.run(dies_after(step))
-    feed.load()
-    feed.define(source={"schema": "id long"}).put("c.ndjson", {"id": 2**40})
-    feed.load()
-    assert found(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
-    assert feed.load().status == "nothing"
-
-
-def test_a_type_that_is_not_wider_stops_and_names_column_and_types(
-    make_feed: MakeFeed,
-) -> None:
-    feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
-    feed.put_parquet("a.parquet", {"id": 1, "v": 1})
-    feed.load()
-    feed.put_parquet("b.parquet", {"id": 2, "v": "x"})
-    error = feed.fail()
-    assert error.code == "type_change_not_allowed"
-    assert "column v: expected bigint or a type that is safely wider, found string" in error.message
-    assert found(feed, "id", "v") == [(1, 1)]
-
-
-def test_what_does_not_fit_is_rescued_in_a_parquet_table(make_feed: MakeFeed) -> None:
-    feed = make_feed(target={"format": "parquet"})
-    feed.put("a.ndjson", 1)
-    feed.load()
-    feed.define(target={"schema_mode": "rescue"})
-    feed.put_text("b.ndjson", '{"id": 2, "name": "x"}\n{"id": "three"}\n')
-    feed.load()
-    told = [(number, text and json.loads(text)) for number, text in found(feed, "id", "_rescued_data")]
-    assert told == [(1, None), (2, {"name": "x"}), (None, {"id": "three"})]
-
-
-def test_a_full_load_takes_the_columns_that_its_source_has(make_feed: MakeFeed) -> None:
-    feed = make_feed(
-        source={"type": "table", "table": "raw/rows"},
-        watermark={"type": "window", "definition": []},
-        target={"format": "parquet", "load": "overwrite", "schema_mode": "overwrite"},
-    )
-    place = str(feed.folder / "lake" / "raw" / "rows")
-    for query in (
-        "SELECT 1L AS id, 10L AS value, 'x' AS gone",
-        "SELECT 1L AS id, 'ten' AS value, true AS new",
-    ):
-        rows = feed.engine.session().sql(query).write.format("delta").mode("overwrite")
-        rows.option("overwriteSchema", "true").save(place)
-        feed.load()
-    assert found(feed, "id", "value", "new") == [(1, "ten", True)]
-    table = feed.platform.table(feed.dataflow)
-    before = table.read(feed.engine.session(), 1).select("id", "value", "gone").collect()
-    assert [tuple(row) for row in before] == [(1, 10, "x")]

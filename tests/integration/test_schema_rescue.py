@@ -119,17 +119,6 @@ def test_csv_keeps_new_columns_and_unfit_values_under_any_header(
     ]
 
 
-def test_parquet_keeps_columns_that_are_new_or_of_another_type(make_feed: MakeFeed) -> None:
-    feed = make_feed(source={"format": "parquet", "schema": None}, target=RESCUE)
-    pq.write_table(pa.table({"id": [1], "v": [1]}), feed.landing / "a.parquet")
-    feed.load()
-    pq.write_table(
-        pa.table({"id": pa.array([2], pa.int32()), "v": ["x"], "n": [{"a": 1}]}), feed.landing / "b.parquet"
-    )
-    feed.load()
-    assert rows(feed, "id", "v") == [(1, 1, None), (2, None, {"v": "x", "n": {"a": 1}})]
-
-
 def test_avro_keeps_columns_that_are_new(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"format": "avro", "schema": None}, target=RESCUE)
     feed.put_bytes("a.avro", avro({"id": 1}))
@@ -140,16 +129,21 @@ def test_avro_keeps_columns_that_are_new(make_feed: MakeFeed) -> None:
     assert rows(feed, "id") == [(1, None), (2, None), (3, {"name": "x"})]
 
 
-def test_a_strict_table_gets_the_column_with_the_first_commit(
-    make_feed: MakeFeed,
-) -> None:
-    feed = make_feed()
+@pytest.mark.each_case
+@pytest.mark.parametrize(
+    "form", ["delta", *(pytest.param(form, marks=pytest.mark.full) for form in ("iceberg", "parquet"))]
+)
+def test_a_strict_table_gets_the_column_with_the_first_commit(make_feed: MakeFeed, form: str) -> None:
+    feed = make_feed(target={"format": form})
     feed.put("a.ndjson", 1)
     feed.load()
     feed.define(target=RESCUE)
-    feed.put("b.ndjson", {"id": 2, "name": "x"})
+    feed.put("b.ndjson", {"id": 2, "name": "x"}, {"id": "three"})
     feed.load()
-    assert rows(feed, "id") == [(1, None), (2, {"name": "x"})]
+    table = feed.platform.table(feed.dataflow)
+    found = table.read(feed.engine.session(), table.newest_version()).select("id", "_rescued_data").collect()
+    told = sorted((number or 0, json.loads(text or "null")) for number, text in found)
+    assert told == [(0, {"id": "three"}), (1, None), (2, {"name": "x"})]
 
 
 def test_a_merge_by_keys_updates_what_was_rescued(make_feed: MakeFeed) -> None:
