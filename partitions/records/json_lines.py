@@ -225,6 +225,10 @@ class JsonRule:
     def _fault(self, value: Any, data_type: Type, where: str, unknown: list[str]) -> Fault | None:
         if value is None:
             return None
+        if data_type == NO_TYPE and _has_null_item(value):
+            return Fault(
+                f"field {where}: expected values of a type, found a list of nothing but null, which no type keeps yet: declare it in source.schema, or leave it out"
+            )
         if data_type == NO_TYPE:
             unknown.extend([where] if _has_value(value) else ())
             return None
@@ -257,6 +261,13 @@ def _is_hollow(value: Any) -> bool:
     if isinstance(value, Members):
         return all(_is_hollow(item) for _, item in value)
     return isinstance(value, list) and all(_is_hollow(item) for item in value)
+
+
+def _has_null_item(value: Any) -> bool:
+    """Whether a value is a list of nulls, or of such lists, and of nothing else."""
+    if not isinstance(value, list) or isinstance(value, Members) or _has_value(value):
+        return False
+    return any(item is None or _has_null_item(item) for item in value)
 
 
 def _has_value(value: Any) -> bool:

@@ -185,6 +185,26 @@ class TestFolders:
         if kind == pa.int64():
             assert "field v: expected 5, as the folder v=5 says" in error.message
 
+    def test_a_value_of_nothing_but_null_has_no_type_that_keeps_it(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, on_bad_file="quarantine")
+        none, whole = pa.null(), pa.int64()
+        kept = {
+            "e": pa.array([[]], pa.list_(none)),
+            "n": pa.nulls(1),
+            "s": pa.array([{"a": None, "b": 1}], pa.struct([("a", none), ("b", whole)])),
+        }
+        left_out = {
+            "l": pa.array([[None]], pa.list_(none)),
+            "m": pa.array([[("k", None)]], pa.map_(pa.string(), none)),
+            "o": pa.array([{"x": [None], "b": 1}], pa.struct([("x", pa.list_(none)), ("b", whole)])),
+            "t": pa.array([{"a": None}], pa.struct([("a", none)])),
+        }
+        for name, values in {**kept, **left_out}.items():
+            _put(feed, f"{name}.parquet", pa.table({"id": [1], name: values}))
+        assert feed.load().quarantined == len(left_out)
+        held = feed.cli("list").json[0]["quarantined"]["files"]
+        assert [file["reason"].partition(": ")[0] for file in held] == [f"column {name}" for name in left_out]
+
     def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
         feed.put("v=1/v=2/a.ndjson", 1)

@@ -25,6 +25,7 @@ from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_time
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns
 from resources.sources.files.scan import Scanner
+from resources.sources.files.untyped_values import files_with_untyped_values
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.staging import Staging
@@ -87,6 +88,10 @@ class ParquetFiles(FormatReader):
                 bad_files[path] = bad
         sound = [file for file in files if file.path not in bad_files]
         unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
+        if self._dataflow.unknown_fields != "ignore":
+            types = {path: footer.types for path, footer in footers.items()}
+            bad_files |= files_with_untyped_values(self, spark, sound, types, pinned)
+            sound = [file for file in sound if file.path not in bad_files]
         if not self.rescues:
             show = self._dataflow.show_bad_records
             bad_files |= inexact_files(self, spark, sound, pinned, show=show)

@@ -130,6 +130,16 @@ def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_not
     assert _rule(takes_unknown=True, id="long").judge(record).unknown == ()
 
 
+def test_a_list_of_nothing_but_null_has_no_type_that_keeps_it() -> None:
+    rule = _rule(id="long", l="void")
+    for text in ("[null]", "[[], [null]]"):
+        fault = rule.judge(f'{{"id": 1, "l": {text}}}').fault
+        assert fault is not None
+        assert fault.reason.startswith("field l: expected values of a type, found a list of nothing but null")
+    for text in ("[]", "{}", "null", "[{}]"):
+        assert rule.judge(f'{{"id": 1, "l": {text}}}') == rule.judge('{"id": 1}')
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [

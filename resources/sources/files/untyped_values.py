@@ -1,0 +1,114 @@
+"""Values of files with types of their own that no type holds yet, such as a list of nothing but null: a NULL in their place would be another value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from partitions.records.conversions import VOID
+from partitions.records.forms import Type
+from partitions.untyped_columns import has_untyped, typed_fields
+from resources.sources.files.failures import bad_document
+from resources.sources.files.first_values import first_values
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.pinned import PinnedSchema
+from resources.sql import any_of, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import DataType
+
+
+def files_with_untyped_values(
+    form: FormatReader,
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    types: Mapping[str, Mapping[str, Type | None]],
+    pinned: PinnedSchema,
+) -> dict[str, BadFile]:
+    """Return why files cannot be loaded for the sake of a value that the pinned columns leave out since it has no type, by path.
+
+    Args:
+        form: reads the files.
+        spark: a session.
+        files: of the format.
+        types: of each file's columns in Spark's JSON form, by path and name; None of one that is unknown.
+        pinned: the schema.
+    """
+    from pyspark.sql import functions as F
+
+    columns = {field.name.casefold(): field.dataType for field in pinned.struct.fields}
+    groups: dict[str, list[SourceFile]] = {}
+    for file in files:
+        own = {
+            name: own_type
+            for name, own_type in types.get(file.path, {}).items()
+            if own_type is not None and own_type != VOID and has_untyped({"fields": [_field(name, own_type)]})
+        }
+        if own:
+            groups.setdefault(json.dumps(own), []).append(file)
+    bad_files: dict[str, BadFile] = {}
+    for text, alike in groups.items():
+        own = json.loads(text)
+        fields = [_field(name, _readable(own_type)) for name, own_type in own.items()]
+        schema = struct_of({"type": "struct", "fields": fields})
+        left_out = [
+            F.when(_is_left_out(F.col(quoted(name)), own_type, columns.get(name.casefold())), F.lit(""))
+            for name, own_type in own.items()
+        ]
+        for group in form.scanner.together(alike):
+            rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
+            for path, place, _ in first_values(rows, path_column, left_out):
+                why = (
+                    f"column {list(own)[place]}: expected values of a type, found a list, a map or a struct that holds nothing but null, which no"
+                    " type keeps yet: declare the column in source.schema, or write NULL"
+                )
+                bad_files.setdefault(path, bad_document(path, why))
+    return bad_files
+
+
+def _is_left_out(value: Column, own: Type, column: DataType | None) -> Column:
+    """Return whether a value, or a part of it, is left out though it is there; ``column`` is the pinned type, None if it has none."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(own, str):
+        return F.lit(False)
+    kind = own["type"]
+    if column is None and not typed_fields({"fields": [_field("c", own)]})["fields"]:
+        return value.isNotNull() if kind == "struct" else F.size(value) > 0
+    if kind == "struct":
+        fields = column.fields if isinstance(column, StructType) else ()
+        known = {field.name.casefold(): field.dataType for field in fields}
+        parts = [
+            _is_left_out(value.getField(field["name"]), field["type"], known.get(field["name"].casefold()))
+            for field in own["fields"]
+        ]
+        return any_of([F.coalesce(part, F.lit(False)) for part in parts])
+    if kind == "map":
+        value_type = column.valueType if isinstance(column, MapType) else None
+        return F.exists(F.map_values(value), lambda item: _is_left_out(item, own["valueType"], value_type))
+    item_type = column.elementType if isinstance(column, ArrayType) else None
+    return F.exists(value, lambda item: _is_left_out(item, own["elementType"], item_type))
+
+
+def _readable(own: Type) -> Type:
+    """A type with one in the place of none: all values are NULL, whatever they are read as."""
+    if own == VOID:
+        return "integer"
+    if isinstance(own, str):
+        return own
+    parts: dict[str, Any] = {
+        part: _readable(own[part]) for part in ("elementType", "valueType") if part in own
+    }
+    if "fields" in own:
+        parts["fields"] = [{**field, "type": _readable(field["type"])} for field in own["fields"]]
+    return {**own, **parts}
+
+
+def _field(name: str, data_type: Type) -> dict[str, Any]:
+    return {"name": name, "type": data_type, "nullable": True, "metadata": {}}
