@@ -325,6 +325,26 @@ def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream
 
 
 @pytest.mark.full
+def test_a_row_that_the_query_fails_over_is_mended_and_read_anew_by_the_command_that_is_named(
+    stream: Stream,
+) -> None:
+    tumble = {"type": "aggregate", "window": {"type": "tumble", "size": "PT1S"}}
+    stream.define(operators=[tumble | {"aggregates": {"total": "sum(CAST(id AS INT))"}}])
+    stream.put("0.ndjson", {"ts": "2026-01-01T00:00:00", "device": "a", "id": "x"})
+    error = stream.run().error
+    assert error is not None
+    assert error.code == "query"
+    assert "try_cast" not in error.message
+    name = stream.dataflow.name
+    assert error.message.endswith(
+        f"read the source anew: `strandline state reset {name} --replace --reason TEXT`"
+    )
+    stream.put("0.ndjson", {"ts": "2026-01-01T00:00:00", "device": "a", "id": "0"})
+    stream.decide("reset", "--replace")
+    assert stream.run().error is None
+
+
+@pytest.mark.full
 def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     stream.run()
     stream.define(watermark={"policy": "max"})

@@ -41,8 +41,9 @@ from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import column_changes
+from resources.spark.advice import without_advice
 from resources.spark.errors import EngineLost
-from resources.spark.failures import cause
+from resources.spark.failures import cause, is_of_values
 from resources.spark.process import engine_lost
 from resources.staging import Staging
 from resources.tables.contract.table import Table
@@ -188,10 +189,15 @@ class SparkStreamKind:
         except Exception as error:
             if lost := engine_lost(error):
                 raise EngineLost.of(self._dataflow.name, when, lost) from error
+            name = self._dataflow.name
+            remedy = (
+                ". It fails over the values of a row, as it would each time: correct transform, sql or operators, or the rows at the source, and read the"
+                f" source anew: `strandline state reset {name} --replace --reason TEXT`"
+                if is_of_values(error)
+                else ". Batches that had ended are committed by the next run, which goes on behind them"
+            )
             raise StrandlineError(
-                f"dataflow {self._dataflow.name}: Spark's query failed: {_reason(error)}. Batches that had ended are committed by"
-                " the next run, which goes on behind them",
-                code="query",
+                f"dataflow {name}: Spark's query failed: {_reason(error)}{remedy}", code="query"
             ) from error
 
     def _check_columns(self, columns: StructType, entry: Entry | None) -> None:
@@ -434,7 +440,7 @@ def _reason(error: Exception) -> str:
     _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
     said = (line for line in rest.splitlines() if line and not line[0].isspace())
     told = next(said, None) if traceback else None
-    return in_one_line(told or cause(error)).rstrip(" .;")
+    return in_one_line(without_advice(told) if told else cause(error)).rstrip(" .;")
 
 
 def _name(source: SourceDefinition) -> str | None:

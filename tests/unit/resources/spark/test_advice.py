@@ -37,6 +37,10 @@ _BYPASS = 'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this e
             'The catalog x not found. Consider to set the SQL config "spark.sql.catalog.x" to a catalog plugin.',
             'The catalog x not found. Consider to set the SQL config "spark.sql.catalog.x" to a catalog plugin.',
         ),
+        (
+            "pyspark.errors.exceptions.connect.ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0.",
+            "[DIVIDE_BY_ZERO] Division by zero.",
+        ),
         ("Use `try_cast`.", "Use `try_cast`."),
     ],
 )
