@@ -219,7 +219,7 @@ class ApiClient:
     def _address(self, page: Asked) -> tuple[str, str]:
         """Where a page is, and what it is in words, for errors."""
         url = page.position.link or self.connection.url(page.request.path)
-        shown = self.connection.shown(self._prepared(page.request, page.position, url).url or url)
+        shown = self.connection.shown(self._prepared(page, url).url or url)
         return (
             url,
             f"API {page.request.method} {shown}, {'behind ' if page.is_look else ''}page {page.number}",
@@ -299,7 +299,7 @@ class ApiClient:
         self, page: Asked, url: str, where: str, deadline: float, before_sending: Callable[[], None]
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
-            prepared = self._prepared(page.request, page.position, url)
+            prepared = self._prepared(page, url)
             if self.connection.token_url is not None:
                 prepared.headers["Authorization"] = f"Bearer {bearer_token(self.connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
@@ -315,13 +315,15 @@ class ApiClient:
                 if response.status_code == 303:
                     page = page._replace(request=Request("GET", page.request.path))
         raise SourceError(
-            f"{where}: expected an answer, found more than {_REDIRECTS} redirects", code="source_answer"
+            f"{where}: expected an answer, found more than {_REDIRECTS} redirects. Correct base_url or path to the address that answers",
+            code="source_answer",
         )
 
-    def _prepared(self, request: Request, position: Position, url: str) -> requests.PreparedRequest:
+    def _prepared(self, page: Asked, url: str) -> requests.PreparedRequest:
         import requests
 
-        self._check_host(url, "the next link")
+        request, position = page.request, page.position
+        self._check_host(url, f"the next link of page {page.number - 1} of {request.method} {request.path}")
         params = {**request.params, **self.connection.params}
         if position.link:  # an address that was given is whole, but for what lets us in
             known = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
@@ -338,7 +340,8 @@ class ApiClient:
             )
         except (requests.RequestException, ValueError):
             raise SourceError(
-                f"API {self.connection}: expected an address that a request can be made of, found another in path, params or a next link",
+                f"API {self.connection}, {request.method} {request.path}, page {page.number}: expected an address that a request can be made of, found"
+                f" another in {'the next link' if position.link else 'path or params of the source'}. Correct it",
                 code="source_refused",
             ) from None
 
@@ -346,7 +349,7 @@ class ApiClient:
         location = response.headers.get("Location")
         if not location:
             raise SourceError(
-                f"{where}: expected an address to go on at, found HTTP {response.status_code} without",
+                f"{where}: expected an address to go on at, found HTTP {response.status_code} without. Correct base_url or path to the address that answers",
                 code="source_answer",
             )
         target = urljoin(url, location)

@@ -98,7 +98,8 @@ def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[st
         )
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SourceError(
-            f"{where}: expected a token of printable ASCII, found another", code="source_denied"
+            f"{where}: expected a token of printable ASCII, found another. Correct token_url of the connection in platform.yaml",
+            code="source_denied",
         )
     return token, _seconds(answer.get("expires_in"))
 

@@ -565,6 +565,7 @@ def test_credentials_go_to_no_other_host_unless_it_is_named(server: Api, way: st
             with pytest.raises(SourceError, match="Nothing was sent to it") as error:
                 read(server, paging={"type": "link", "next": "link"})
             assert error.value.code == "source_other_host"
+            assert ("page 1 of GET /rows" if way == "link" else "/rows, page 1") in error.value.message
         assert other.log == []
         lead(f"{other.url}/rows?paged=1")
         named = server.connection(hosts=(f"127.0.0.1:{other.port}",))
