@@ -17,13 +17,10 @@ from partitions.records.conversions import (
     VALUE,
     VOID,
     is_special_type,
-    paths_without_value,
 )
 from partitions.records.forms import Type
-from partitions.untyped_columns import typed_fields
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import contradicting_files
-from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import own_struct, with_own_types
 from resources.sources.files.failures import bad_document, names_twice, unreadable_type
 from resources.sources.files.footers import (
@@ -32,14 +29,10 @@ from resources.sources.files.footers import (
     doubled,
     paths_of,
     shown,
-    unknown_columns,
 )
-from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inexact import inexact_files, taking_checked
+from resources.sources.files.formats.typed import TypedFiles, taken_columns, unknown_names
 from resources.sources.files.lines import part_of
-from resources.sources.files.nanoseconds import folded
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark_runtime import AVRO_PACKAGE
 from resources.staging import Staging
@@ -55,37 +48,23 @@ _MOST_HEADERS = 10_000
 _NAMED = ("record", "error", "enum", "fixed")
 
 
-class AvroFiles(FormatReader):
-    """Records with types of their own. A file reads, or it does not: it has no bad records."""
+class AvroFiles(TypedFiles):
+    """Records with types of their own."""
 
     READER: ClassVar[str] = "avro"
-    TELLS_TYPES: ClassVar[bool] = True
     PACKAGE: ClassVar[str | None] = AVRO_PACKAGE
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Look at no file yet."""
         super().__init__(place, dataflow, staging)
-        self._types: dict[str, StructType] = {}
-        self._remarks: dict[str, None] = {}
         self._headers: dict[SourceFile, Header] = {}
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """Which times were cut off."""
-        return tuple(self._remarks)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look at the headers; only of files with columns of other types than the pinned ones values are read."""
         bad = [self._bad_header(file) for file in files]
         bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
-        unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
-        if not self.rescues:
-            show = self._dataflow.show_bad_records
-            bad_files |= inexact_files(self, spark, sound, pinned, show=show)
-            sound = [file for file in sound if file.path not in bad_files]
-            bad_files |= contradicting_files(self, spark, sound, pinned, show=show)
-        return CheckedFiles(bad_files, unknown=unknown)
+        return self._check_sound(spark, files, bad_files, self._unknown_fields(sound, pinned), pinned)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """Columns of other types than the pinned ones are read as their own."""
@@ -100,15 +79,13 @@ class AvroFiles(FormatReader):
                 if data_type is not None
             }
             read = with_own_types(data, own)
-            cut = sorted(
+            cut = [
                 name
                 for name, data_type in own.items()
                 if isinstance(data_type, str) and data_type in NANOSECONDS
-            )
-            if cut and read != data:
-                remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {', '.join(cut)}"
-                self._remarks[remark] = None
+            ]
             if read != data:
+                self._remark_cut(cut)
                 schemas[file.path] = read
         return schemas
 
@@ -133,29 +110,15 @@ class AvroFiles(FormatReader):
             return own_struct(own)
         return nullable(self.scan(spark, [file], None).schema)
 
-    def _unknown_fields(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-    ) -> Mapping[str, list[str]]:
+    def _unknown_fields(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Mapping[str, list[str]]:
         """Read the headers, without Spark. A header that does not read Spark tells when the file is loaded."""
-        known = paths_of(pinned.struct)
-        unknown: dict[str, list[str]] = {}
-        for file in files:
-            text = self._schema(file) if file.size else None
-            names = unknown_columns(fields_of(text), known) if text else ()
-            own_of = own_types(text) if text else {}
-            valueless = {
-                inner
-                for name, own in own_of.items()
-                if own is not None
-                for inner in paths_without_value(name, own)
-            }
-            names = [name for name in names if folded(name) not in valueless]
-            if names:
-                unknown[file.path] = [shown(name) for name in names]
-        return unknown
+        texts = {file.path: self._schema(file) for file in files if file.size}
+        pinned_paths = paths_of(pinned.struct)
+        return {
+            path: unknown_names(fields_of(text), own_types(text), pinned_paths)
+            for path, text in texts.items()
+            if text
+        }
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -177,8 +140,7 @@ class AvroFiles(FormatReader):
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
         groups = self._first_of_each([file for file in files if self._bad_header(file) is None])
-        types = self._types_of(spark, groups)
-        return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
+        return taken_columns(self._types_by_header(spark, groups), groups, pinned)
 
     def own_schemas(
         self,
@@ -187,7 +149,7 @@ class AvroFiles(FormatReader):
         data: StructType,
     ) -> Mapping[str, StructType]:
         """The columns of each file."""
-        types = self._types_of(spark, self._first_of_each(files))
+        types = self._types_by_header(spark, self._first_of_each(files))
         texts = {file.path: self._schema(file) for file in files}
         return {path: types[text] for path, text in texts.items() if text is not None}
 
@@ -199,14 +161,10 @@ class AvroFiles(FormatReader):
                 groups.setdefault(text, file)
         return groups
 
-    def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
-        """The columns of some files in Spark's types; those of the files before are forgotten."""
-        known = self._types
-        self._types = {
-            text: known.get(text) or struct_of(typed_fields(self._columns_of(spark, text, file).jsonValue()))
-            for text, file in groups.items()
-        }
-        return self._types
+    def _types_by_header(
+        self, spark: SparkSession, groups: Mapping[str, SourceFile]
+    ) -> Mapping[str, StructType]:
+        return self._types_of(groups, lambda text, file: self._columns_of(spark, text, file))
 
     def _header(self, file: SourceFile) -> Header:
         if file not in self._headers:

@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.conversions import paths_without_value
 from partitions.sources.formats import Option
-from partitions.untyped_columns import typed_fields
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import contradicting_files
-from resources.sources.files.checked import CheckedFiles, Unknown
+from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import converted, own_struct, own_type, with_own_types
 from resources.sources.files.failures import bad_document, names_twice, unreadable_type
-from resources.sources.files.footers import FieldPath, Footer, FooterCache, paths_of, shown, unknown_columns
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.footers import FieldPath, Footer, FooterCache, paths_of, shown
 from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inexact import inexact_files, taking_checked
-from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, folded
+from resources.sources.files.formats.typed import TypedFiles, taken_columns, unknown_names
+from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns
 from resources.sources.files.scan import Scanner
@@ -38,23 +33,15 @@ _CHECKSUMS = "parquet.page.verify-checksum.enabled"
 _NANOSECONDS = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 
 
-class ParquetFiles(FormatReader):
-    """Columns with types of their own. A file reads, or it does not: it has no bad records."""
+class ParquetFiles(TypedFiles):
+    """Columns with types of their own."""
 
     READER: ClassVar[str] = "parquet"
-    TELLS_TYPES: ClassVar[bool] = True
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Read no footer yet."""
         super().__init__(place, dataflow, staging)
         self._footers = FooterCache(place)
-        self._types: dict[str, StructType] = {}
-        self._remarks: dict[str, None] = {}
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """Which times were cut off."""
-        return tuple(self._remarks)
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """The columns of all files count, and checksums of pages, where a file has some."""
@@ -80,33 +67,19 @@ class ParquetFiles(FormatReader):
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Look at the footers; only of files with columns of other types than the pinned ones values are read."""
-        bad_files: dict[str, BadFile] = {}
         footers = self._footers.read(files)
-        for path, footer in footers.items():
-            bad = _bad_footer(path, footer)
-            if bad is not None:
-                bad_files[path] = bad
+        bad = [_bad_footer(path, footer) for path, footer in footers.items()]
+        bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
-        unknown = {path: Unknown(names) for path, names in self._unknown_fields(spark, sound, pinned).items()}
+        unknown = self._unknown_fields(sound, pinned)
         if self._dataflow.unknown_fields != "ignore":
             types = {path: footer.types for path, footer in footers.items()}
             bad_files |= files_with_untyped_values(self, spark, sound, types, pinned)
-            sound = [file for file in sound if file.path not in bad_files]
-        if not self.rescues:
-            show = self._dataflow.show_bad_records
-            bad_files |= inexact_files(self, spark, sound, pinned, show=show)
-            sound = [file for file in sound if file.path not in bad_files]
-            bad_files |= contradicting_files(self, spark, sound, pinned, show=show)
-        return CheckedFiles(bad_files, unknown=unknown)
+        return self._check_sound(spark, files, bad_files, unknown, pinned)
 
     def _remark(self, data: StructType, nanoseconds: Mapping[FieldPath, bool]) -> None:
         changed = [path for path, instant in nanoseconds.items() if as_numbers(data, {path: instant}) != data]
-        if changed:
-            names = ", ".join(sorted(map(shown, changed)))
-            remark = (
-                f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {names}"
-            )
-            self._remarks[remark] = None
+        self._remark_cut(map(shown, changed))
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Return the columns of all files; those without a value in any of them may have no type yet."""
@@ -145,32 +118,13 @@ class ParquetFiles(FormatReader):
             raise unreadable_type(file.path, strange, "another one than Spark's")
         return own_struct(footer.types)
 
-    def _unknown_fields(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-    ) -> Mapping[str, list[str]]:
+    def _unknown_fields(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Mapping[str, list[str]]:
         """Read the footers, without Spark."""
         pinned_paths = paths_of(pinned.struct)
-        unknown_of = {
-            path: unknown_columns(footer.fields, pinned_paths)
+        return {
+            path: unknown_names(footer.fields, footer.types, pinned_paths)
             for path, footer in self._footers.read(files).items()
         }
-        valueless = {
-            path: {
-                inner
-                for name, data_type in footer.types.items()
-                if data_type is not None
-                for inner in paths_without_value(name, data_type)
-            }
-            for path, footer in self._footers.read(files).items()
-        }
-        names_of = {
-            path: [shown(name) for name in names if folded(name) not in valueless[path]]
-            for path, names in unknown_of.items()
-        }
-        return {path: names for path, names in names_of.items() if names}
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
@@ -191,8 +145,7 @@ class ParquetFiles(FormatReader):
     ) -> Mapping[str, StructType]:
         """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
         groups = self._first_of_each([file for file in files if not self._is_unreadable(file)])
-        types = self._types_of(spark, groups)
-        return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
+        return taken_columns(self._types_by_footer(spark, groups), groups, pinned)
 
     def _is_unreadable(self, file: SourceFile) -> bool:
         footer = self._footers.read([file]).get(file.path)
@@ -206,7 +159,7 @@ class ParquetFiles(FormatReader):
     ) -> Mapping[str, StructType]:
         """The columns of each file; its nanoseconds as whole numbers."""
         footers = self._footers.read(files)
-        types = self._types_of(spark, self._first_of_each(files))
+        types = self._types_by_footer(spark, self._first_of_each(files))
         return {
             file.path: _read_with(types[footers[file.path].columns], footers[file.path])
             for file in files
@@ -226,7 +179,7 @@ class ParquetFiles(FormatReader):
         footer = self._footers.read(files).get(files[0].path)
         if own is None or footer is None:
             return super().rescue(spark, files, own, data, folders, scanner)
-        real = self._types_of(spark, self._first_of_each(files))[footer.columns]
+        real = self._types_by_footer(spark, self._first_of_each(files))[footer.columns]
         self._remark(real, footer.nanoseconds)
         values = [_as_column(read, real[read.name].dataType).alias(read.name) for read in own.fields]
         rows = self.scan(spark, files, own, scanner).select(*values)
@@ -241,15 +194,10 @@ class ParquetFiles(FormatReader):
                 groups.setdefault(footers[file.path].columns, file)
         return groups
 
-    def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
-        """The columns of some files in Spark's types; those of the files before are forgotten."""
-        types_before = self._types
-        self._types = {
-            text: types_before.get(text)
-            or struct_of(typed_fields(self._merged_columns(spark, [file]).jsonValue()))
-            for text, file in groups.items()
-        }
-        return self._types
+    def _types_by_footer(
+        self, spark: SparkSession, groups: Mapping[str, SourceFile]
+    ) -> Mapping[str, StructType]:
+        return self._types_of(groups, lambda _, file: self._merged_columns(spark, [file]))
 
 
 def _bad_footer(path: str, footer: Footer) -> BadFile | None:
