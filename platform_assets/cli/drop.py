@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import REASON, YES, confirm
-from platform_assets.platform import build_platform
+from platform_assets.cli.deciding import REASON, YES, end_replay
 
 
 @click.command("drop")
@@ -21,14 +18,7 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
     """Remove a replay aside: TABLE and its log. The dataflow's own table stays as it is."""
     from resources.replay.isolated.dropping import drop, preview_drop
 
-    (flow,) = context.dataflows([name])
-    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    click.echo(f"{name}: drop {table}", err=True)
-    for line in preview_drop(platform, flow, table):
-        click.echo(f"  {line}", err=True)
-    if not yes:
-        confirm("Remove it?")
-    drop(platform, flow, table, reason, context.now or datetime.now(UTC))
+    end_replay(context, name, table, "drop", preview_drop, drop, reason, yes)
     context.emit(
         {"dataflow": name, "table": table}, lambda: click.echo(f"{name}: the replay into {table} is removed")
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import REASON, YES, confirm
+from platform_assets.cli.deciding import REASON, YES, end_replay
 from platform_assets.cli.state import print_entries
-from platform_assets.platform import build_platform
 
 
 @click.command("promote")
@@ -22,13 +19,7 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
     """Put the rows of a replay aside, in TABLE, into the dataflow's own table, in one commit. TABLE and its log go then."""
     from resources.replay.isolated.promoting import preview_promote, promote
 
-    (flow,) = context.dataflows([name])
-    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    click.echo(f"{name}: promote {table}", err=True)
-    for line in preview_promote(platform, flow, table):
-        click.echo(f"  {line}", err=True)
-    if not yes:
-        confirm("Promote it?")
-    entry = promote(platform, flow, table, reason, context.now or datetime.now(UTC)).entry
+    promoted = end_replay(context, name, table, "promote", preview_promote, promote, reason, yes)
+    entry = promoted.entry
     document = {"dataflow": name, "table": table, "number": entry.number, "entry": entry.as_json()}
     context.emit(document, lambda: print_entries([entry]))
