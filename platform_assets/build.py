@@ -79,12 +79,8 @@ def build_definitions(
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     triggers = [_of_kind(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
     care = [(flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance]
-    broken = [
-        broken_asset(project.layer(name), name, errors, project.folder)
-        for name, errors in project.broken.items()
-    ]
     return Definitions(
-        assets=[*_assets(flows, platform, partitions), *broken],
+        assets=[*_assets(flows, platform, partitions), *_broken_assets(project)],
         asset_checks=_checks(flows, platform),
         jobs=[
             *jobs.values(),
@@ -126,6 +122,13 @@ def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDef
         executor=in_process_executor,
     )
     return definitions.resolve_job_def(job_name(flow.name))
+
+
+def _broken_assets(project: Project) -> list[AssetsDefinition]:
+    return [
+        broken_asset(project.layer(name), name, errors, project.folder)
+        for name, errors in project.broken.items()
+    ]
 
 
 def _alerts(project: Project, platform: Platform) -> list[SensorDefinition]:

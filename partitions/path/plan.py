@@ -76,17 +76,7 @@ def plan(
     # What lies beside the watermark has no order that others would have to wait for.
     late, young = settled_each(definition, pending.late, now)
     released, younger = settled_each(definition, pending.released, now)
-    warnings = [
-        *of_the_future(definition, fresh, (*pending.late, *pending.released), now),
-        *layout_warnings(
-            definition,
-            listed,
-            partitioned=position(definition, state, now).partitioned,
-            initial=state.status == "initial",
-        ),
-        *never_closing(definition, files),
-        *skip_warnings(listed.skipped),
-    ]
+    warnings = _warnings(definition, state, listed, files, pending, now)
     pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
     slices = (
         *_pending_slices(definition, state, pending),
@@ -94,11 +84,29 @@ def plan(
     )
     by_set = definition.tracking == "set"
     why = _why(state, files, slices, skips, pending, by_set)
-    if not by_set:
-        warnings.extend(naming(definition, listed.files).findings)
     if isinstance(request, LateOnly):
         slices = tuple(slice_ for slice_ in slices if slice_.why == "late")
-    return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
+    return Plan(dataflow, "path", number, now, why, slices, skips, warnings)
+
+
+def _warnings(
+    definition: PathWatermark,
+    state: PathState,
+    listed: ListedFiles,
+    files: Sequence[SourceFile],
+    pending: PendingFiles,
+    now: datetime,
+) -> tuple[str, ...]:
+    """Return what people should know of the files that were found; ``files`` are those that have settled."""
+    fresh = tuple(file for file in listed.files if file.path not in pending.known)
+    is_partitioned = position(definition, state, now).partitioned
+    return (
+        *of_the_future(definition, fresh, (*pending.late, *pending.released), now),
+        *layout_warnings(definition, listed, partitioned=is_partitioned, initial=state.status == "initial"),
+        *never_closing(definition, files),
+        *skip_warnings(listed.skipped),
+        *(() if definition.tracking == "set" else naming(definition, listed.files).findings),
+    )
 
 
 def _why(

@@ -51,35 +51,35 @@ def plan(
         )
         for place, given in enumerate(taken, 1)
     )
+    skips = [*_skips(definition, state), *held_back]
+    leaves_at = closes_at(state, definition.close_after, operators)
+    if leaves_at is not None and not slices:
+        leave = f"wait, and leave at {leaves_at.isoformat()} if no input comes (close_after)"
+        skips.append(Skip(counted(state.buffered, "row"), leave))
+    if remaining := len(every) - len(taken):
+        most = f"a run makes at most {definition.max_slices} (max_slices)"
+        skips.append(Skip(counted(remaining, "epoch"), most))
+    why = _why(state, slices, leaves=without is not None)
+    return Plan(dataflow, "stream", number, now, why, slices, tuple(skips))
+
+
+def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> str:
+    """Return what the next epochs are for; ``leaves`` says whether waiting rows leave after the input."""
     files = sum(slice_.input.files for slice_ in slices)
     why = (
         f"{counted(files, 'file')} of new input in {counted(len(slices), 'epoch')}"
         if files
         else "what waits leaves without new input"
-        if without
+        if leaves
         else "the first epoch notes what is there, and reads what comes after it (source.from: latest)"
         if slices
         else "there is no new input"
     )
-    if files and without:
+    if files and leaves:
         why += ", then what waits leaves"
     if state.open_from is not None:
         why += f"; windows are open from {_in_words(state.open_from)} on, and {counted(state.buffered, 'row')} buffered"
-    rest = len(every) - len(taken)
-    skips = [*_skips(definition, state), *held_back]
-    leaves_at = closes_at(state, definition.close_after, operators)
-    if leaves_at is not None and not slices:
-        skips.append(
-            Skip(
-                counted(state.buffered, "row"),
-                f"wait, and leave at {leaves_at.isoformat()} if no input comes (close_after)",
-            )
-        )
-    if rest:
-        skips.append(
-            Skip(counted(rest, "epoch"), f"a run makes at most {definition.max_slices} (max_slices)")
-        )
-    return Plan(dataflow, "stream", number, now, why, slices, tuple(skips))
+    return why
 
 
 def _without_input(

@@ -37,6 +37,27 @@ def refusals(
         yield Refusal(
             (step,), f"{step} beside a stream watermark", "no step (a stream's rows are kept as they are)"
         )
+    yield from _target_refusals(target)
+    if maintenance is not None and "optimize" in maintenance.periods():
+        yield Refusal(
+            ("maintenance", "optimize"),
+            "optimize",
+            "no such key (joining files breaks the order of their rows)",
+        )
+    if on_bad_file != "stop":
+        yield Refusal(
+            ("on_bad_file",), on_bad_file, "stop (the rows of a file that is mended later would be late)"
+        )
+    if late_files != "ingest":
+        yield Refusal(
+            ("late_files",),
+            late_files,
+            "no such key (late rows are told by their event time: watermark.late)",
+        )
+
+
+def _target_refusals(target: Target) -> Iterator[Refusal]:
+    """Yield why the rows of a stream cannot be loaded into a target."""
     if target.shared:
         yield Refusal(
             ("target", "shared"), "true", "a table of its own (its rows lie in the order of event time)"
@@ -57,22 +78,6 @@ def refusals(
     if target.schema_mode != "strict":
         yield Refusal(
             ("target", "schema_mode"), target.schema_mode, "strict (rows of one schema wait in the buffer)"
-        )
-    if maintenance is not None and "optimize" in maintenance.periods():
-        yield Refusal(
-            ("maintenance", "optimize"),
-            "optimize",
-            "no such key (joining files breaks the order of their rows)",
-        )
-    if on_bad_file != "stop":
-        yield Refusal(
-            ("on_bad_file",), on_bad_file, "stop (the rows of a file that is mended later would be late)"
-        )
-    if late_files != "ingest":
-        yield Refusal(
-            ("late_files",),
-            late_files,
-            "no such key (late rows are told by their event time: watermark.late)",
         )
 
 

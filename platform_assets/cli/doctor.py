@@ -106,6 +106,22 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     yield _tried(
         "lake", lambda: _lake(project), "check path, credentials and permissions of `lake` in platform.yaml"
     )
+    yield from _sources(project)
+    for flow in project.dataflows.values():
+        yield from _statistics(project, flow)
+    if project.settings.alerts is not None and project.valid_settings:
+        yield _tried(
+            "alerts",
+            lambda: f"go to {project.webhook().host}",
+            "set the variable that alerts.webhook names in platform.yaml; Dagster's daemon needs it, too",
+        )
+    yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
+    if not no_spark:
+        yield from _spark_and_commits(project)
+
+
+def _sources(project: Project) -> Iterator[Finding]:
+    """Look at the sources of all dataflows, and at those of their units."""
     for flow in project.dataflows.values():
         for reading in flow.readings:
             yield _tried(
@@ -119,17 +135,10 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
                 partial(_look_at_source, project, reading),
                 "check `watermark.secondary_input` and its connection",
             )
-    for flow in project.dataflows.values():
-        yield from _statistics(project, flow)
-    if project.settings.alerts is not None and project.valid_settings:
-        yield _tried(
-            "alerts",
-            lambda: f"go to {project.webhook().host}",
-            "set the variable that alerts.webhook names in platform.yaml; Dagster's daemon needs it, too",
-        )
-    yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
-    if no_spark:
-        return
+
+
+def _spark_and_commits(project: Project) -> Iterator[Finding]:
+    """Start Spark, and try a commit to S3 if the lake is there."""
     spark = _tried("spark", lambda: _spark(_engine(project)), _GET_JARS)
     yield spark
     if spark.ok and _is_on_s3(project):

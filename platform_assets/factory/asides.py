@@ -6,6 +6,8 @@ Without ``confirm`` a promote or a drop only shows what it would do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext
@@ -58,9 +60,34 @@ class Ending(Decision):
 
 def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """Return the jobs ``replay``, ``promote`` and ``drop``, for all dataflows of the project."""
+    jobs = _AsideJobs(project, platform, options)
+    return [
+        config_job(
+            "replay", Replaying, jobs.replay, "Read a range again, in place or into a table aside.", project
+        ),
+        config_job(
+            "promote", Ending, jobs.promote, "Put the rows of a replay aside into the live table.", project
+        ),
+        config_job("drop", Ending, jobs.drop, "Remove a replay aside, its table and its log.", project),
+    ]
 
-    def replaying(context: OpExecutionContext, given: Replaying) -> None:
-        (flow,) = project.named([given.dataflow])
+
+@dataclass(frozen=True)
+class _AsideJobs:
+    """What the jobs do.
+
+    Attributes:
+        project: of the dataflows.
+        platform: its resources.
+        options: how runs behave.
+    """
+
+    project: Project
+    platform: Platform
+    options: RunOptions
+
+    def replay(self, context: OpExecutionContext, given: Replaying) -> None:
+        (flow,) = self.project.named([given.dataflow])
         asked = Asked(
             given.start,
             given.end,
@@ -72,61 +99,61 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
         )
         begin = replay_in_place if asked.table is None else replay_aside
         done = begin(
-            platform.loading([flow]),
+            self.platform.loading([flow]),
             flow,
             asked,
-            options.now or clock(),
+            self._now,
             run_id=context.run_id,
             job_id=context.job_name,
-            run_is_live=options.run_is_live,
-            hold_wait=options.hold_wait,
+            run_is_live=self.options.run_is_live,
+            hold_wait=self.options.hold_wait,
             observer=lambda step, line: context.log.info("%s: %s", step, line),
             told=lambda reports: _show(context, flow, reports),
         )
         if done.outcome.error is not None:
             raise done.outcome.error
 
-    def promoting(context: OpExecutionContext, given: Ending) -> None:
-        _act(context, given, project, platform, preview_promote, promote_it)
-
-    def dropping(context: OpExecutionContext, given: Ending) -> None:
-        _act(context, given, project, platform, preview_drop, drop_it)
-
-    def promote_it(context: OpExecutionContext, flow: Dataflow, given: Ending) -> dict[str, Any]:
+    def promote(self, context: OpExecutionContext, given: Ending) -> None:
+        flow, lines = self._preview(context, given, preview_promote)
+        if not given.confirm:
+            return
         done = promote(
-            platform,
+            self.platform,
             flow,
             given.table,
             given.reason,
-            options.now or clock(),
+            self._now,
             run_id=context.run_id,
             job_id=context.job_name,
-            run_is_live=options.run_is_live,
-            hold_wait=options.hold_wait,
+            run_is_live=self.options.run_is_live,
+            hold_wait=self.options.hold_wait,
         )
-        return watermark_metadata(done.entry, read_quarantine(platform.log, done.entry))
+        quarantine = read_quarantine(self.platform.log, done.entry)
+        _tell(context, flow, given, lines, watermark_metadata(done.entry, quarantine))
 
-    def drop_it(context: OpExecutionContext, flow: Dataflow, given: Ending) -> dict[str, Any]:
-        drop(
-            platform,
-            flow,
-            given.table,
-            given.reason,
-            options.now or clock(),
-            run_is_live=options.run_is_live,
-        )
+    def drop(self, context: OpExecutionContext, given: Ending) -> None:
+        flow, lines = self._preview(context, given, preview_drop)
+        if not given.confirm:
+            return
+        run_is_live = self.options.run_is_live
+        drop(self.platform, flow, given.table, given.reason, self._now, run_is_live=run_is_live)
         context.log.info("the replay into %s is removed", given.table)
-        return {}
+        _tell(context, flow, given, lines, {})
 
-    return [
-        config_job(
-            "replay", Replaying, replaying, "Read a range again, in place or into a table aside.", project
-        ),
-        config_job(
-            "promote", Ending, promoting, "Put the rows of a replay aside into the live table.", project
-        ),
-        config_job("drop", Ending, dropping, "Remove a replay aside, its table and its log.", project),
-    ]
+    @property
+    def _now(self) -> datetime:
+        return self.options.now or clock()
+
+    def _preview(
+        self, context: OpExecutionContext, given: Ending, preview: Preview
+    ) -> tuple[Dataflow, Sequence[str]]:
+        """Show what a job would do; return the dataflow, and the lines."""
+        (flow,) = self.project.named([given.dataflow])
+        lines = preview(self.platform, flow, given.table)
+        say(context, [f"{flow.name}: {context.job_name} {given.table}", *lines])
+        if not given.confirm:
+            context.log.warning("nothing was done: set confirm to true to do it")
+        return flow, lines
 
 
 def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
@@ -134,20 +161,13 @@ def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=chunks_metadata(reports)))
 
 
-def _act(
+def _tell(
     context: OpExecutionContext,
+    flow: Dataflow,
     given: Ending,
-    project: Project,
-    platform: Platform,
-    preview: Preview,
-    do: Callable[[OpExecutionContext, Dataflow, Ending], dict[str, Any]],
+    lines: Sequence[str],
+    metadata: Mapping[str, Any],
 ) -> None:
-    (flow,) = project.named([given.dataflow])
-    lines = preview(platform, flow, given.table)
-    say(context, [f"{flow.name}: {context.job_name} {given.table}", *lines])
-    if not given.confirm:
-        context.log.warning("nothing was done: set confirm to true to do it")
-        return
-    metadata = do(context, flow, given)
-    metadata |= {"reason": given.reason, "effect": MetadataValue.md(listed(lines))}
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+    """Show on the page of the watermark what was done, and why."""
+    told = {**metadata, "reason": given.reason, "effect": MetadataValue.md(listed(lines))}
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=told))
