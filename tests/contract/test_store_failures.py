@@ -27,11 +27,7 @@ pytestmark = pytest.mark.s3
 CLOSED = "http://127.0.0.1:1"
 
 CAUSES = {
-    "down": (
-        f"no usable answer from {CLOSED} (Connection refused)",
-        "Check the endpoint and that the store runs, or try again later",
-        True,
-    ),
+    "down": (f"no usable answer from {CLOSED} (Connection refused)", "Check the endpoint and that the store runs, or try again later", True),
     "key": (
         "not allowed to list, read or write (HTTP 403, InvalidAccessKeyId: The access key ID you provided does not exist in our records)",
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
@@ -45,12 +41,8 @@ CAUSES = {
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
         False,
     ),
-    "bucket": (
-        "expected a bucket, found none (HTTP 404, NoSuchBucket: The specified bucket does not exist)",
-        "Make it, or correct the name",
-        False,
-    ),
-}
+    "bucket": ("expected a bucket, found none (HTTP 404, NoSuchBucket: The specified bucket does not exist)", "Make it, or correct the name", False),
+}  # fmt: skip
 
 SOURCE: dict[str, Callable[[Place], Any]] = {
     "listing": lambda place: list_above(place, FromBeginning(), (".ndjson",)),

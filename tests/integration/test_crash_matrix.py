@@ -131,27 +131,9 @@ WAYS = {
     "late ingest": Way({}, _late, [1, 2, 3, 4], "d=2/b.ndjson"),
     "set tracking": Way({"tracking": "set"}, _set, [1, 2, 3, 4], "z.ndjson"),
     "rewind": Way({}, _rewind, [1, 2, 3, 4], "d=2/a.ndjson"),
-    "upsert": Way(
-        {},
-        _by_keys,
-        [1, 2, 3, 4],
-        "d=2/a.ndjson",
-        {"target": {"load": "merge_upsert", "merge_keys": ["id"]}},
-    ),
-    "upsert into partitions": Way(
-        {},
-        _by_keys,
-        [1, 2, 3, 4],
-        "d=2/a.ndjson",
-        {"target": {"load": "merge_upsert", "merge_keys": ["id"], "partition_by": ["id"]}},
-    ),
-    "replace by keys": Way(
-        {},
-        _by_keys,
-        [1, 2, 3, 4],
-        "d=2/a.ndjson",
-        {"target": {"load": "merge_overwrite", "merge_keys": ["id"]}, "late_files": "alert"},
-    ),
+    "upsert": Way({}, _by_keys, [1, 2, 3, 4], "d=2/a.ndjson", {"target": {"load": "merge_upsert", "merge_keys": ["id"]}}),
+    "upsert into partitions": Way({}, _by_keys, [1, 2, 3, 4], "d=2/a.ndjson", {"target": {"load": "merge_upsert", "merge_keys": ["id"], "partition_by": ["id"]}}),
+    "replace by keys": Way({}, _by_keys, [1, 2, 3, 4], "d=2/a.ndjson", {"target": {"load": "merge_overwrite", "merge_keys": ["id"]}, "late_files": "alert"}),
     "scd2": Way(
         {},
         _versions,
@@ -162,16 +144,9 @@ WAYS = {
             "target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "since"},
         },
     ),
-    "windows": Way(
-        watermark("2026-05-28", grace="P3D"),
-        _windows,
-        [1, 2, 4, 5],
-        None,
-        _LAKE | {"target": REPLACED},
-        "committed",
-    ),
+    "windows": Way(watermark("2026-05-28", grace="P3D"), _windows, [1, 2, 4, 5], None, _LAKE | {"target": REPLACED}, "committed"),
     "appended windows": Way(watermark("2026-05-28"), _appended_windows, [1, 2, 3, 4, 5], None, _LAKE),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=STORES)

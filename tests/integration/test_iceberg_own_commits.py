@@ -191,16 +191,8 @@ def test_the_bounds_of_an_append_are_those_that_spark_s_own_commit_has(lake: Lak
 @pytest.mark.parametrize(
     ("columns", "change", "reason"),
     [
-        (
-            "id long, many array<int>",
-            "",
-            "column many has a type, or needs values, that plain files do not tell",
-        ),
-        (
-            "id long, pairs map<string, int>",
-            "",
-            "column pairs has a type, or needs values, that plain files do not tell",
-        ),
+        ("id long, many array<int>", "", "column many has a type, or needs values, that plain files do not tell"),
+        ("id long, pairs map<string, int>", "", "column pairs has a type, or needs values, that plain files do not tell"),
         ("id long", "ALTER TABLE {t} WRITE ORDERED BY id", "the table has a sort order"),
         ("id long", "ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)", "the table is partitioned"),
         (
@@ -208,14 +200,10 @@ def test_the_bounds_of_an_append_are_those_that_spark_s_own_commit_has(lake: Lak
             "ALTER TABLE {t} SET TBLPROPERTIES ('write.parquet.bloom-filter-enabled.column.id' = 'true')",
             "the table sets write.parquet.bloom-filter-enabled.column.id",
         ),
-        (
-            "id long",
-            "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')",
-            "the table has format version 3",
-        ),
+        ("id long", "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')", "the table has format version 3"),
     ],
     ids=["list", "map", "sorted", "partitioned", "property", "version 3"],
-)
+)  # fmt: skip
 def test_what_asks_more_of_a_writer_lands_once_by_spark_which_says_why(
     lake: Lake, columns: str, change: str, reason: str
 ) -> None:

@@ -405,23 +405,11 @@ def test_a_first_file_that_cannot_be_read_leaves_a_table_that_takes_the_next(
     [
         (SCD2, "SELECT id, at, value, 1 AS _valid_to FROM input", "target.load: scd2: .* found '_valid_to'"),
         (SCD2, "SELECT id, value FROM input", "effective_column"),
-        (
-            {"table": "bronze/both", "shared": True},
-            "SELECT id, 'x' AS _Dataflow FROM input",
-            "target.shared: true: .* found '_Dataflow'",
-        ),
-        (
-            {"partition_by": ["area"]},
-            "SELECT id, unhex('FE') AS area FROM input",
-            "target.partition_by: .* found area of type binary",
-        ),
-        (
-            {"format": "iceberg"},
-            "SELECT id, 'x' AS _commit FROM input",
-            "target.format: iceberg: .* found '_commit'",
-        ),
+        ({"table": "bronze/both", "shared": True}, "SELECT id, 'x' AS _Dataflow FROM input", "target.shared: true: .* found '_Dataflow'"),
+        ({"partition_by": ["area"]}, "SELECT id, unhex('FE') AS area FROM input", "target.partition_by: .* found area of type binary"),
+        ({"format": "iceberg"}, "SELECT id, 'x' AS _commit FROM input", "target.format: iceberg: .* found '_commit'"),
     ],
-)
+)  # fmt: skip
 def test_rows_with_columns_that_the_table_cannot_have_begin_nothing(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], sql: str, said: str
 ) -> None:

@@ -75,42 +75,17 @@ class TestDefinitions:
     @pytest.mark.parametrize(
         ("changes", "said", "then"),
         [
-            (
-                {"watermark": watermark("2020-01-02", "P0D")},
-                "from was 2020-01-01, is 2020-01-02 (windows are cut from another instant on",
-                [],
-            ),
-            (
-                {"watermark": watermark("2020-01-01T12:00:00", "P0D")},
-                "all others are read anew",
-                [("01-0" + str(day), unit) for day in range(1, 6) for unit in "ab"],
-            ),
-            (
-                {
-                    "watermark": watermark(
-                        to="P0D",
-                        window={"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]},
-                    )
-                },
-                "window was daily, is ",
-                [],
-            ),
+            ({"watermark": watermark("2020-01-02", "P0D")}, "from was 2020-01-01, is 2020-01-02 (windows are cut from another instant on", []),
+            ({"watermark": watermark("2020-01-01T12:00:00", "P0D")}, "all others are read anew", [("01-0" + str(day), unit) for day in range(1, 6) for unit in "ab"]),
+            ({"watermark": watermark(to="P0D", window={"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]})}, "window was daily, is ", []),
             ({"watermark": watermark(to="P0D", timezone="+02:00")}, "timezone was UTC", None),
-            (
-                {"source": {"unit_columns": {"u": "value"}}},
-                "source.unit_columns was u: unit, is u: value (other rows belong to the units",
-                [],
-            ),
+            ({"source": {"unit_columns": {"u": "value"}}}, "source.unit_columns was u: unit, is u: value (other rows belong to the units", []),
             ({"source": {"window_column": "value"}}, "other rows belong to the windows that were loaded", []),
             ({"source": {"table": "raw/others"}}, "what the watermark says is of the old place", []),
-            (
-                {"target": {"table": "bronze/others"}},
-                "the rows that were loaded so far are in the old table",
-                [],
-            ),
+            ({"target": {"table": "bronze/others"}}, "the rows that were loaded so far are in the old table", []),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-    )
+    )  # fmt: skip
     def test_a_changed_one_is_a_decision_that_says_what_it_invalidates(
         self,
         make: Callable[..., Windows],

@@ -22,20 +22,12 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
     ("parts", "change", "part"),
     [
         ({"source": {"path": "./other"}}, Change("source.path", "./landing", "./other"), "source"),
-        (
-            {"source": {"extensions": [".j"]}},
-            Change("source.extensions", [".json", ".json.bz2", ".json.gz", ".json.zst"], [".j"]),
-            "extensions",
-        ),
-        (
-            {"watermark": {"partition_filter": {"prefix_template": "%Y", "lookback": 1}}},
-            Change("source.prefix_template", None, "%Y"),
-            "prefix_template",
-        ),
+        ({"source": {"extensions": [".j"]}}, Change("source.extensions", [".json", ".json.bz2", ".json.gz", ".json.zst"], [".j"]), "extensions"),
+        ({"watermark": {"partition_filter": {"prefix_template": "%Y", "lookback": 1}}}, Change("source.prefix_template", None, "%Y"), "prefix_template"),
         ({"watermark": {"scope": "partition"}}, Change("scope", "global", "partition"), "scope"),
         ({"target": {"table": "a/b"}}, Change("target.table", "bronze/f", "a/b"), "target"),
     ],
-)
+)  # fmt: skip
 def test_each_part_says_what_its_change_means(parts: dict[str, Any], change: Change, part: str) -> None:
     assert changes(_flow().identity(), _flow(**parts).identity()) == [change]
     assert (change.part, change.changes_form) == (part, part == "scope")

@@ -409,22 +409,14 @@ TWO_CENTURIES = "windows before 1970 or after 2068"
         ({"a": "{start:%y%m%d}"}, ("P30D", "-"), None),
         ({"a": "{start:%Y/%y%m%d}"}, ("1900-01-01", "-"), None),
         # A coarse end beside a fine one: rows below the fine one lie beyond it.
-        (
-            {"a": "{start}", "b": "{end}", "day": "{end:%Y-%m-%d}"},
-            ("2026-01-01", "-"),
-            "true beside {end:%Y-%m-%d}",
-        ),
+        ({"a": "{start}", "b": "{end}", "day": "{end:%Y-%m-%d}"}, ("2026-01-01", "-"), "true beside {end:%Y-%m-%d}"),
         ({"a": "{start}", "b": "{end}", "day": "{start:%Y-%m-%d}"}, ("2026-01-01", "-"), None),
         ({"a": "{start}", "day": "{end:%Y-%m-%d}", "hour": "{end:%H:%M}"}, ("2026-01-01", "-"), None),
         # A constant end that a form cannot say.
-        (
-            {"a": "{start}", "b": "{end:%Y-%m-%d}"},
-            ("2026-01-01", "2026-02-01T12:00:00"),
-            "the end of the last window",
-        ),
+        ({"a": "{start}", "b": "{end:%Y-%m-%d}"}, ("2026-01-01", "2026-02-01T12:00:00"), "the end of the last window"),
         ({"a": "{start}", "b": "{end:%Y-%m-%d}"}, ("2026-01-01", "2026-02-01"), None),
     ],
-)
+)  # fmt: skip
 def test_a_text_that_cannot_say_a_bound_is_refused_at_load(
     given: dict[str, str], range_: tuple[str, str], found: str | None
 ) -> None:

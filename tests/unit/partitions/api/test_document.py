@@ -69,12 +69,7 @@ def test_no_record_one_record_and_many(text: str, path: str | None, count: int) 
         ('{"data": [{"id": trux', "data", "expected JSON", False),
         ('{"data": [{"id": "\\u12', "data", "expected JSON", True),
         ('{"data": [{"id": "abc', "data", "expected JSON", True),
-        (
-            '{"data": [{"id": 1, "id": 2}]}',
-            "data",
-            "each name once in an object, found id twice in record 1",
-            False,
-        ),
+        ('{"data": [{"id": 1, "id": 2}]}', "data", "each name once in an object, found id twice in record 1", False),
         ('{"data": [{}, {"a": {"b": 1, "b": 1}}]}', "data", "found b twice in record 2", False),
         ('{"data": [], "next": 1, "next": 2}', "data", "found next twice", False),
         ('{"data": [], "meta": {"a": 1, "a": 2}}', "data", "found a twice", False),
@@ -82,19 +77,14 @@ def test_no_record_one_record_and_many(text: str, path: str | None, count: int) 
         ('{"data": null}', "data", "expected records at data, found at data null", False),
         ('{"data": null}', "data.items", "expected records at data.items, found at data null", False),
         ("null", None, "expected records, found null", False),
-        (
-            '{"data": {"rows": []}}',
-            "data.items",
-            "expected records at data.items, found at data only rows",
-            False,
-        ),
+        ('{"data": {"rows": []}}', "data.items", "expected records at data.items, found at data only rows", False),
         ('{"rows": "no"}', "data.items", "found only rows", False),
         ('{"data": 5}', "data.items", "found at data a number", False),
         ("[1]", None, "expected objects as records, found a number as record 1", False),
         ('{"data": [{}, "x"]}', "data", "expected objects as records at data, found text as record 2", False),
         ('{"data": "x"}', "data", "found text as record 1", False),
     ],
-)
+)  # fmt: skip
 def test_only_broken_texts_are_asked_again(text: str, path: str | None, message: str, broken: bool) -> None:
     with pytest.raises(DocumentError) as error:
         parsed(text, path)

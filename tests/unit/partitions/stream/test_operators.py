@@ -37,33 +37,13 @@ def test_one_aggregate_or_over_window_is_taken() -> None:
 @pytest.mark.parametrize(
     ("operators", "timeout", "expected"),
     [
-        (
-            [_DEDUPLICATED],
-            timedelta(minutes=5),
-            "operators: drop_duplicates: aggregate or over, or engine: structured_streaming",
-        ),
-        (
-            [_COUNTED, _OVER],
-            timedelta(minutes=5),
-            "operators: aggregate, over: one operator (a second dataflow",
-        ),
-        (
-            [_BY_NUMBER],
-            timedelta(minutes=5),
-            "operators.window.size: 5: a duration such as PT5M, as watermark.timeout is (PT5M)",
-        ),
-        (
-            [_COUNTED],
-            7,
-            "operators.window.size: PT5M: a whole number, as watermark.timeout is (7)",
-        ),
-        (
-            [_COUNTED | {"aggregates": {"_Epoch": "count(*)"}}],
-            timedelta(minutes=5),
-            "operators: a column _epoch: another name than _epoch",
-        ),
+        ([_DEDUPLICATED], timedelta(minutes=5), "operators: drop_duplicates: aggregate or over, or engine: structured_streaming"),
+        ([_COUNTED, _OVER], timedelta(minutes=5), "operators: aggregate, over: one operator (a second dataflow"),
+        ([_BY_NUMBER], timedelta(minutes=5), "operators.window.size: 5: a duration such as PT5M, as watermark.timeout is (PT5M)"),
+        ([_COUNTED], 7, "operators.window.size: PT5M: a whole number, as watermark.timeout is (7)"),
+        ([_COUNTED | {"aggregates": {"_Epoch": "count(*)"}}], timedelta(minutes=5), "operators: a column _epoch: another name than _epoch"),
     ],
-)
+)  # fmt: skip
 def test_what_a_stream_over_splits_cannot_do_is_refused_with_a_way_out(
     operators: list[dict[str, Any]], timeout: timedelta | int, expected: str
 ) -> None:

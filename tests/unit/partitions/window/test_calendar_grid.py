@@ -170,30 +170,15 @@ def test_a_month_without_its_first_midnight_does_not_move_those_after_it() -> No
 @pytest.mark.parametrize(
     ("zone", "start", "at", "wanted"),
     [
-        (
-            "America/New_York",
-            "2026-03-07T02:30:00",
-            "02:30:00",
-            ["03-08 03:30", "03-09 02:30", "03-10 02:30"],
-        ),
-        (
-            "America/New_York",
-            "2026-03-07T03:00:00",
-            "03:00:00",
-            ["03-08 03:00", "03-09 03:00", "03-10 03:00"],
-        ),
+        ("America/New_York", "2026-03-07T02:30:00", "02:30:00", ["03-08 03:30", "03-09 02:30", "03-10 02:30"]),
+        ("America/New_York", "2026-03-07T03:00:00", "03:00:00", ["03-08 03:00", "03-09 03:00", "03-10 03:00"]),
         ("America/New_York", "2026-03-07T10:00:00", None, ["03-08 10:00", "03-09 10:00", "03-10 10:00"]),
-        (
-            "America/Sao_Paulo",
-            "2018-11-03T01:00:00",
-            "01:00:00",
-            ["11-04 01:00", "11-05 01:00", "11-06 01:00"],
-        ),
+        ("America/Sao_Paulo", "2018-11-03T01:00:00", "01:00:00", ["11-04 01:00", "11-05 01:00", "11-06 01:00"]),
         ("America/Sao_Paulo", "2018-11-04", None, ["11-05 00:00", "11-06 00:00", "11-07 00:00"]),
         # Half an hour around a midnight, so that the start of a day's window lies in the next day.
         ("America/Toronto", "1919-03-29T23:45:00", "23:45:00", ["03-31 00:45", "03-31 23:45", "04-01 23:45"]),
     ],
-)
+)  # fmt: skip
 def test_windows_start_at_the_first_time(zone: str, start: str, at: str | None, wanted: list[str]) -> None:
     first = Instant.parse(start, zone_of(zone)).at(None)
     grid = Grid.beginning("daily", zone, first)

@@ -133,28 +133,12 @@ def test_a_bound_is_of_the_columns_type(kind: Any, expected: Any) -> None:
     ("columns", "extent", "said"),
     [
         (Columns({}, None, {}), Extent(0, 1, ({},)), "expected window_column, or a query with"),
-        (
-            Columns({}, None, {}),
-            Extent(None, None, ({"s": 1},)),
-            r"expected a column for s in unit_columns, or \{unit\.s\}",
-        ),
-        (
-            Columns({}, None, {}, elsewhere=frozenset({"start"})),
-            Extent(0, 1, ({},)),
-            r"or a query with \{start\} and \{end\}, found neither",
-        ),
-        (
-            Columns(KINDS, None, {"v": "v"}),
-            Extent(None, None, ({"v": "x1"},)),
-            "unit v: expected a whole number, as the column v holds, found text 'x1'",
-        ),
-        (
-            Columns(KINDS, None, {"u": "u"}),
-            Extent(None, None, ({"u": 1.5},)),
-            "unit u: expected text, as the column u holds, found float 1.5",
-        ),
+        (Columns({}, None, {}), Extent(None, None, ({"s": 1},)), r"expected a column for s in unit_columns, or \{unit\.s\}"),
+        (Columns({}, None, {}, elsewhere=frozenset({"start"})), Extent(0, 1, ({},)), r"or a query with \{start\} and \{end\}, found neither"),
+        (Columns(KINDS, None, {"v": "v"}), Extent(None, None, ({"v": "x1"},)), "unit v: expected a whole number, as the column v holds, found text 'x1'"),
+        (Columns(KINDS, None, {"u": "u"}), Extent(None, None, ({"u": 1.5},)), "unit u: expected text, as the column u holds, found float 1.5"),
     ],
-)
+)  # fmt: skip
 def test_what_no_predicate_can_say_is_refused(columns: Columns, extent: Extent, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         rows_of([extent], columns)

@@ -64,12 +64,7 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
             "an address of another form; the letters / ? @ of a password are written %2F %3F %40",
             "postgresql://host/database",
         ),
-        (
-            "state: {path: postgresql://host/db?shema=x}\n",
-            "state.path",
-            "the parameter shema, which libpq does not know",
-            "postgresql://host/database",
-        ),
+        ("state: {path: postgresql://host/db?shema=x}\n", "state.path", "the parameter shema, which libpq does not know", "postgresql://host/database"),
         (
             "state: {path: postgresql://host/db, connection: land}\nconnections: {land: {type: s3}}\n",
             "state.connection",
@@ -77,14 +72,9 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
             "no connection: what the address leaves out comes from libpq's PG* variables",
         ),
         ("lake: postgresql://host/db\n", "lake", "postgresql://host/db", "a folder or s3://bucket/prefix"),
-        (
-            "state: mysql://host/db\n",
-            "state",
-            "mysql://host/db",
-            "a folder, s3://bucket/prefix or postgresql://host/database",
-        ),
+        ("state: mysql://host/db\n", "state", "mysql://host/db", "a folder, s3://bucket/prefix or postgresql://host/database"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_address_of_a_database_is_refused(
     make: Make, text: str, key: str, found: str, expected: str
 ) -> None:

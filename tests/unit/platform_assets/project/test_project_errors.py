@@ -46,12 +46,7 @@ FLOW = [
         ),
         None,
     ),
-    (
-        GOOD + "maintenance: {optimize: PT10M}\n",
-        (3, "maintenance.optimize", "PT10M"),
-        "PT1H or longer",
-        None,
-    ),
+    (GOOD + "maintenance: {optimize: PT10M}\n", (3, "maintenance.optimize", "PT10M"), "PT1H or longer", None),
     (
         GOOD + "schema_mode: merge\n",
         (3, "schema_mode", "an unknown key"),
@@ -61,45 +56,20 @@ FLOW = [
         ),
         None,
     ),
-    (
-        "watermark: {type: path}\n",
-        (1, "source", "nothing"),
-        "a mapping or a list (this key is required)",
-        None,
-    ),
-    (
-        "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n",
-        (2, "source.path", "nothing"),
-        "text (this key is required)",
-        None,
-    ),
-    (
-        "watermark: {type: path}\nsource:\n  path: x\n  format: csv\n",
-        (2, "source.type", "nothing"),
-        f"{any_of([*SOURCES])} (this key is required)",
-        None,
-    ),
+    ("watermark: {type: path}\n", (1, "source", "nothing"), "a mapping or a list (this key is required)", None),
+    ("watermark: {type: path}\nsource:\n  type: files\n  format: csv\n", (2, "source.path", "nothing"), "text (this key is required)", None),
+    ("watermark: {type: path}\nsource:\n  path: x\n  format: csv\n", (2, "source.type", "nothing"), f"{any_of([*SOURCES])} (this key is required)", None),
     (GOOD + "name: other\n", (3, "name", "a name"), "no such key: the name is the file's, flow", None),
     (GOOD + "layer: a\nlayer: b\n", (4, "layer", "the key again (first in line 3)"), "each key once", None),
     # types
     (GOOD + "description: 5\n", (3, "description", "5"), "text (put it in quotes)", None),
     (GOOD + "description: [a]\n", (3, "description", "a list"), "text", None),
     (GOOD + "description: {a: b}\n", (3, "description", "a mapping"), "text", None),
-    (
-        GOOD + "owners: me@example.com\n",
-        (3, "owners", "me@example.com"),
-        "a list such as [me@example.com]",
-        None,
-    ),
+    (GOOD + "owners: me@example.com\n", (3, "owners", "me@example.com"), "a list such as [me@example.com]", None),
     (GOOD + "owners:\n- team:a\n- 7\n", (5, "owners.1", "7"), "text (put it in quotes)", None),
     (GOOD + "tags: {tier: 1}\n", (3, "tags.tier", "1"), "text (put it in quotes)", None),
     (GOOD + "target:\n", (3, "target", "nothing"), "a mapping", None),
-    (
-        GOOD + "target: {origin_columns: maybe}\n",
-        (3, "target.origin_columns", "maybe"),
-        "true or false",
-        None,
-    ),
+    (GOOD + "target: {origin_columns: maybe}\n", (3, "target.origin_columns", "maybe"), "true or false", None),
     ("source: files\nwatermark: {type: path}\n", (1, "source", "files"), "a mapping or a list", None),
     (
         "source: {type: files, path: x, format: csv, options: {a: [1]}}\nwatermark: {type: path}\n",
@@ -114,73 +84,23 @@ FLOW = [
         "ndjson, json, csv, parquet, avro, xml or excel",
         "ndjson",
     ),
-    (
-        "source: {type: files, path: '', format: csv}\nwatermark: {type: path}\n",
-        (1, "source.path", "''"),
-        "text that is not empty",
-        None,
-    ),
-    (
-        "source: {type: files, path: x, format: csv, extensions: []}\nwatermark: {type: path}\n",
-        (1, "source.extensions", "a list"),
-        "at least 1 of them",
-        None,
-    ),
+    ("source: {type: files, path: '', format: csv}\nwatermark: {type: path}\n", (1, "source.path", "''"), "text that is not empty", None),
+    ("source: {type: files, path: x, format: csv, extensions: []}\nwatermark: {type: path}\n", (1, "source.extensions", "a list"), "at least 1 of them", None),
     (GOOD + "layer: Bronze\n", (3, "layer", "Bronze"), "text that matches ^[a-z][a-z0-9_]*$", None),
-    (
-        GOOD + "target: {table: flights}\n",
-        (3, "target.table", "flights"),
-        "<layer>/<name>, letters, digits and underscores",
-        None,
-    ),
-    (
-        GOOD + "transform: clean\n",
-        (3, "transform", "clean"),
-        "package.module:name",
-        None,
-    ),
-    (
-        GOOD.replace("path}", "path, max_slices: 0}"),
-        (2, "watermark.max_slices", "0"),
-        "at least 1",
-        None,
-    ),
-    (
-        GOOD.replace("path}", "path, max_slices: 1.5}"),
-        (2, "watermark.max_slices", "1.5"),
-        "a whole number",
-        None,
-    ),
-    (
-        GOOD.replace("path}", "path, checkpoint: {interval_bytes: big}}"),
-        (2, "watermark.checkpoint.interval_bytes", "big"),
-        "a size such as 1GiB",
-        None,
-    ),
-    (
-        GOOD.replace("path}", "path, settle: soon}"),
-        (2, "watermark.settle", "soon"),
-        "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative",
-        None,
-    ),
-    (
-        GOOD.replace("path}", "path, settle: -PT1S}"),
-        (2, "watermark.settle", "'-PT1S'"),
-        "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative",
-        None,
-    ),
+    (GOOD + "target: {table: flights}\n", (3, "target.table", "flights"), "<layer>/<name>, letters, digits and underscores", None),
+    (GOOD + "transform: clean\n", (3, "transform", "clean"), "package.module:name", None),
+    (GOOD.replace("path}", "path, max_slices: 0}"), (2, "watermark.max_slices", "0"), "at least 1", None),
+    (GOOD.replace("path}", "path, max_slices: 1.5}"), (2, "watermark.max_slices", "1.5"), "a whole number", None),
+    (GOOD.replace("path}", "path, checkpoint: {interval_bytes: big}}"), (2, "watermark.checkpoint.interval_bytes", "big"), "a size such as 1GiB", None),
+    (GOOD.replace("path}", "path, settle: soon}"), (2, "watermark.settle", "soon"), "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative", None),
+    (GOOD.replace("path}", "path, settle: -PT1S}"), (2, "watermark.settle", "'-PT1S'"), "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative", None),
     (
         GOOD.replace("path}", "path, close_after: P30D}"),
         (2, "watermark.close_after", "scope: global"),
         "scope: partition with them (time_template and close_after close partitions)",
         None,
     ),
-    (
-        GOOD + "transform: a:b\nsql: select 1\n",
-        (3, "transform", "transform and sql"),
-        "one of them (transform and sql both follow the read)",
-        None,
-    ),
+    (GOOD + "transform: a:b\nsql: select 1\n", (3, "transform", "transform and sql"), "one of them (transform and sql both follow the read)", None),
     # the schema
     (
         "source:\n  type: files\n  path: x\n  format: csv\n  schema: a strng\nwatermark: {type: path}\n",
@@ -194,30 +114,15 @@ FLOW = [
         "other names than _source_file, _ingested_at, _run_id, _corrupt_record, _rescued_data: loading adds these",
         None,
     ),
-    (
-        GOOD + "target: {partition_by: ['']}\n",
-        (3, "target.partition_by.0", "no name"),
-        "the name of a column",
-        None,
-    ),
-    (
-        GOOD + "target: {partition_by: [date, Date]}\n",
-        (3, "target.partition_by.1", "the column Date again"),
-        "each column once",
-        None,
-    ),
+    (GOOD + "target: {partition_by: ['']}\n", (3, "target.partition_by.0", "no name"), "the name of a column", None),
+    (GOOD + "target: {partition_by: [date, Date]}\n", (3, "target.partition_by.1", "the column Date again"), "each column once", None),
     (
         GOOD.replace("}\nw", ", schema: 'a array<int>'}\nw") + "target: {partition_by: [A]}\n",
         (3, "target.partition_by.0", "A, which the schema makes an array, a map or a struct"),
         "a column with single values",
         None,
     ),
-    (
-        GOOD + "target: {cluster_by: [kind, Kind]}\nmaintenance: {optimize: P1D}\n",
-        (3, "target.cluster_by.1", "the column Kind again"),
-        "each column once",
-        None,
-    ),
+    (GOOD + "target: {cluster_by: [kind, Kind]}\nmaintenance: {optimize: P1D}\n", (3, "target.cluster_by.1", "the column Kind again"), "each column once", None),
     (
         GOOD + "target: {cluster_by: [kind]}\nmaintenance: {vacuum: P1D}\n",
         (3, "target.cluster_by", "kind without maintenance.optimize"),
@@ -230,43 +135,13 @@ FLOW = [
         "one of the two (a Delta table that is clustered has no partitions)",
         None,
     ),
-    (
-        GOOD + "target: {cluster_by: [a, b, c, d, e]}\nmaintenance: {optimize: P1D}\n",
-        (3, "target.cluster_by", "5 columns"),
-        "at most 4, which is Delta's limit",
-        None,
-    ),
+    (GOOD + "target: {cluster_by: [a, b, c, d, e]}\nmaintenance: {optimize: P1D}\n", (3, "target.cluster_by", "5 columns"), "at most 4, which is Delta's limit", None),
     # inputs
-    (
-        GOOD + "inputs: {planes: silver/planes}\n",
-        (3, "inputs", "nothing that reads them"),
-        "sql or transform beside inputs",
-        None,
-    ),
-    (
-        GOOD + "sql: select 1\ninputs: {'a b': silver/planes}\n",
-        (4, "inputs.a b", "a b"),
-        "a name of letters, digits and underscores",
-        None,
-    ),
-    (
-        GOOD + "sql: select 1\ninputs: {Input: silver/planes}\n",
-        (4, "inputs.Input", "Input"),
-        "another name than the view of the dataflow's own rows",
-        None,
-    ),
-    (
-        GOOD + "sql: select 1\ninputs: {p: silver/planes, P: silver/parts}\n",
-        (4, "inputs.P", "P"),
-        "another name than p",
-        None,
-    ),
-    (
-        GOOD + "sql: select 1\ninputs: {p: planes}\n",
-        (4, "inputs.p", "planes"),
-        "<layer>/<name>, letters, digits and underscores",
-        None,
-    ),
+    (GOOD + "inputs: {planes: silver/planes}\n", (3, "inputs", "nothing that reads them"), "sql or transform beside inputs", None),
+    (GOOD + "sql: select 1\ninputs: {'a b': silver/planes}\n", (4, "inputs.a b", "a b"), "a name of letters, digits and underscores", None),
+    (GOOD + "sql: select 1\ninputs: {Input: silver/planes}\n", (4, "inputs.Input", "Input"), "another name than the view of the dataflow's own rows", None),
+    (GOOD + "sql: select 1\ninputs: {p: silver/planes, P: silver/parts}\n", (4, "inputs.P", "P"), "another name than p", None),
+    (GOOD + "sql: select 1\ninputs: {p: planes}\n", (4, "inputs.p", "planes"), "<layer>/<name>, letters, digits and underscores", None),
     (
         GOOD + "sql: select 1\ninputs: {p: bronze/flow}\n",
         (4, "inputs.p", "bronze/flow, the dataflow's own table"),
@@ -274,18 +149,8 @@ FLOW = [
         None,
     ),
     # places
-    (
-        "source: {type: files, path: 's3a://b/x', format: csv}\nwatermark: {type: path}\n",
-        (1, "source.path", "s3a://b/x"),
-        "a folder or s3://bucket/prefix",
-        "s3",
-    ),
-    (
-        "source: {type: files, path: 's3://', format: csv}\nwatermark: {type: path}\n",
-        (1, "source.path", "s3://"),
-        "a folder or s3://bucket/prefix",
-        None,
-    ),
+    ("source: {type: files, path: 's3a://b/x', format: csv}\nwatermark: {type: path}\n", (1, "source.path", "s3a://b/x"), "a folder or s3://bucket/prefix", "s3"),
+    ("source: {type: files, path: 's3://', format: csv}\nwatermark: {type: path}\n", (1, "source.path", "s3://"), "a folder or s3://bucket/prefix", None),
     (
         GOOD.replace("./landing", "./.strandline/lake/bronze"),
         (1, "source.path", "./.strandline/lake/bronze, inside the lake (./.strandline/lake)"),
@@ -305,32 +170,12 @@ FLOW = [
         None,
     ),
     # Dagster's rules
-    (
-        GOOD + "layer: watermark\n",
-        (3, "layer", "watermark"),
-        "another layer: watermark/<name> are the assets of the watermarks",
-        None,
-    ),
+    (GOOD + "layer: watermark\n", (3, "layer", "watermark"), "another layer: watermark/<name> are the assets of the watermarks", None),
     (GOOD + "owners:\n- team:a\n- me\n", (5, "owners.1", "me"), "an e-mail address or team:NAME", None),
-    (
-        GOOD + "tags: {a b: c}\n",
-        (3, "tags.a b", "the tag a b: c"),
-        "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side",
-        None,
-    ),
-    (
-        GOOD + "freshness: {fail: PT5S}\n",
-        (3, "freshness", "less than a minute"),
-        "durations of at least PT1M",
-        None,
-    ),
-    (
-        GOOD + "freshness: {fail: PT5M,\n  warn: PT10M}\n",
-        (4, "freshness.warn", "PT10M"),
-        "less than fail, PT5M",
-        None,
-    ),
-]
+    (GOOD + "tags: {a b: c}\n", (3, "tags.a b", "the tag a b: c"), "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side", None),
+    (GOOD + "freshness: {fail: PT5S}\n", (3, "freshness", "less than a minute"), "durations of at least PT1M", None),
+    (GOOD + "freshness: {fail: PT5M,\n  warn: PT10M}\n", (4, "freshness.warn", "PT10M"), "less than fail, PT5M", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "place", "expected", "close"), FLOW, ids=lambda value: None)
@@ -345,36 +190,11 @@ def test_a_mistake_in_a_dataflow_is_named_with_line_and_key(
 
 
 SETTINGS = [
-    (
-        "lakes: x\n",
-        (1, "lakes", "an unknown key"),
-        "one of alerts, connections, format, history, iceberg, lake, sensors, spark, state",
-        "lake",
-    ),
-    (
-        "format: {type: iceberg}\n",
-        (1, "format", "a mapping"),
-        "delta, iceberg or parquet",
-        None,
-    ),
-    (
-        "iceberg: {catalog: jdbc}\n",
-        (1, "iceberg.connection", "nothing"),
-        "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc",
-        None,
-    ),
-    (
-        "iceberg: {connection: erp}\n",
-        (1, "iceberg.connection", "erp"),
-        "no such key beside catalog: hadoop, or catalog: jdbc or rest",
-        None,
-    ),
-    (
-        "iceberg: {catalog: rest}\n",
-        (1, "iceberg.connection", "nothing"),
-        "the name of a connection of type iceberg_rest beside catalog: rest",
-        None,
-    ),
+    ("lakes: x\n", (1, "lakes", "an unknown key"), "one of alerts, connections, format, history, iceberg, lake, sensors, spark, state", "lake"),
+    ("format: {type: iceberg}\n", (1, "format", "a mapping"), "delta, iceberg or parquet", None),
+    ("iceberg: {catalog: jdbc}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc", None),
+    ("iceberg: {connection: erp}\n", (1, "iceberg.connection", "erp"), "no such key beside catalog: hadoop, or catalog: jdbc or rest", None),
+    ("iceberg: {catalog: rest}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type iceberg_rest beside catalog: rest", None),
     (
         "iceberg: {catalog: rest, connection: erp}\nconnections: {erp: {type: python}}\n",
         (1, "iceberg.connection", "erp, of type python"),
@@ -391,18 +211,8 @@ SETTINGS = [
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
     ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
-    (
-        "lake: {connection: land}\nconnections: {land: {type: s3}}\n",
-        (1, "lake.path", "nothing"),
-        "text (this key is required)",
-        None,
-    ),
-    (
-        "lake: {path: x,\n  conection: land}\n",
-        (2, "lake.conection", "an unknown key"),
-        "one of connection, path",
-        "connection",
-    ),
+    ("lake: {connection: land}\nconnections: {land: {type: s3}}\n", (1, "lake.path", "nothing"), "text (this key is required)", None),
+    ("lake: {path: x,\n  conection: land}\n", (2, "lake.conection", "an unknown key"), "one of connection, path", "connection"),
     ("lake: 'ftp://h/x'\n", (1, "lake", "ftp://h/x"), "a folder or s3://bucket/prefix", None),
     (
         "lake:\n  path: s3://b/x\n  connection: lnd\nconnections: {land: {type: s3}}\n",
@@ -417,12 +227,7 @@ SETTINGS = [
         None,
     ),
     ("spark: {remote: 'local[*]'}\n", (1, "spark.remote", "local[*]"), "sc://host:port", None),
-    (
-        "spark: {remote: 'sc://h:1', master: local}\n",
-        (1, "spark.master", "both"),
-        "master and conf, or remote alone",
-        None,
-    ),
+    ("spark: {remote: 'sc://h:1', master: local}\n", (1, "spark.master", "both"), "master and conf, or remote alone", None),
     (
         "spark: {conf: {spark.sql.session.timeZone: Europe/Berlin}}\n",
         (1, "spark.conf", "Europe/Berlin"),
@@ -436,25 +241,10 @@ SETTINGS = [
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
-    (
-        "connections: {land: {type: s4}}\n",
-        (1, "connections.land.type", "s4"),
-        "s3, jdbc, api, python or iceberg_rest",
-        None,
-    ),
-    (
-        "connections: {land: {region: x}}\n",
-        (1, "connections.land.type", "nothing"),
-        "s3, jdbc, api, python or iceberg_rest (this key is required)",
-        None,
-    ),
-    (
-        "connections:\n  land:\n    type: s3\n    region: 5\n",
-        (4, "connections.land.region", "5"),
-        "text or {env: NAME}",
-        None,
-    ),
-]
+    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3, jdbc, api, python or iceberg_rest", None),
+    ("connections: {land: {region: x}}\n", (1, "connections.land.type", "nothing"), "s3, jdbc, api, python or iceberg_rest (this key is required)", None),
+    ("connections:\n  land:\n    type: s3\n    region: 5\n", (4, "connections.land.region", "5"), "text or {env: NAME}", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "place", "expected", "close"), SETTINGS, ids=lambda value: None)

@@ -24,18 +24,10 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
     [
         ("format: xml, options: {rowTag: order, attributePrefix: '@'}", PATH, []),
         ("format: xml, options: {ROWTAG: order}", COLUMN, []),
-        (
-            "format: xml",
-            PATH,
-            [("source.options.rowTag", "nothing", "the name of the element that is a record, such as order")],
-        ),
+        ("format: xml", PATH, [("source.options.rowTag", "nothing", "the name of the element that is a record, such as order")]),
         ("format: excel, options: {sheet: '2026', header_row: 3, skip_rows: 1}", PATH, []),
         ("format: excel, options: {sheet: 2}", COLUMN, []),
-        (
-            "format: csv, options: {MODE: PERMISSIVE}",
-            PATH,
-            [("source.options.MODE", "'PERMISSIVE'", f"no such option: {BAD_RECORDS}")],
-        ),
+        ("format: csv, options: {MODE: PERMISSIVE}", PATH, [("source.options.MODE", "'PERMISSIVE'", f"no such option: {BAD_RECORDS}")]),
         (
             "format: parquet, options: {pathGlobFilter: '*.x', modifiedAfter: '2026-01-01'}",
             PATH,
@@ -57,45 +49,15 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
         ),
         ("format: parquet, options: {parquet.page.size: 1, INT96REBASEMODE: CORRECTED}", PATH, []),
         ("format: csv, options: {nanValue: n/a, timeZone: UTC, Delimiter: ';'}", COLUMN, []),
-        (
-            "format: avro, options: {ignoreExtension: false}",
-            COLUMN,
-            [("source.options.ignoreExtension", "False", f"no such option: {ENDINGS}")],
-        ),
-        (
-            "format: excel, options: {sheets: Data}",
-            PATH,
-            [("source.options.sheets", "an unknown option", KNOWN)],
-        ),
-        (
-            "format: excel, options: {sheet: 0, header_row: -1}",
-            PATH,
-            [("source.options.header_row", "-1", ROW), ("source.options.sheet", "0", SHEET)],
-        ),
-        (
-            "format: excel, options: {skip_rows: two}",
-            PATH,
-            [("source.options.skip_rows", "'two'", "how many rows below the header are no records")],
-        ),
-        (
-            "format: excel, options: {header_row: 0}",
-            PATH,
-            [
-                (
-                    "source.schema",
-                    "nothing",
-                    "the columns from the left, since header_row: 0 names none",
-                )
-            ],
-        ),
+        ("format: avro, options: {ignoreExtension: false}", COLUMN, [("source.options.ignoreExtension", "False", f"no such option: {ENDINGS}")]),
+        ("format: excel, options: {sheets: Data}", PATH, [("source.options.sheets", "an unknown option", KNOWN)]),
+        ("format: excel, options: {sheet: 0, header_row: -1}", PATH, [("source.options.header_row", "-1", ROW), ("source.options.sheet", "0", SHEET)]),
+        ("format: excel, options: {skip_rows: two}", PATH, [("source.options.skip_rows", "'two'", "how many rows below the header are no records")]),
+        ("format: excel, options: {header_row: 0}", PATH, [("source.schema", "nothing", "the columns from the left, since header_row: 0 names none")]),
         ("format: excel, schema: id long, options: {header_row: 0}", PATH, []),
         ("format: avro", COLUMN, []),
         ("format: csv", COLUMN, []),
-        (
-            "format: csv, missing: empty",
-            COLUMN,
-            [("source.missing", "empty", "no such key (only windows have folders of their own)")],
-        ),
+        ("format: csv, missing: empty", COLUMN, [("source.missing", "empty", "no such key (only windows have folders of their own)")]),
         (
             "format: csv",
             COLUMN + "on_bad_file: quarantine\n",
@@ -119,7 +81,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
             ],
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_format_lacks_or_does_not_have_is_named_with_its_key(
     make: Make, source: str, rest: str, errors: list[tuple[str, str, str]]
 ) -> None:

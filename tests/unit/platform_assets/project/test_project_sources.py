@@ -52,37 +52,12 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             ),
         ],
     ),
-    (
-        "{type: jdbc, connection: erb, table: t}",
-        [("source.connection", "erb", "one of the connections of platform.yaml: erp", "erp")],
-    ),
-    (
-        "{type: jdbc, connection: land, table: t}",
-        [("source.connection", "land, of type s3", "a connection of type jdbc", None)],
-    ),
-    (
-        "{type: jdbc, table: t}",
-        [("source.connection", "nothing", "text (this key is required)", None)],
-    ),
-    (
-        "{type: jdbc, connection: erp}",
-        [("source", "neither", "table or query", None)],
-    ),
-    (
-        "{type: jdbc, connection: erp, table: t, query: select 1}",
-        [("source.table", "table and query", "one of them (table and query both say what is read)", None)],
-    ),
-    (
-        "{type: jdbc, connection: erp, table: a..b}",
-        [
-            (
-                "source.table",
-                "a..b",
-                "table or schema.table; a part with a dot or a blank is quoted, '\"a.b\".t'",
-                None,
-            )
-        ],
-    ),
+    ("{type: jdbc, connection: erb, table: t}", [("source.connection", "erb", "one of the connections of platform.yaml: erp", "erp")]),
+    ("{type: jdbc, connection: land, table: t}", [("source.connection", "land, of type s3", "a connection of type jdbc", None)]),
+    ("{type: jdbc, table: t}", [("source.connection", "nothing", "text (this key is required)", None)]),
+    ("{type: jdbc, connection: erp}", [("source", "neither", "table or query", None)]),
+    ("{type: jdbc, connection: erp, table: t, query: select 1}", [("source.table", "table and query", "one of them (table and query both say what is read)", None)]),
+    ("{type: jdbc, connection: erp, table: a..b}", [("source.table", "a..b", "table or schema.table; a part with a dot or a blank is quoted, '\"a.b\".t'", None)]),
     (
         "{type: jdbc, connection: erp, tabel: t, query: select 1}",
         [
@@ -167,11 +142,8 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             )
         ],
     ),
-    (
-        "{type: jdbc, connection: erp, query: ' ; -- nothing'}",
-        [("source.query", "' ; -- nothing'", "a query, such as SELECT * FROM orders", None)],
-    ),
-]
+    ("{type: jdbc, connection: erp, query: ' ; -- nothing'}", [("source.query", "' ; -- nothing'", "a query, such as SELECT * FROM orders", None)]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "errors"), SOURCES, ids=lambda value: None)
@@ -238,27 +210,11 @@ CONNECTIONS = [
     ("{type: jdbc, url: 'postgresql://h/db'}", "connections.erp.url", "a URL of another form"),
     ("{type: jdbc, url: 'jdbc:oracle:thin:@h:1:x'}", "connections.erp.url", "a URL of another form"),
     ("{type: jdbc}", "connections.erp.url", "nothing"),
-    (
-        "{type: jdbc, url: 'jdbc:postgresql://h/db', pasword: {env: X}}",
-        "connections.erp.pasword",
-        "an unknown key",
-    ),
-    (
-        "{type: jdbc, url: 'jdbc:postgresql://h/db', password: X}",
-        "connections.erp.password",
-        "a secret in plain text",
-    ),
-    (
-        "{type: jdbc, url: 'jdbc:mariadb://h/db?keyStorePassword=X'}",
-        "connections.erp.url",
-        "a secret in plain text",
-    ),
-    (
-        "{type: jdbc, url: 'jdbc:mariadb://h/db?a=b&trustStorePassword=X'}",
-        "connections.erp.url",
-        "a secret in plain text",
-    ),
-]
+    ("{type: jdbc, url: 'jdbc:postgresql://h/db', pasword: {env: X}}", "connections.erp.pasword", "an unknown key"),
+    ("{type: jdbc, url: 'jdbc:postgresql://h/db', password: X}", "connections.erp.password", "a secret in plain text"),
+    ("{type: jdbc, url: 'jdbc:mariadb://h/db?keyStorePassword=X'}", "connections.erp.url", "a secret in plain text"),
+    ("{type: jdbc, url: 'jdbc:mariadb://h/db?a=b&trustStorePassword=X'}", "connections.erp.url", "a secret in plain text"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "key", "found"), CONNECTIONS)

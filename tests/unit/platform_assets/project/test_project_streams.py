@@ -69,33 +69,12 @@ _BOUND = (
     ("text", "errors"),
     [
         (_flow(LEFT), [(1, *_LIST)]),
-        (
-            _flow(LEFT, _source("LEFT", path="./other")),
-            [(3, "source.1.name", "a name that no other source has, upper and lower case being the same")],
-        ),
+        (_flow(LEFT, _source("LEFT", path="./other")), [(3, "source.1.name", "a name that no other source has, upper and lower case being the same")]),
         (_flow(LEFT, _source(None)), [(3, "source.1.name", "text (this key is required)")]),
-        (
-            _flow(LEFT, _source("right", pathh="x")),
-            [
-                (
-                    3,
-                    "source.1.pathh",
-                    "one of connection, extensions, format, missing, name, options, path, schema, timeout, type",
-                )
-            ],
-        ),
-        (
-            _flow(LEFT, '{"name": "right", "type": "jdbc", "table": "t"}'),
-            [(3, "source.1.type", "files or table")],
-        ),
-        (
-            _flow(LEFT, _source("right", schema=None)),
-            [(3, "source.1.schema", "a schema (a stream's columns are fixed before its first file)")],
-        ),
-        (
-            _flow(LEFT, _source("right", options={"password": "x"})),
-            [(3, "source.1.options.password", "{env: NAME}, a variable of the environment")],
-        ),
+        (_flow(LEFT, _source("right", pathh="x")), [(3, "source.1.pathh", "one of connection, extensions, format, missing, name, options, path, schema, timeout, type")]),
+        (_flow(LEFT, '{"name": "right", "type": "jdbc", "table": "t"}'), [(3, "source.1.type", "files or table")]),
+        (_flow(LEFT, _source("right", schema=None)), [(3, "source.1.schema", "a schema (a stream's columns are fixed before its first file)")]),
+        (_flow(LEFT, _source("right", options={"password": "x"})), [(3, "source.1.options.password", "{env: NAME}, a variable of the environment")]),
         (
             _flow(LEFT, _source("right", path="gs://a/b")),
             [
@@ -106,34 +85,16 @@ _BOUND = (
                 )
             ],
         ),
-        (
-            _flow(LEFT, _source("right", path="./.strandline/lake/x")),
-            [(3, "source.1.path", "a place outside: a run would load its own output")],
-        ),
-        (
-            _flow(LEFT, TABLE.replace("bronze/right", "bronze/flow")),
-            [(3, "source.1.table", "another table: a run would load its own output")],
-        ),
-        (
-            _flow(LEFT, TABLE.replace("}", ', "from": "latest"}')),
-            [(3, "source.1.from", "no such key (only a stream with engine: splits has it)")],
-        ),
-        (
-            _flow(LEFT, RIGHT, operators=""),
-            [(1, "operators", "union or join first: there are several sources")],
-        ),
-        (
-            _flow(LEFT, RIGHT, operators="operators: [{type: union}, {type: union}]"),
-            [(5, "operators", "union or join once, first")],
-        ),
+        (_flow(LEFT, _source("right", path="./.strandline/lake/x")), [(3, "source.1.path", "a place outside: a run would load its own output")]),
+        (_flow(LEFT, TABLE.replace("bronze/right", "bronze/flow")), [(3, "source.1.table", "another table: a run would load its own output")]),
+        (_flow(LEFT, TABLE.replace("}", ', "from": "latest"}')), [(3, "source.1.from", "no such key (only a stream with engine: splits has it)")]),
+        (_flow(LEFT, RIGHT, operators=""), [(1, "operators", "union or join first: there are several sources")]),
+        (_flow(LEFT, RIGHT, operators="operators: [{type: union}, {type: union}]"), [(5, "operators", "union or join once, first")]),
         (
             f"source: {json.dumps({k: v for k, v in json.loads(LEFT).items() if k != 'name'})}\n{_SPARK}\n{_UNION}\n",
             [(3, "operators", "no union or join: there is one source")],
         ),
-        (
-            _flow(LEFT, RIGHT, watermark="watermark: {type: stream, event_time: ts, timeout: PT10M}"),
-            [(1, *_ONE)],
-        ),
+        (_flow(LEFT, RIGHT, watermark="watermark: {type: stream, event_time: ts, timeout: PT10M}"), [(1, *_ONE)]),
         (_flow(LEFT, RIGHT, watermark="watermark: {type: path}"), [(1, *_ONE)]),
         (
             _flow(LEFT, _source("right", schema="id int, ts timestamp, b string")),
@@ -142,31 +103,13 @@ _BOUND = (
                 (3, "source.1.schema", "id long, as left has it (a union's columns have one type each)"),
             ],
         ),
-        (
-            _flow(LEFT, _source("right", schema="id long")),
-            [(3, "source.1.schema", "the event time of each source")],
-        ),
-        (
-            _flow(LEFT, _source("right", schema="id lang")),
-            [
-                (
-                    3,
-                    "source.1.schema",
-                    "a type of Spark, such as string, long, double, date or timestamp",
-                )
-            ],
-        ),
+        (_flow(LEFT, _source("right", schema="id long")), [(3, "source.1.schema", "the event time of each source")]),
+        (_flow(LEFT, _source("right", schema="id lang")), [(3, "source.1.schema", "a type of Spark, such as string, long, double, date or timestamp")]),
         (_flow(LEFT, _source("right", path="./landing/left")), [(3, "source.1.path", _TWICE)]),
         (_flow(LEFT, _source("right", path="./landing/")), [(3, "source.1.path", _TWICE)]),
-        (
-            _flow(LEFT, RIGHT, _source("third"), operators=_join()),
-            [(6, "operators", "two sources of a join, found 3")],
-        ),
+        (_flow(LEFT, RIGHT, _source("third"), operators=_join()), [(6, "operators", "two sources of a join, found 3")]),
         (_flow(LEFT, RIGHT, operators=_join(how="left")), [(5, "operators.0.how", _BOUND)]),
-        (
-            _flow(LEFT, RIGHT, operators=_join(how="left_anti", within="PT1H")),
-            [(5, "operators.0.how", "inner, left, right, full or left_semi")],
-        ),
+        (_flow(LEFT, RIGHT, operators=_join(how="left_anti", within="PT1H")), [(5, "operators.0.how", "inner, left, right, full or left_semi")]),
         (
             _flow(LEFT, RIGHT, operators=_join(on=["id", "ts"], within="PT1H")),
             [
@@ -234,7 +177,7 @@ _BOUND = (
             ],
         ),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_has_file_and_line(make: Make, text: str, errors: list[tuple[int, str, str]]) -> None:
     found = make(text).errors
     assert [(error.file, error.line, error.key, error.expected) for error in found] == [

@@ -64,10 +64,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
-    (
-        flow(TABLE | {"window_column": None}),
-        [(1, "source.window_column", "nothing", "the column with a row's time (windows are read)")],
-    ),
+    (flow(TABLE | {"window_column": None}), [(1, "source.window_column", "nothing", "the column with a row's time (windows are read)")]),
     (
         flow({**JDBC, "table": "t", "unit_columns": {"u": "unit"}}),
         [
@@ -90,17 +87,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
-    (
-        flow(definition=(UNITS,)),
-        [
-            (
-                4,
-                "source.window_column",
-                "at",
-                "a datetime entry in watermark.definition beside it (without one there are no windows)",
-            )
-        ],
-    ),
+    (flow(definition=(UNITS,)), [(4, "source.window_column", "at", "a datetime entry in watermark.definition beside it (without one there are no windows)")]),
     (
         flow({**JDBC, "query": QUERY}, definition=(UNITS,)),
         [
@@ -126,10 +113,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             (4, "source.query", "{unit.v}", "a name of the definition's units: u"),
         ],
     ),
-    (
-        flow(definition=(TIME,)),
-        [(6, "source.unit_columns.u", "the column unit", "a name of the definition's units: it has none")],
-    ),
+    (flow(definition=(TIME,)), [(6, "source.unit_columns.u", "the column unit", "a name of the definition's units: it has none")]),
     (
         flow(abstinent="P2D"),
         [
@@ -152,10 +136,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
-    (
-        flow(target={"load": "append", "replace_by_watermark": True}),
-        [(19, "target.load", "append", "merge_overwrite beside replace_by_watermark")],
-    ),
+    (flow(target={"load": "append", "replace_by_watermark": True}), [(19, "target.load", "append", "merge_overwrite beside replace_by_watermark")]),
     (
         flow(target={"merge_keys": ["id"]}, grace="P1D"),
         [
@@ -173,14 +154,8 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             ),
         ],
     ),
-    (
-        flow(definition=(MOVING, UNITS), window="weekly", target={"load": "append"}),
-        [(9, "watermark.definition", "'P30D', which counts from now", STANDS)],
-    ),
-    (
-        flow(FOLDERS, definition=(MOVING,), window="monthly"),
-        [(7, "watermark.definition", "'P30D', which counts from now", STANDS)],
-    ),
+    (flow(definition=(MOVING, UNITS), window="weekly", target={"load": "append"}), [(9, "watermark.definition", "'P30D', which counts from now", STANDS)]),
+    (flow(FOLDERS, definition=(MOVING,), window="monthly"), [(7, "watermark.definition", "'P30D', which counts from now", STANDS)]),
     (
         flow(TABLE | {"window_column": None}, {"load": "append"}, (UNITS,)),
         [
@@ -192,7 +167,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
-]
+]  # fmt: skip
 
 
 def test_a_valid_combination_is_accepted(make: Make) -> None:

@@ -30,21 +30,11 @@ SECRET = "sesame-open"
             "postgresql://one:1,two:2/db",
             "postgresql",
         ),
-        (
-            "jdbc:mariadb://h:3306/db",
-            "jdbc:mysql://h:3306/db?permitMysqlScheme",
-            "mariadb://h:3306/db",
-            "mariadb",
-        ),
+        ("jdbc:mariadb://h:3306/db", "jdbc:mysql://h:3306/db?permitMysqlScheme", "mariadb://h:3306/db", "mariadb"),
         ("jdbc:mysql://h/db?a=b", "jdbc:mysql://h/db?a=b&permitMysqlScheme", "mysql://h/db", "mariadb"),
-        (
-            "jdbc:mariadb:replication://h/db",
-            "jdbc:mysql:replication://h/db?permitMysqlScheme",
-            "mariadb://h/db",
-            "mariadb",
-        ),
+        ("jdbc:mariadb:replication://h/db", "jdbc:mysql:replication://h/db?permitMysqlScheme", "mariadb://h/db", "mariadb"),
     ],
-)
+)  # fmt: skip
 def test_an_address_is_the_drivers(text: str, url: str, shown: str, system: str) -> None:
     found = JdbcConnection.parse(text)
     assert (found.url, str(found), found.system) == (url, shown, system)
@@ -97,16 +87,7 @@ def test_user_and_password_of_the_settings_go_before_those_of_the_address() -> N
         ("jdbc:postgresql://h/db", {"host": "h", "port": "5432", "dbname": "db"}),
         ("jdbc:postgresql://a:1,[::1]:2/d%20b", {"host": "a,::1", "port": "1,2", "dbname": "d b"}),
         ("jdbc:postgresql:///db", {"host": "localhost", "port": "5432", "dbname": "db"}),
-        (
-            "jdbc:postgresql://h/db?ssl=true&currentSchema=s",
-            {
-                "host": "h",
-                "port": "5432",
-                "dbname": "db",
-                "sslmode": "require",
-                "options": "-c search_path=s",
-            },
-        ),
+        ("jdbc:postgresql://h/db?ssl=true&currentSchema=s", {"host": "h", "port": "5432", "dbname": "db", "sslmode": "require", "options": "-c search_path=s"}),
         (
             "jdbc:postgresql://h/db?options=-c%20search_path=a&currentSchema=b+c%2C%22D%22",
             {
@@ -116,12 +97,9 @@ def test_user_and_password_of_the_settings_go_before_those_of_the_address() -> N
                 "options": '-c search_path=a -c search_path=b\\ c,"D"',
             },
         ),
-        (
-            "jdbc:postgresql://h/db?sslmode=verify-full",
-            {"host": "h", "port": "5432", "dbname": "db", "sslmode": "verify-full"},
-        ),
+        ("jdbc:postgresql://h/db?sslmode=verify-full", {"host": "h", "port": "5432", "dbname": "db", "sslmode": "verify-full"}),
     ],
-)
+)  # fmt: skip
 def test_an_address_has_libpqs_words(url: str, expected: dict[str, str]) -> None:
     assert JdbcConnection.parse(url).libpq == expected
 
@@ -161,22 +139,13 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
         ('FATAL: too many connections for role "me"', True),
         ("Lost connection to MySQL server during query", True),
         ("consuming input failed: server closed the connection unexpectedly", True),
-        (
-            'connection failed: connection to server at "h", port 5432 failed: FATAL:  the database system is starting up',
-            True,
-        ),
+        ('connection failed: connection to server at "h", port 5432 failed: FATAL:  the database system is starting up', True),
         ("ERROR: canceling statement due to conflict with recovery", True),
         ('ERROR: relation "timeouts" does not exist', False),
         ("(conn=5) Table 'shop.deadlock' doesn't exist", False),
         ('column "x" does not exist\nLINE 1: SELECT x FROM timeout', False),
-        (
-            "You have an error in your SQL syntax; check the manual to use near 'timeout\n'deadlock'' at line 2",
-            False,
-        ),
-        (
-            'connection failed: connection to server at "h", port 5432 failed: FATAL:  database "x" does not exist',
-            False,
-        ),
+        ("You have an error in your SQL syntax; check the manual to use near 'timeout\n'deadlock'' at line 2", False),
+        ('connection failed: connection to server at "h", port 5432 failed: FATAL:  database "x" does not exist', False),
         ("ERROR: permission denied for table shutdowns", False),
         ("Socket fail to connect to host:address=(host=h)(port=3306). Connection refused", True),
         ('FATAL: password authentication failed for user "me"', False),
@@ -184,7 +153,7 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
         ('ERROR: permission denied for table "t"', False),
         ('ERROR: column "password" does not exist', False),
     ],
-)
+)  # fmt: skip
 def test_only_what_may_pass_by_itself_is_tried_again(said: str, transient: bool) -> None:
     error = error_of(said, JdbcConnection.parse("jdbc:postgresql://h/db"))
     assert error.transient == transient

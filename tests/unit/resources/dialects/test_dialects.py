@@ -51,20 +51,10 @@ WALL = AT.replace(tzinfo=None)
         ("\\'", "E'\\\\'''", "_utf8mb4 X'5c27'", r"'\\\''"),
         ("ü\n", "'ü\n'", "_utf8mb4 X'c3bc0a'", "'ü\n'"),
         (date(2024, 1, 31), "DATE '2024-01-31'", "DATE '2024-01-31'", "DATE '2024-01-31'"),
-        (
-            AT,
-            "TIMESTAMPTZ '2024-01-31 10:00:00.000001+00'",
-            "TIMESTAMP '2024-01-31 10:00:00.000001'",
-            "TIMESTAMP_LTZ '2024-01-31 10:00:00.000001+00:00'",
-        ),
-        (
-            WALL,
-            "TIMESTAMP '2024-01-31 10:00:00.000001'",
-            "TIMESTAMP '2024-01-31 10:00:00.000001'",
-            "TIMESTAMP_NTZ '2024-01-31 10:00:00.000001'",
-        ),
+        (AT, "TIMESTAMPTZ '2024-01-31 10:00:00.000001+00'", "TIMESTAMP '2024-01-31 10:00:00.000001'", "TIMESTAMP_LTZ '2024-01-31 10:00:00.000001+00:00'"),
+        (WALL, "TIMESTAMP '2024-01-31 10:00:00.000001'", "TIMESTAMP '2024-01-31 10:00:00.000001'", "TIMESTAMP_NTZ '2024-01-31 10:00:00.000001'"),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_a_literal_of_its_type(value: Any, postgresql: str, mariadb: str, spark: str) -> None:
     assert [words.literal(value) for words in (POSTGRESQL, MARIADB, SPARK)] == [postgresql, mariadb, spark]
 
@@ -135,47 +125,17 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
     ("dialect", "form", "column", "zone", "wanted"),
     [
         # The session's zone is UTC: beside an instant the database takes a text without an offset for a time in UTC.
-        (
-            MARIADB,
-            "",
-            TimestampType(),
-            "America/New_York",
-            ("2026-01-01 00:00:00.000", "2026-01-02 05:00:00.000"),
-        ),
+        (MARIADB, "", TimestampType(), "America/New_York", ("2026-01-01 00:00:00.000", "2026-01-02 05:00:00.000")),
         (MARIADB, "", TimestampType(), "Asia/Tokyo", ("2025-12-31 15:00:00.000", "2026-01-02 00:00:00.000")),
-        (
-            MARIADB,
-            "",
-            TimestampNTZType(),
-            "Asia/Tokyo",
-            ("2026-01-01 00:00:00.000", "2026-01-02 00:00:00.000"),
-        ),
-        (
-            POSTGRESQL,
-            ":%Y-%m-%d %H:%M",
-            TimestampType(),
-            "Asia/Tokyo",
-            ("2025-12-31 15:00", "2026-01-02 00:00"),
-        ),
-        (
-            POSTGRESQL,
-            ":%Y-%m-%d %H:%M%z",
-            TimestampType(),
-            "Asia/Tokyo",
-            ("2026-01-01 00:00+0900", "2026-01-02 00:00+0900"),
-        ),
+        (MARIADB, "", TimestampNTZType(), "Asia/Tokyo", ("2026-01-01 00:00:00.000", "2026-01-02 00:00:00.000")),
+        (POSTGRESQL, ":%Y-%m-%d %H:%M", TimestampType(), "Asia/Tokyo", ("2025-12-31 15:00", "2026-01-02 00:00")),
+        (POSTGRESQL, ":%Y-%m-%d %H:%M%z", TimestampType(), "Asia/Tokyo", ("2026-01-01 00:00+0900", "2026-01-02 00:00+0900")),
         (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "Asia/Tokyo", ("2025-12-31", "2026-01-02")),
         (POSTGRESQL, ":%Y-%m-%d", TimestampType(), "America/New_York", ("2026-01-01", "2026-01-03")),
         (POSTGRESQL, ":%Y-%m-%d", DateType(), "Asia/Tokyo", ("2026-01-01", "2026-01-02")),
-        (
-            POSTGRESQL,
-            "",
-            TimestampType(),
-            "Asia/Tokyo",
-            ("2026-01-01T00:00:00.000+09:00", "2026-01-02T00:00:00.000+09:00"),
-        ),
+        (POSTGRESQL, "", TimestampType(), "Asia/Tokyo", ("2026-01-01T00:00:00.000+09:00", "2026-01-02T00:00:00.000+09:00")),
     ],
-)
+)  # fmt: skip
 def test_a_local_time_of_a_query_is_far_enough_out_for_instants_in_utc_too(
     dialect: Any, form: str, column: DataType, zone: str, wanted: tuple[str, str]
 ) -> None:

@@ -31,30 +31,18 @@ def _answer(status: int, code: str) -> str:
         (FileNotFoundError("Object at location x not found"), "source_missing", False),
         (GenericError(_answer(403, "SignatureDoesNotMatch")), "source_denied", False),
         (GenericError(_answer(400, "ExpiredToken")), "source_denied", False),
-        (
-            GenericError(f"{_REQUEST} PUT http://169.254.169.254/latest/api/token: HTTP error"),
-            "source_denied",
-            False,
-        ),
+        (GenericError(f"{_REQUEST} PUT http://169.254.169.254/latest/api/token: HTTP error"), "source_denied", False),
         (PermissionDeniedError("lacked the privileges"), "source_denied", False),
         (UnauthenticatedError("no"), "source_denied", False),
         (GenericError(_answer(400, "AuthorizationHeaderMalformed")), "source_unreadable", False),
         (GenericError(_answer(301, "PermanentRedirect")), "source_unreadable", False),
         (GenericError(_answer(429, "SlowDown")), "source_unreachable", True),
         (GenericError(_answer(503, "SlowDown")), "source_unreachable", True),
-        (
-            GenericError(f"{_REQUEST}, after 4 retries - HTTP error: error sending request"),
-            "source_unreachable",
-            True,
-        ),
+        (GenericError(f"{_REQUEST}, after 4 retries - HTTP error: error sending request"), "source_unreachable", True),
         (InvalidPathError('Error parsing Path "a\nb": Encountered illegal'), "source_bad_name", False),
-        (
-            ValueError('Could not parse path: Path "a//b" contained empty path segment'),
-            "source_bad_name",
-            False,
-        ),
+        (ValueError('Could not parse path: Path "a//b" contained empty path segment'), "source_bad_name", False),
     ],
-)
+)  # fmt: skip
 def test_store_failures_show_no_request(error: BaseError | Exception, code: str, transient: bool) -> None:
     with pytest.raises(SourceError) as caught, store_failures("s3://b/p"):
         raise error

@@ -73,23 +73,13 @@ def test_the_first_day_of_the_calendar_from_1904_is_a_day_and_a_time_alone_is_no
 @pytest.mark.parametrize(
     ("number", "form", "is_1904", "found"),
     [
-        (
-            -1,
-            "yyyy-mm-dd",
-            False,
-            "a date of the workbook's calendar, found -1, which lies before its first day",
-        ),
-        (
-            -0.5,
-            "hh:mm",
-            True,
-            "a date of the workbook's calendar, found -0.5, which lies before its first day",
-        ),
+        (-1, "yyyy-mm-dd", False, "a date of the workbook's calendar, found -1, which lies before its first day"),
+        (-0.5, "hh:mm", True, "a date of the workbook's calendar, found -0.5, which lies before its first day"),
         (2_958_466, "mmm yy", False, "a date up to the year 9999, found day 2958466, which lies behind it"),
         (2_957_004, "d/m/yy", True, "a date up to the year 9999, found day 2957004, which lies behind it"),
         (1e10, "[h]:mm", False, "a duration of at most 999,999,999 days, found 10000000000"),
     ],
-)
+)  # fmt: skip
 def test_a_number_that_is_shown_as_a_date_and_is_none_makes_the_file_bad(
     tmp_path: Path, number: float, form: str, is_1904: bool, found: str
 ) -> None:

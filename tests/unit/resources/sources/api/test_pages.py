@@ -209,20 +209,12 @@ def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
         (content('{"data": {"items": []}} {}'), "source_answer", "found more behind its end"),
         (content('{"data": {"items": [{"id": 1, "id": 2}]}}'), "source_answer", "found id twice in record 1"),
         (content('{"data": {"items": null}}'), "source_answer", "set records_optional: true"),
-        (
-            content('{"data": {"items": null}, "errors": [{"m": 1}]}'),
-            "source_answer",
-            'found at errors [{"m": 1}]. The API has failed',
-        ),
+        (content('{"data": {"items": null}, "errors": [{"m": 1}]}'), "source_answer", 'found at errors [{"m": 1}]. The API has failed'),
         (content('{"data": {"items": [{"id": 1}]}, "error": "no"}'), "source_answer", "set errors: ignore"),
-        (
-            lambda handler: handler.answer(200, {"Content-Type": "application/json"}, b'{"a": "\xe9"}'),
-            "source_answer",
-            "expected JSON in UTF-8",
-        ),
+        (lambda handler: handler.answer(200, {"Content-Type": "application/json"}, b'{"a": "\xe9"}'), "source_answer", "expected JSON in UTF-8"),
         (redirect("/v1/rows"), "source_answer", "more than 5 redirects"),
     ],
-)
+)  # fmt: skip
 def test_a_refusal_is_told_at_once(server: Api, fault: Fault, code: str, expected: str) -> None:
     server.faults.extend([fault] * 10)
     with pytest.raises(SourceError) as error:
