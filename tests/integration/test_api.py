@@ -685,16 +685,6 @@ def test_an_answer_without_content_holds_no_row(tmp_path: Path, engine: SparkEng
     assert flow.watermark["at"] == datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def test_records_without_the_watermarks_field_fail(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
-    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
-    server.rows = [row(1)]
-    flow.run("2026-01-05")
-    server.faults.append(page({"id": 2, "value": 2}))
-    error = flow.fail("2026-01-06")
-    assert (error.code, flow.feed.open_intent) == ("missing_column", None)
-    assert "/rows: expected a field at in the records of its pages, found none in 1 record" in error.message
-
-
 def test_infinity_and_nan_bound_nothing_of_an_api(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     source = {"schema": "id long, at timestamp, value double"}
     flow = ApiFeed(

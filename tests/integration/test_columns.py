@@ -67,17 +67,6 @@ def test_rows_without_a_value_go_with_the_first_part_whatever_the_column_is_call
 
 
 @pytest.mark.postgres
-def test_rows_younger_than_settle_wait_for_a_later_run(
-    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
-) -> None:
-    table = PostgresRows(postgres)
-    flow = on_postgres(tmp_path, engine, table, watermark=BY_TIME | {"settle": "PT1H"})
-    table.ask("INSERT INTO {s}.rows VALUES (1, now() - interval '2 hours', 0), (2, now(), 0)")
-    flow.run()
-    assert flow.ids == [1]
-
-
-@pytest.mark.postgres
 def test_a_source_without_index_is_read_to_the_clock_and_nothing_is_empty(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
 ) -> None:
@@ -287,21 +276,6 @@ def test_rows_that_reach_a_table_later_are_read_behind_a_step(
     flow.run()
     assert 3 in flow.ids
     assert flow.watermark["at"] == at(3)
-
-
-@pytest.mark.postgres
-def test_rows_that_reach_a_database_later_are_read_behind_a_step(
-    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
-) -> None:
-    table = PostgresRows(postgres, indexed=None)
-    flow = on_postgres(tmp_path, engine, table, sql=DROPS)
-    table.put((1, at(1), 1), (2, at(2), 0))
-    flow.run()
-    assert flow.watermark == {"at": at(2)}
-    table.put((3, at(3), 1))
-    flow.run()
-    assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
-    assert flow.run().status == "nothing"
 
 
 def test_state_set_takes_times_as_written_and_in_its_zone(tmp_path: Path, engine: SparkEngine) -> None:

@@ -15,7 +15,7 @@ from partitions.column.predicates import Range, rows_in
 from resources.kinds.column.opening import open_column
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
-from tests.support.columns import BY_TIME, REPLACED, Columns, at
+from tests.support.columns import BY_TIME, Columns, at
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed
 from tests.support.workbooks import xlsx
@@ -74,16 +74,6 @@ def test_text_without_an_offset_is_utc_or_of_the_zone_that_the_reader_is_told(
     assert flow.watermark == {"at": at(1).replace(hour=hour)}
 
 
-def test_rows_of_files_that_come_later_are_read_behind_a_step(tmp_path: Path, engine: SparkEngine) -> None:
-    flow = on_files(tmp_path, engine, sql="SELECT * FROM input WHERE value > 0")
-    put(flow, "a.ndjson", (1, at(1), 1), (2, at(2), 0))
-    flow.run()
-    assert flow.watermark == {"at": at(2)}
-    put(flow, "b.ndjson", (3, at(3), 1))
-    flow.run()
-    assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
-
-
 def test_rows_younger_than_settle_and_open_days_wait(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["on"]}, source={"schema": "id long, on date"})  # fmt: skip
     flow.feed.put("a.ndjson", {"id": 1, "on": "2026-05-30"}, {"id": 2, "on": "2026-05-31"})
@@ -91,15 +81,6 @@ def test_rows_younger_than_settle_and_open_days_wait(tmp_path: Path, engine: Spa
     assert (flow.ids, flow.watermark) == ([1], {"on": date(2026, 5, 30)})
     flow.run(now="2026-06-01")
     assert flow.ids == [1, 2]
-
-
-def test_a_look_back_reads_and_replaces_files_again(tmp_path: Path, engine: SparkEngine) -> None:
-    flow = on_files(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 2}}, target=REPLACED)
-    put(flow, "a.ndjson", *((number, at(number), number) for number in range(1, 6)))
-    flow.run()
-    put(flow, "a.ndjson", (1, at(1), 0), (4, at(4), 0))
-    flow.run()
-    assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
 def test_texts_of_json_are_times_if_the_watermark_is_above_them(tmp_path: Path, engine: SparkEngine) -> None:

@@ -110,21 +110,6 @@ def test_a_run_reads_above_the_value_and_calls_once(tmp_path: Path, engine: Spar
     assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(3)})
 
 
-@pytest.mark.parametrize("step", [{"sql": "SELECT * FROM input WHERE value <> 2"}, {}])
-def test_rows_that_come_later_are_read(tmp_path: Path, engine: SparkEngine, step: dict[str, Any]) -> None:
-    replaced = {"load": "merge_overwrite", "replace_by_watermark": True}
-    flow, code = make(
-        tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 1}}, target=replaced, **step
-    )
-    code.put(row(1, 1), row(2, 2))
-    flow.run()
-    flow.run()
-    assert flow.watermark == {"at": at(2)}
-    code.put(row(3, 3))
-    flow.run()
-    assert (flow.ids, flow.watermark) == ([1, 3] if step else [1, 2, 3], {"at": at(3)})
-
-
 def test_rows_within_settle_wait_and_look_backs_read_again(tmp_path: Path, engine: SparkEngine) -> None:
     back = BY_TIME | {"settle": "P1D", "backward": {"days": 1}}
     flow, code = make(tmp_path, engine, watermark=back, target=REPLACED)
@@ -484,21 +469,6 @@ def test_a_row_with_a_value_in_any_column_is_loaded(tmp_path: Path, engine: Spar
     flow.run()
     flow.run()
     assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(20), "value": 9, "other": 5})
-
-
-def test_rows_without_the_watermarks_column_fail(tmp_path: Path, engine: SparkEngine) -> None:
-    text = """
-        def rows(request):
-            for row in given():
-                yield row if row["value"] == 1 else {"id": row["id"], "value": row["value"]}
-    """
-    flow, code = make(tmp_path, engine, text)
-    code.put(row(1, 1))
-    flow.run()
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row(2, 2)))
-    error = flow.fail()
-    assert error.code == "missing_column"
-    assert "expected a column at, found none in 1 row" in error.message
 
 
 def test_infinity_and_nan_of_a_function_bound_nothing(tmp_path: Path, engine: SparkEngine) -> None:
