@@ -14,7 +14,6 @@ from partitions.plan import Plan
 from partitions.request import DUE, Forced, Request
 from partitions.window.cutoffs import cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.extent import Unit
 from partitions.window.plan import plan
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice
@@ -207,8 +206,3 @@ def _clock(text: str | None) -> datetime | None:
 
 def _ms(text: str | None) -> Any:
     return None if text is None else milliseconds(datetime.fromisoformat(text))
-
-
-def test_units_are_told_apart_by_type() -> None:
-    units: list[Unit] = [{"a": 1}, {"a": "1"}, {"a": 1}]
-    assert distinct(units) == ('{"a":1}', '{"a":"1"}')

@@ -1,24 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.watermark import compare_values, is_empty
-
-
-@pytest.mark.parametrize("watermark", [None, {}, {"a": None}, {"a": None, "b": None}])
-def test_only_nothing_and_nulls_are_empty(watermark: dict[str, Any] | None) -> None:
-    assert is_empty(watermark)
-
-
-@pytest.mark.parametrize("value", [0, "", False, [], {}, 0.0])
-def test_a_value_is_a_value_however_little_it_is(value: object) -> None:
-    assert not is_empty({"a": value, "b": None})
+from partitions.watermark import compare_values
 
 
 @given(st.integers(), st.integers())

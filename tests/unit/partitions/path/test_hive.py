@@ -9,11 +9,7 @@ from tests.support.folder_texts import FOLDER_TEXTS
 @pytest.mark.parametrize(
     ("path", "values"),
     [
-        ("date=2026-01-28/hour=14/x.json", {"date": "2026-01-28", "hour": "14"}),
-        ("s3://bucket/id=12", {"id": "12"}),
-        ("k=a=b/x", {"k": "a=b"}),
         ("k=/x", {"k": ""}),
-        ("v=1.2/x", {"v": "1.2"}),
         ("plain/x", {}),
         ("=a/x", {}),
     ],

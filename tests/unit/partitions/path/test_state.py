@@ -85,12 +85,6 @@ def test_a_source_that_never_saw_a_file_stays_initial() -> None:
     assert PathState().idle().status == "initial"
 
 
-def test_the_path_stays_readable_when_idle_and_a_file_makes_the_source_active_again() -> None:
-    idle = PathState().processed(["d=2/b"]).idle()
-    assert (idle.path, idle.status) == ("d=2/b", "idle")
-    assert (idle.processed(["d=1/a"]).path, idle.processed(["d=1/a"]).status) == ("d=2/b", "active")
-
-
 class TestCovers:
     """Whether going from one state to another lowers nothing."""
 

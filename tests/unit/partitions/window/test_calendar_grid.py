@@ -112,17 +112,6 @@ def test_one_window_without_a_grain() -> None:
     assert list(_cut(Grid("none"), 5, 50)) == [(5, 50)]
 
 
-@pytest.mark.parametrize("end", [4, 5])
-def test_no_window_where_from_lies_at_or_after_to(end: int) -> None:
-    assert list(_cut(Grid("daily"), 5, end)) == []
-
-
-def test_days_are_23_and_25_hours_long_where_clocks_change() -> None:
-    grid = Grid("daily", "Europe/Berlin")
-    spring, autumn = _ms("2020-03-29T00:00:00+01:00"), _ms("2020-10-25T00:00:00+02:00")
-    assert (grid.end(spring) - spring, grid.end(autumn) - autumn) == (23 * HOUR, 25 * HOUR)
-
-
 def test_a_day_that_a_zone_left_out_is_no_window() -> None:
     start, end = _ms("2011-12-29T00:00:00-10:00"), _ms("2012-01-02T00:00:00+14:00")
     found = [

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.errors import PlanError
 from partitions.plan import Plan
 from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
 from partitions.window import packing
@@ -75,55 +74,6 @@ def _reads(works: Sequence[WorkUnit]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_fifty_one_days_then_the_three_of_the_grace_and_the_new_one() -> None:
-    definition = _definition(grace=3)
-    first = _plan(definition, WindowState(), "2020-02-21T09:00:00")
-    assert len(_works(first)) == 51
-    assert _works(first)[0][:2] == (1577836800000, 1577923200000)
-    assert _works(first)[-1][:2] == (1582156800000, 1582243200000)
-    second = _plan(definition, _after(first, WindowState()), "2020-02-22T09:00:00")
-    assert _reads(_works(second)) == [
-        ("02-18T00:00", "02-19T00:00", "02-18T00:00", "grace"),
-        ("02-19T00:00", "02-20T00:00", "02-19T00:00", "grace"),
-        ("02-20T00:00", "02-21T00:00", "02-20T00:00", "grace"),
-        ("02-21T00:00", "02-22T00:00", "02-21T00:00", "new"),
-    ]
-
-
-def test_thirteen_months_and_the_open_one_then_only_february_for_its_new_days() -> None:
-    definition = _definition("2019-01-01", "-", window="monthly")
-    first = _plan(definition, WindowState(), "2020-02-21")
-    works = _works(first)
-    assert [one.open for one in works] == [False] * 13 + [True]
-    assert _reads(works)[-1] == ("02-01T00:00", "02-21T00:00", "02-01T00:00", "new")
-    second = _plan(definition, _after(first, WindowState()), "2020-02-22")
-    assert _reads(_works(second)) == [("02-01T00:00", "02-22T00:00", "02-21T00:00", "new")]
-
-
-def test_six_weeks_and_the_open_one() -> None:
-    works = _works(_plan(_definition("2020-01-06", "-", window="weekly"), WindowState(), "2020-02-21"))
-    assert _days(works) == [
-        "2020-01-06",
-        "2020-01-13",
-        "2020-01-20",
-        "2020-01-27",
-        "2020-02-03",
-        "2020-02-10",
-        "2020-02-17",
-    ]
-    assert _reads(works)[-1][:2] == ("02-17T00:00", "02-21T00:00")
-
-
-def test_the_rest_of_an_open_window_is_read_although_later_windows_have_succeeded() -> None:
-    definition = _definition("2020-02-01", "-", window="hourly")
-    state = _after(_plan(definition, WindowState(), "2020-02-01T02:30:00"), WindowState())
-    made = _plan(definition, state, "2020-02-01T04:00:00")
-    assert _reads(_works(made)) == [
-        ("02-01T02:00", "02-01T03:00", "02-01T02:30", "new"),
-        ("02-01T03:00", "02-01T04:00", "02-01T03:00", "new"),
-    ]
-
-
 def test_nothing_is_due_twice_without_grace() -> None:
     definition = _definition("2020-02-01", "-")
     state = _after(_plan(definition, WindowState(), "2020-02-05T06:00:00"), WindowState())
@@ -134,11 +84,6 @@ def test_nothing_is_due_twice_without_grace() -> None:
 def test_an_empty_secondary_input_plans_nothing() -> None:
     made = _plan(_definition(), WindowState(), "2020-02-01", units=())
     assert (made.slices, made.why) == ((), "the secondary input gives no unit, so nothing is planned")
-
-
-def test_fewer_units_than_the_least_fail_the_plan() -> None:
-    with pytest.raises(PlanError, match="min_units"):
-        _plan(_definition(min_units=2), WindowState(), "2020-02-01", units=("a",))
 
 
 def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
@@ -368,17 +313,6 @@ def test_gaps_and_overlaps_between_the_ranges_of_a_composite_are_warned_of() -> 
         ("01-01", "02-01"), ("02-01", "03-01"), ("03-01", "03-15"), ("03-15", "03-22"), ("03-22", "03-29"), ("03-29", "04-01"),
         ("04-03", "04-04"), ("04-04", "04-05"),
     ]  # fmt: skip
-
-
-def test_without_time_runs_read_every_unit_that_waits_longest() -> None:
-    ids = {"name": "id", "type": "unit", "units": "a,b,c,d,e"}
-    definition = WindowWatermark.of({"definition": [ids], "parallelism": 2})
-    units, state, seen = "abcde", WindowState(), ""
-    for hour in range(10):
-        made = _plan(definition, state, f"2020-02-01T{hour:02}:00:00", units=units)
-        seen += "".join(_name(one.unit) for one in _works(made))
-        state = _after(made, state)
-    assert all(seen[number : number + 7].count(unit) > 0 for unit in units for number in range(13))
 
 
 def test_without_time_and_units_there_is_one_read() -> None:
