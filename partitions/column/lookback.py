@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, localcontext
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
@@ -28,8 +28,6 @@ _DIGITS = 200
 _ISO_TEXT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<time>(?P<separator>[T ])\d\d(?P<rest>:\d\d(?::\d\d(?:[.,]\d+)?)?)(?P<offset>Z|[+-]\d\d:?\d\d)?)?"
 )
-
-_TimeT = TypeVar("_TimeT", date, datetime)
 
 
 def _count(value: object) -> int | None:
@@ -200,20 +198,6 @@ def as_nested(given: Any) -> Any:
     return {key: value for key, value in given.items() if key not in flat} | {
         "backward": block and block.given
     }
-
-
-def lower_bounds(
-    block: LookBack | None, watermark: Mapping[str, Any] | None, now: datetime
-) -> dict[str, Any] | None:
-    """Return the lower bound of each column for a read; None, as the watermark, on a first run.
-
-    No bound is above its stored value.
-    """
-    if watermark is None:
-        return None
-    if block is None:
-        return dict(watermark)
-    return {name: block.lower(value, now) for name, value in watermark.items()}
 
 
 def _less(value: float | Decimal, by: int) -> float | Decimal:

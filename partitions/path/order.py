@@ -34,11 +34,6 @@ class FileKey(NamedTuple):
         return f"{self.partition}/{self.name}" if self.partition else self.name
 
 
-def compare_texts(a: str, b: str) -> int:
-    """Order two texts by their UTF-8 bytes: -1, 0 or 1."""
-    return (a > b) - (a < b)
-
-
 def pair_order(path: str) -> FileKey:
     """Sort key of a path: its pair."""
     return FileKey.of(path)

@@ -17,9 +17,6 @@ _SHOWN = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "big
 _MOST_NAMES = 5
 """Names that a fault lists."""
 
-_LARGEST_FLOAT = 2.0**128
-"""Above all values of ``float``."""
-
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d+))?)?( ?(?:Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?)?",

@@ -102,11 +102,6 @@ def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tup
     )
 
 
-def saved_watermark(chunk: Chunk, stored: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the watermark that is saved once a chunk has loaded rows: its upper bound, exclusive; other columns keep their values."""
-    return {**(stored or {}), chunk.column: chunk.upper}
-
-
 def _only(interval: Mapping[str, Any]) -> tuple[str, int]:
     if len(interval) != 1 or not interval.keys() <= set(UNITS):
         raise ConfigurationError(

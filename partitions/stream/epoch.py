@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from partitions.stream.event_time import EventTime
-from partitions.stream.global_watermark import Merger
+from partitions.stream.global_watermark import global_watermark
 from partitions.stream.split_changes import assigned, highest, merged_into
 from partitions.stream.split_watermark import raised
 from partitions.stream.splits import Splits
@@ -85,7 +85,7 @@ def _with(
     idle: Mapping[str, int],
 ) -> StreamState:
     asleep = {name for name, count in idle.items() if splits.idle == "exclude" and count >= splits.idle_after}
-    merger = Merger(watermarks, frozenset(asleep), splits.least, state.value).settled()
+    value = global_watermark(state.value, watermarks, asleep, splits.least)
     return replace(
-        state, splits={name: Split(at, idle[name]) for name, at in watermarks.items()}, value=merger.value
+        state, splits={name: Split(at, idle[name]) for name, at in watermarks.items()}, value=value
     )

@@ -6,59 +6,27 @@ a split that said more waits with what it said, and one that said less is what t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Self
+from collections.abc import Collection, Mapping
 
 from partitions.stream.event_time import EventTime, later
 
 
-@dataclass(frozen=True)
-class Merger:
-    """What the splits have said.
+def global_watermark(
+    value: EventTime | None,
+    watermarks: Mapping[str, EventTime | None],
+    asleep: Collection[str] = (),
+    least: int = 0,
+) -> EventTime | None:
+    """Return the global watermark, which never falls: the minimum of the splits'; None while it is undefined.
 
-    Attributes:
+    Args:
+        value: the global watermark before.
         watermarks: the latest of each split; None: it is declared, and waited for.
-        idle: splits that are left out of the minimum.
+        asleep: splits that are left out of the minimum; if all sleep the global watermark stays.
         least: so many splits need a watermark before there is a global one.
-        value: the global watermark, which never falls; None: undefined.
     """
-
-    watermarks: Mapping[str, EventTime | None] = field(default_factory=dict)
-    idle: frozenset[str] = frozenset()
-    least: int = 0
-    value: EventTime | None = None
-
-    def heard(self, watermarks: Mapping[str, EventTime]) -> Self:
-        """Return it after splits said these watermarks; what is lower than before is ignored, and an idle split is awake."""
-        risen = {name: later(self.watermarks.get(name), at) for name, at in watermarks.items()}
-        return self._merged({**self.watermarks, **risen}, self.idle - watermarks.keys())
-
-    def slept(self, names: Collection[str]) -> Self:
-        """Return it without these splits in the minimum; when all sleep the global watermark stays."""
-        return self._merged(self.watermarks, self.idle | set(names))
-
-    def woken(self, names: Collection[str]) -> Self:
-        """Return it with these splits in the minimum again, with the watermarks they had."""
-        return self._merged(self.watermarks, self.idle - set(names))
-
-    def added(self, names: Iterable[str]) -> Self:
-        """Return it with new splits, which stand at the global watermark; while there is none they are waited for."""
-        new = {name: self.value for name in names if name not in self.watermarks}
-        return self._merged({**self.watermarks, **new}, self.idle)
-
-    def removed(self, names: Collection[str]) -> Self:
-        """Return it without these splits: they leave the minimum."""
-        rest = {name: at for name, at in self.watermarks.items() if name not in names}
-        return self._merged(rest, self.idle - set(names))
-
-    def settled(self) -> Self:
-        """Return it with the global watermark that follows from what the splits have said."""
-        return self._merged(self.watermarks, self.idle)
-
-    def _merged(self, watermarks: Mapping[str, EventTime | None], idle: frozenset[str]) -> Self:
-        awake: list[EventTime] = [at for name, at in watermarks.items() if name not in idle]
-        known = [at for at in watermarks.values() if at is not None]
-        waits = not awake or None in awake or (self.value is None and len(known) < self.least)
-        value = self.value if waits else later(self.value, min(awake))
-        return replace(self, watermarks=watermarks, idle=idle, value=value)
+    awake: list[EventTime | None] = [at for name, at in watermarks.items() if name not in asleep]
+    known = [at for at in awake if at is not None]
+    heard = sum(at is not None for at in watermarks.values())
+    waits = not awake or len(known) < len(awake) or (value is None and heard < least)
+    return value if waits else later(value, min(known))

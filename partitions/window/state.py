@@ -158,14 +158,6 @@ class WindowState:
                 ]
         return late_of
 
-    def with_high(self, unit: str, start: int, high: int) -> WindowState:
-        """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
-        if high <= start:
-            return self
-        intervals = WindowIntervals(self.units.get(unit, ()), self.grid)
-        intervals.raised(start, high, Grid("none"))
-        return replace(self, units={**self.units, unit: intervals.items})
-
     def after(
         self,
         done: Iterable[LoadedUnit],

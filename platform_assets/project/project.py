@@ -123,10 +123,6 @@ class Project:
         """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
         return place_of(self, dataflow)
 
-    def table_place(self, dataflow: Dataflow) -> Place:
-        """Return a dataflow's table, ``<lake>/<layer>/<name>``."""
-        return self.lake.child(dataflow.table)
-
     @property
     def spark_settings(self) -> SparkSettings:
         """Return how Spark is reached; ``STRANDLINE_SPARK_REMOTE`` wins over the settings.

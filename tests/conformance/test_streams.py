@@ -16,7 +16,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.spark_stream.batch_progress import BatchProgress
 from partitions.stream.epoch import closed, opened
-from partitions.stream.global_watermark import Merger
+from partitions.stream.global_watermark import global_watermark
 from partitions.stream.operators import (
     Aggregate,
     DropDuplicates,
@@ -39,6 +39,7 @@ from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
 from tests.conformance.common import Case
 from tests.support.stream_oracle.filter import sift
+from tests.support.stream_oracle.merger import Merger
 from tests.support.stream_oracle.ordering import Order, Row
 from tests.support.stream_oracle.over import Over
 from tests.support.stream_oracle.sessions import SessionBuffer
@@ -414,7 +415,7 @@ def _assign(given: dict[str, Any], expected: dict[str, Any]) -> None:
     watermarks = assigned(before, given["after"], given["mode"], start)
     assert watermarks == {name: _time(at) for name, at in expected["watermarks"].items()}
     if "global" in expected:
-        assert Merger(watermarks, value=start).settled().value == _time(expected["global"])
+        assert global_watermark(start, watermarks) == _time(expected["global"])
     for name, times in given.get("rows", {}).items():
         _check_sifted(
             times, watermarks[name], {place: expected[place].get(name, []) for place in ("kept", "late")}

@@ -21,6 +21,7 @@ from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, distinct, identity, listed, unit_of
 from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.conformance.common import Case, answer
+from tests.support.windows import with_high
 
 NOW = "2020-02-01T00:00:00+00:00"
 DAY = 86_400_000
@@ -60,9 +61,9 @@ def test_execute(case: Case) -> None:
     state = WindowState()
     for one in given["partition_states"]:
         if one["high"] is not None:
-            state = state.with_high(NO_UNIT, _ms(one["start"]), _ms(one["high"]))
+            state = with_high(state, NO_UNIT, _ms(one["start"]), _ms(one["high"]))
     for high in map(_ms, given["other_state_highs"]):
-        state = state.with_high('{"gone":true}', high - 1, high)
+        state = with_high(state, '{"gone":true}', high - 1, high)
     made = answer(case, lambda: _plan(_definition(given), state, (NO_UNIT,), given["now"]))
     if made is None:
         return

@@ -1,11 +1,15 @@
-"""Window definitions for tests."""
+"""Window definitions and states for tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
+from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowIntervals
 
 
 def windowed(
@@ -24,3 +28,12 @@ def windowed(
     if units is not None:
         entries.append({"name": field, "type": "unit", "units": list(units)})
     return WindowWatermark.of({"definition": entries, "window": window, **more})
+
+
+def with_high(state: WindowState, unit: str, start: int, high: int) -> WindowState:
+    """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
+    if high <= start:
+        return state
+    intervals = WindowIntervals(state.units.get(unit, ()), state.grid)
+    intervals.raised(start, high, Grid("none"))
+    return replace(state, units={**state.units, unit: intervals.items})

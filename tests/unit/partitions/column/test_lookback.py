@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.column.lookback import look_back, lower_bounds
+from partitions.column.lookback import look_back
 from partitions.errors import ConfigurationError
 
 NOW = datetime(2026, 3, 8, 14, tzinfo=UTC)
 
 
 def lower(value: Any, **units: int) -> Any:
-    bounds = lower_bounds(look_back({"backward": units}), {"u": value}, NOW)
-    assert bounds is not None
-    return bounds["u"]
+    block = look_back({"backward": units})
+    return value if block is None else block.lower(value, NOW)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +56,12 @@ def test_a_closing_day_goes_to_the_first_of_the_month_in_the_value_s_form(value:
 def test_hours_of_local_times_are_as_long_as_they_pass_where_clocks_are_put_forward() -> None:
     now = datetime(2026, 3, 8, 14, tzinfo=ZoneInfo("America/New_York"))
     given = {"spring": datetime(2026, 3, 8, 3, 30), "autumn": datetime(2026, 11, 1, 1, 30)}  # noqa: DTZ001 - local times
-    bounds = lower_bounds(look_back({"backward": {"hours": 2}}), given, now)
-    assert bounds == {"spring": datetime(2026, 3, 8, 0, 30), "autumn": datetime(2026, 10, 31, 23, 30)}  # noqa: DTZ001
+    block = look_back({"backward": {"hours": 2}})
+    assert block is not None
+    assert {season: block.lower(value, now) for season, value in given.items()} == {
+        "spring": datetime(2026, 3, 8, 0, 30),  # noqa: DTZ001 - local times
+        "autumn": datetime(2026, 10, 31, 23, 30),  # noqa: DTZ001
+    }
 
 
 def test_a_look_back_beyond_the_year_1_ends_there() -> None:

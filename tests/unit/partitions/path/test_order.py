@@ -7,16 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.hidden import hidden, hidden_until, is_hidden
-from partitions.path.order import FileKey, below, compare_texts, past, upwards
+from partitions.path.order import FileKey, below, past, upwards
 from tests.support.trees import paths
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@given(texts, texts)
-def test_texts_compare_as_their_utf8_bytes(a: str, b: str) -> None:
-    left, right = a.encode(), b.encode()
-    assert compare_texts(a, b) == (left > right) - (left < right)
 
 
 @given(texts, texts)

@@ -12,6 +12,7 @@ from partitions.replay.parts import promoted_files, promoted_works, rows_of_file
 from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
+from tests.support.windows import with_high
 
 DAY = 86_400_000
 
@@ -70,7 +71,7 @@ def test_windows_are_swapped_where_loaded_and_not_read_since(
 ) -> None:
     loaded = WindowState(Grid("none"), {"u": []})
     for start, high in ((1, 2.0), (2, 3.0), (3, 3.5)):
-        loaded = loaded.with_high("u", start * DAY, int(high * DAY))
+        loaded = with_high(loaded, "u", start * DAY, int(high * DAY))
     works = [work(first, unit="u") for first in (1, 2, 3, 4)]
     read = [each._replace(unit="u") if each.unit == "{}" else each for each in since]
     made = promoted_works(works, loaded, read, whole=whole)

@@ -174,11 +174,6 @@ def test_what_abstinence_leaves_unread_stays_known_until_somebody_reads_it() -> 
     assert state.after([_done(0)]).skipped == {}
 
 
-def test_a_window_loaded_up_to_somewhere_is_known_whatever_its_grid() -> None:
-    state = WindowState().with_high("a", 5, 9).with_high("a", 5, 7).with_high("a", 1, 1)
-    assert (state.units, state.high("a", 5)) == ({"a": [[5, 9]]}, 9)
-
-
 def test_runs_stay_ascending() -> None:
     state = EMPTY.after([_done(day, grid=grid) for day in (9, 3, 7, 0) for grid in (DAILY, WEEKLY)])
     assert all(one[0] <= other[0] for one, other in pairwise(state.units["a"]))

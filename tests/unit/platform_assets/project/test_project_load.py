@@ -45,7 +45,7 @@ def test_relative_paths_count_from_the_project_folder_and_stay_as_written(make: 
 def test_a_table_lies_at_lake_layer_name(make: Make) -> None:
     other = GOOD + "layer: silver\ntarget: {table: gold/best}\n"
     project = make(GOOD, platform="lake: s3://b/lake/\n", files={"dataflows/other.yaml": other})
-    assert [project.table_place(flow).url for flow in project.dataflows.values()] == [
+    assert [project.lake.child(flow.table).url for flow in project.dataflows.values()] == [
         "s3://b/lake/bronze/flow",
         "s3://b/lake/gold/best",
     ]
