@@ -42,8 +42,8 @@ from platform_assets.run_metadata import chunks_metadata, table_metadata, waterm
 from platform_assets.schema_views import Columns, table_columns
 from resources.connections.places import Place
 from resources.dagster.io_managers import TableIOManager, WatermarkIOManager
-from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.loop import clock
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -140,13 +140,13 @@ def _of_kind(flow: Dataflow) -> KindDefinitions:
     return definitions_of(flow)
 
 
-def _partitions(flows: Sequence[Dataflow]) -> dict[str, AssetPartitions]:
+def _partitions(flows: Sequence[Dataflow]) -> dict[str, WindowAssetPartitions]:
     of_kinds = ((flow, _of_kind(flow)) for flow in flows)
     return {flow.name: kind.partitions(flow) for flow, kind in of_kinds if isinstance(kind, HasPartitions)}
 
 
 def _assets(
-    flows: Sequence[Dataflow], platform: Platform, partitions: Mapping[str, AssetPartitions]
+    flows: Sequence[Dataflow], platform: Platform, partitions: Mapping[str, WindowAssetPartitions]
 ) -> list[AssetsDefinition]:
     return [dataflow_assets(flow, platform, partitions.get(flow.name)) for flow in flows]
 
@@ -163,7 +163,7 @@ def _resources(
     flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
-    partitions: Mapping[str, AssetPartitions],
+    partitions: Mapping[str, WindowAssetPartitions],
 ) -> dict[str, Any]:
     return {
         TABLE_MANAGER: IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
@@ -184,7 +184,7 @@ def _tables(
     flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
-    partitions: Mapping[str, AssetPartitions],
+    partitions: Mapping[str, WindowAssetPartitions],
 ) -> Callable[[InitResourceContext], Iterator[TableIOManager]]:
     by_name = {flow.name: flow for flow in flows}
 

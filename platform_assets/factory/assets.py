@@ -40,7 +40,7 @@ from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
 from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, failure
-from resources.dagster.partitions import AssetPartitions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform.platform import Platform
 
 _ICONS = {"delta": "deltalake"}
@@ -48,7 +48,7 @@ _ICONS = {"delta": "deltalake"}
 
 
 def dataflow_assets(
-    dataflow: Dataflow, platform: Platform, partitions: AssetPartitions | None = None
+    dataflow: Dataflow, platform: Platform, partitions: WindowAssetPartitions | None = None
 ) -> AssetsDefinition:
     """Return the table and the watermark, in this order: the watermark's manager runs only after the table's succeeded.
 

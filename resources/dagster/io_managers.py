@@ -31,9 +31,9 @@ from partitions.sentinels import Watermark
 from resources.connections.places import Place
 from resources.dagster.backfills import backfill_of
 from resources.dagster.partition_events import PartitionEvents
-from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
 from resources.dagster.unreported_entries import DATAFLOW_TAG, tell
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.loop import Loop, clock
 from resources.notes.last_run import not_begun
 from resources.outcome import Observer, Outcome, Step
@@ -102,7 +102,7 @@ class TableIOManager(IOManager):
         options: RunOptions,
         describe: DescribeRun,
         describe_chunks: DescribeChunks,
-        partitions: Mapping[str, AssetPartitions] | None = None,
+        partitions: Mapping[str, WindowAssetPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
 

@@ -15,8 +15,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from resources.dagster.partitions import AssetPartitions
 from resources.dagster.unreported_entries import Untold, summary, tell, untold
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.recorded import recorded_commit
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -36,7 +36,7 @@ class PartitionEvents:
     """
 
     platform: Platform
-    partitions: AssetPartitions | None
+    partitions: WindowAssetPartitions | None
     context: AssetExecutionContext
     dataflow: Dataflow
     outcome: Outcome

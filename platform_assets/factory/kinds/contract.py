@@ -12,8 +12,8 @@ from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.asset_checks import RunCheck, TableCheck
-from resources.dagster.partitions import AssetPartitions
 from resources.dagster.run_options import RunOptions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 
@@ -72,7 +72,7 @@ class KindDefinitions(ABC):
 class HasPartitions(Protocol):
     """A kind that shows its work as partitions."""
 
-    def partitions(self, dataflow: Dataflow) -> AssetPartitions:
+    def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
         """Return the partitions of both assets."""
         ...
 

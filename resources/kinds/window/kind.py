@@ -25,12 +25,12 @@ from partitions.window.work_outcomes import DeferredUnits
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import KnowsColumns, SliceBase, StatsReader, WriteStats
+from resources.kinds.kind import SliceBase, StatsReader, WriteStats
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units, failing
 from resources.kinds.window.observed_changes import observe
-from resources.kinds.window.sources import HasEmptyWindows, LooksThrough, TagsRows, WindowSource
+from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
 from resources.kinds.window.stream_completeness import Waits
 from resources.spark.errors import EngineLost
 from resources.spark.failures import cause
@@ -82,11 +82,11 @@ class WindowKind:
     @property
     def one_query(self) -> bool:
         """Of folders files are what slices differ in; else a condition names the windows."""
-        return self._columns.tagged and isinstance(self.source, KnowsColumns)
+        return self._columns.tagged and isinstance(self.source, FolderWindows)
 
     def columns(self, pinned: str) -> StructType | None:
         """Return the columns of the files, and those that tell a row's window and unit."""
-        known = self.source.columns(pinned) if isinstance(self.source, KnowsColumns) else None
+        known = self.source.columns(pinned) if isinstance(self.source, FolderWindows) else None
         return None if known is None else self._columns.tagging(known)
 
     @property
@@ -115,7 +115,7 @@ class WindowKind:
         )
         if waits is not None:
             planned = replace(planned, why=f"{planned.why}; {waits.in_words}")
-        if isinstance(self.source, HasEmptyWindows):
+        if isinstance(self.source, FolderWindows):
             works = [work for slice_ in planned.slices for work in slice_.works]
             planned = replace(planned, skips=(*planned.skips, *self.source.empty_windows(works)))
         if not rewound:
@@ -188,15 +188,16 @@ class WindowKind:
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
         """The slices of a plan read one version of a table."""
-        return self.source.at_one_version(slices)
+        return self.source.at_one_version(slices) if isinstance(self.source, AskedWindows) else list(slices)
 
     def fix(self, slice_: WindowSlice, base: SliceBase) -> WindowSlice:
-        """As the source says."""
-        return self.source.fix(slice_)
+        """List the folders that were not listed yet; what is asked for by a query is fixed with the plan."""
+        return self.source.fix(slice_) if isinstance(self.source, FolderWindows) else slice_
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """As the source says."""
-        self.source.check_unchanged(slice_)
+        """Compare each file with what was listed. A version does not change; whether a database has is unknown."""
+        if isinstance(self.source, FolderWindows):
+            self.source.check_unchanged(slice_)
 
     def read(self, spark: SparkSession, slice_: WindowSlice | None, pinned: str) -> DataFrame:
         """The rows of the slice's work units.
@@ -205,7 +206,7 @@ class WindowKind:
             BadUnits: the source refuses some of them before they are read, or would read them otherwise than they are meant.
         """
         source = self.source
-        if slice_ and isinstance(source, LooksThrough) and (bad := source.misleading(spark, slice_, pinned)):
+        if slice_ and isinstance(source, FolderWindows) and (bad := source.misleading(spark, slice_, pinned)):
             raise self._bad(bad)
         return self._read(spark, slice_, slice_.works if slice_ else (), pinned)
 
@@ -229,8 +230,8 @@ class WindowKind:
             return self.source.read(spark, slice_, works, pinned)
         if not works or slice_ is None:
             return self._columns.tag(self.source.read(spark, slice_, (), pinned), None)
-        if isinstance(self.source, TagsRows):
-            return self.source.read_tagged(spark, slice_, works, pinned)
+        if isinstance(self.source, NumberedWindows):
+            return self.source.read_tagged(spark, works, pinned)
         frames = [self._columns.tag(self.source.read(spark, slice_, (work,), pinned), work) for work in works]
         rows = frames[0]
         for frame in frames[1:]:
@@ -253,7 +254,9 @@ class WindowKind:
 
     def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
         """As the source says."""
-        return self.source.lacking(spark, slice_, pinned)
+        if isinstance(self.source, FolderWindows):
+            return self.source.lacking(spark, slice_, pinned)
+        return self.source.lacking(spark, pinned)
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes if the target replaces by watermark or the slice is forced.
@@ -302,12 +305,18 @@ class WindowKind:
         Raises:
             SourceError: the source as a whole does not answer: no work unit is to blame then.
         """
-        of_source = self.source.failure(error)
+        of_source = self._failure(error)
         if of_source is not None and of_source.transient:
             raise of_source from None  # Spark's own text may quote the options of a connection
-        bad = self.source.named_by(spark, slice_, pinned, error)
+        source, bad = self.source, None
+        if isinstance(source, FolderWindows):
+            bad = source.named_by(spark, slice_, pinned, error)
         bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned))
         return self._bad(bad) if bad else None
+
+    def _failure(self, error: Exception) -> StrandlineError | None:
+        """What an error says of a source that is asked; of a file Spark names it."""
+        return self.source.failure(error) if isinstance(self.source, AskedWindows) else None
 
     def _fails(
         self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
@@ -322,7 +331,7 @@ class WindowKind:
             if lost := engine_lost(error):
                 doing = "looking for the work units that cannot be read"
                 raise EngineLost.of(self.dataflow.name, doing, lost) from error
-            of_source = self.source.failure(error)
+            of_source = self._failure(error)
             if of_source is not None and of_source.transient:
                 raise of_source from None  # as above
             return of_source.message if of_source is not None else cause(error)

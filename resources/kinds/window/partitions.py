@@ -22,7 +22,7 @@ may read some."""
 
 
 class WindowAssetPartitions(WindowPartitions):
-    """The partitions of a dataflow over windows x units; the kind's :class:`resources.dagster.partitions.AssetPartitions`."""
+    """The partitions of a dataflow over windows x units."""
 
     def requested(self, keys: Sequence[str], now: datetime, *, forced: bool) -> Request:
         """Return what a run's partitions ask for, of the windows at this instant."""

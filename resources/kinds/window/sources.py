@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
@@ -42,93 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class WindowSource(Protocol):
-    """A source as windows x units read it."""
-
-    @property
-    def ranged(self) -> bool:
-        """Whether any stretch of time can be read, not only whole windows."""
-        ...
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What a user should hear of what was read so far, each once."""
-        ...
-
-    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """Return the slices, which read the newest version of the source, if it has versions."""
-        ...
-
-    def fix(self, slice_: WindowSlice) -> WindowSlice:
-        """Return the slice with what exactly it is read from; raise BadUnits if some of it is not there."""
-        ...
-
-    def check_unchanged(self, slice_: WindowSlice) -> None:
-        """Raise BadPart if what a slice is read from has changed since it was fixed."""
-        ...
-
-    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """Return the schema as text; None while nothing tells it."""
-        ...
-
-    def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Raise SchemaError if the source or definition does not match the pinned schema."""
-        ...
-
-    def read(
-        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
-    ) -> DataFrame:
-        """Return exactly the rows of some work units of a slice; none for none.
-
-        Raises:
-            SourceError: the source refuses, or does not answer.
-        """
-        ...
-
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
-        """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
-        ...
-
-    def named_by(
-        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
-    ) -> Mapping[WorkUnit, str]:
-        """Return the work units that an error of Spark names, with the reasons."""
-        ...
-
-    def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
-        ...
-
-
-@runtime_checkable
-class TagsRows(Protocol):
-    """A source that is asked once for many work units, and tells of each row which one it is of."""
-
-    def read_tagged(
-        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
-    ) -> DataFrame:
-        """Return the rows of at least one work unit, with ``_window_start`` and ``_unit``."""
-        ...
-
-
-@runtime_checkable
-class LooksThrough(Protocol):
-    """A source whose parts are looked through before they are read."""
-
-    def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
-        """Return work units that Spark would load otherwise than they are meant, with the reasons."""
-        ...
-
-
-@runtime_checkable
-class HasEmptyWindows(Protocol):
-    """A source of which some windows are empty, whatever lies there."""
-
-    def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
-        """Return those of some work units, each window once, with the reason."""
-        ...
-
-
 _SAMPLED = 20
 """Work units that a schema is inferred from, one by one."""
 
@@ -150,13 +63,6 @@ class AskedWindows:
         """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
         version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
-
-    def fix(self, slice_: WindowSlice) -> WindowSlice:
-        """The version is fixed with the plan."""
-        return slice_
-
-    def check_unchanged(self, slice_: WindowSlice) -> None:
-        """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """What the source says of its columns; or the rows of the first work units, each asked for by itself, since a source may refuse a longer stretch of time.
@@ -189,22 +95,12 @@ class AskedWindows:
         source = at_version(self._source, slice_.version if slice_ else None)
         return source.read(spark, extents(works), pinned)
 
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
-        """What the source tells of the rows that were read last."""
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that the source does not have, of the rows that were read last."""
         return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
 
-    def named_by(
-        self,
-        spark: SparkSession,
-        slice_: WindowSlice,
-        pinned: str,
-        error: Exception,
-    ) -> Mapping[WorkUnit, str]:
-        """None: a query fails as a whole."""
-        return {}
-
     def failure(self, error: Exception) -> StrandlineError | None:
-        """The source's own words."""
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
         return self._source.failure(error)
 
 
@@ -216,14 +112,8 @@ class NumberedWindows(AskedWindows):
         super().__init__(dataflow, source)
         self._numbering, self._columns = numbering, WindowColumns.of(dataflow)
 
-    def read_tagged(
-        self,
-        spark: SparkSession,
-        slice_: WindowSlice,
-        works: Sequence[WorkUnit],
-        pinned: str,
-    ) -> DataFrame:
-        """In one query, with the work unit of each number."""
+    def read_tagged(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        """Return the rows of at least one work unit, in one query, with ``_window_start`` and ``_unit``."""
         asked = [extents((work,))[0] for work in works]
         return self._columns.tag_numbered(self._numbering.numbered(spark, asked, pinned), works)
 
@@ -244,10 +134,6 @@ class FolderWindows:
     def remarks(self) -> Sequence[str]:
         """What the source has to say of the files."""
         return self._source.remarks
-
-    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """A folder has no versions: it is listed when its slice is loaded."""
-        return list(slices)
 
     def fix(self, slice_: WindowSlice) -> WindowSlice:
         """List the folders that were not listed yet; compare the files of the others with what was listed.
@@ -355,7 +241,7 @@ class FolderWindows:
         return self._source.columns(pinned)
 
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
-        """Those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
+        """Return work units that Spark would load otherwise than they are meant: those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
         owners, reasons = _owners(slice_), dict[WorkUnit, str]()
         for bad in self._source.bad_files(spark, slice_.source_files, pinned):
             reasons.setdefault(owners[bad.path], f"file {bad.path}, {bad.why}")
@@ -375,14 +261,14 @@ class FolderWindows:
     def named_by(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
     ) -> Mapping[WorkUnit, str]:
-        """The work unit of the file that Spark names."""
+        """Return the work unit of the file that Spark names, with the reason."""
         files = {file.path: file for file in slice_.source_files}
         bad: BadFile | None = self._source.find_bad_file(spark, files, pinned, error)
         return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
 
-    def failure(self, error: Exception) -> StrandlineError | None:
-        """Nothing: Spark names the file."""
-        return None
+
+WindowSource = AskedWindows | FolderWindows
+"""A source as windows x units read it."""
 
 
 def _owners(slice_: WindowSlice) -> dict[str, WorkUnit]:
