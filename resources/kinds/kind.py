@@ -6,9 +6,10 @@ What only some kinds have is a contract of its own, asked for by type. What oper
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart, StrandlineError
 from partitions.load import Lacking, Load
@@ -56,87 +57,82 @@ class SliceBase(NamedTuple):
     now: datetime
 
 
-class Kind(Protocol[SliceT]):
-    """A kind of watermark bound to its source."""
+class Kind(ABC, Generic[SliceT]):
+    """A kind of watermark bound to its source. Where a method may have nothing to tell, that is what it does unless a kind says otherwise."""
 
     @property
+    @abstractmethod
     def remarks(self) -> Sequence[str]:
         """What a user should hear of what was read so far, each once."""
-        ...
 
     @property
+    @abstractmethod
     def replans_after_load(self) -> bool:
         """Whether a run plans again when its slices are loaded, for what came in the meantime."""
-        ...
 
     @property
+    @abstractmethod
     def one_query(self) -> bool:
         """Whether the queries of two slices differ in nothing but their files."""
-        ...
 
     @property
+    @abstractmethod
     def pacing(self) -> timedelta:
         """Time between the starts of two slices, at least."""
-        ...
 
+    @abstractmethod
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
         """Observe the source and plan what is asked for on top of the entry."""
-        ...
 
+    @abstractmethod
     def covers(self, state: str, other: str) -> bool:
         """Return whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
-        ...
 
     def modified(self, slice_: SliceT, before: Watermark, now: datetime) -> int | None:
-        """Return when the newest thing of a slice on top of a state came to be, epoch milliseconds by the source's clock."""
-        ...
+        """Return when the newest thing of a slice on top of a state came to be, epoch milliseconds by the source's clock; None: nothing tells."""
 
     @property
+    @abstractmethod
     def list_kind(self) -> ListKind:
         """Of the lists that slices are kept as."""
-        ...
 
+    @abstractmethod
     def slice_to_rows(self, slice_: SliceT) -> StoredList:
         """Return what must be kept so that exactly this slice can be read again."""
-        ...
 
+    @abstractmethod
     def slice_from_rows(self, intent: Intent, stored: StoredList) -> SliceT:
         """Return the slice of an intent."""
-        ...
 
+    @abstractmethod
     def pin(self, spark: SparkSession, pending: Sequence[SliceT]) -> str | None:
         """Return the schema that all slices are read with, as text; None while nothing tells it."""
-        ...
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Raise SchemaError if the source or definition does not match the pinned schema."""
-        ...
 
+    @abstractmethod
     def fix(self, slice_: SliceT, base: SliceBase) -> SliceT:
         """Return the slice with what exactly it is read from; raise BadPart if some of it is not there, or has changed since it was planned."""
-        ...
 
     def check_unchanged(self, slice_: SliceT) -> None:
-        """Raise BadPart if what a slice is read from has changed since it was fixed."""
-        ...
+        """Raise BadPart if what a slice is read from has changed since it was fixed; versions, and what has no parts, do not."""
 
+    @abstractmethod
     def read(self, spark: SparkSession, slice_: SliceT | None, pinned: str) -> DataFrame:
         """Return the slice's rows; without a slice no rows, of the same schema."""
-        ...
 
+    @abstractmethod
     def load(self, slice_: SliceT, rows: DataFrame) -> Load:
         """Return what becomes of the rows of the table in the slice's commit; ``rows`` are those that it writes."""
-        ...
 
     def find_bad_part(
         self, spark: SparkSession, slice_: SliceT, pinned: str, error: Exception
     ) -> BadPart | None:
         """Find the part of the source that made a write fail; None if it is not the source's fault."""
-        ...
 
     def slice_without(self, slice_: SliceT, bad: BadPart) -> SliceT | None:
         """Return the slice without a bad part, which is passed over; None if a run must stop at it."""
-        ...
 
 
 @runtime_checkable

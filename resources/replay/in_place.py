@@ -84,8 +84,12 @@ def read_again(replay: ReplayKind, loop: Loop[Any], told: Told = lambda reports:
         )
         for chunk in cut.chunks
     ]
+    warnings = [
+        *cut.warnings,
+        *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
+    ]
     replayed = read_chunks(loop, pieces, told)
-    replayed.outcome.warnings[:0] = replay.warnings(cut, done)
+    replayed.outcome.warnings[:0] = warnings
     if replayed.outcome.error is None:
         forget(log, name, words)
     return replayed

@@ -147,9 +147,8 @@ class ReplayKind(ABC):
         keys = done_keys(self.platform.log, self.kind_of(self.dataflow), begun)
         return {chunk for chunk in cut.chunks if keys.issuperset(chunk.keys)}
 
-    def warnings(self, cut: Cut, done: Collection[ReplayChunk]) -> Sequence[str]:  # noqa: ARG002 - of columns
-        """Return what there is to warn of before the other chunks are read."""
-        return cut.warnings
+    def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
+        """Return which rows no run reads once these chunks are read, a sentence each; None if there are none."""
 
     def reason(self, chunk: ReplayChunk) -> str:
         """Return the reason of a chunk's entries: in place it tells them from those of others, in a log of their own from those of other chunks."""

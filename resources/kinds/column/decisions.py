@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from typing_extensions import override
+
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import EXCLUSIVE, ColumnState, Mark
 from partitions.dataflow import Dataflow
@@ -15,11 +17,12 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fitted, kind_of_value
 from partitions.watermark import compare_values
 from resources.kinds.state_of_entry import state_of
+from resources.kinds.state_rules import StateRules
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
 
-class ColumnRules:
+class ColumnRules(StateRules):
     """The rules of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, table: Table, history: Callable[[], Iterable[Entry]]) -> None:
@@ -85,6 +88,7 @@ class ColumnRules:
         )
         return f"dataflow {self._dataflow.name}: expected a watermark such as {{{form}}}{times}, found {text[:200]}"
 
+    @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it: a value means the same rows."""
         return text

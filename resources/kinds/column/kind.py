@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from typing_extensions import override
+
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit, upper_bound
 from partitions.column.predicates import Range, cut, replaced_rows, rows_in
@@ -34,6 +36,7 @@ from partitions.replay.reading import chunk_slice, is_done, later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, Kind, kind_of_value
+from resources.kinds import kind as contract
 from resources.kinds.kind import ROWS, SliceBase, StatsReader, WriteStats
 from resources.kinds.state_of_entry import state_of
 from resources.observation import observed
@@ -79,7 +82,9 @@ _LOOK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class ColumnKind:
+class ColumnKind(
+    contract.Kind[ColumnSlice], contract.TellsLacking[ColumnSlice], contract.WatchesRows[ColumnSlice]
+):
     """Rows above the values that were read.
 
     Attributes:
@@ -414,6 +419,7 @@ class ColumnKind:
         """Compare each column."""
         return ColumnState.of(deserialise(state)).covers(ColumnState.of(deserialise(other)))
 
+    @override
     def modified(self, slice_: ColumnSlice, before: Watermark, now: datetime) -> int | None:
         """The upper bound, of columns that hold a time; what is read again tells nothing of how far the source is loaded."""
         if not slice_.saves:
@@ -421,6 +427,7 @@ class ColumnKind:
         times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]
         return max((time for time in times if time is not None), default=None)
 
+    @override
     def lacking(self, spark: SparkSession, slice_: ColumnSlice, pinned: str) -> Sequence[Lacking]:
         """Return what the source tells of the rows that were read last."""
         return self.rows.lacking(spark, pinned) if isinstance(self.rows, TellsLacking) else ()
@@ -464,6 +471,7 @@ class ColumnKind:
             cuts=tuple(deserialise(stored.head["cuts"])["cuts"]),
         )
 
+    @override
     def pin(self, spark: SparkSession, pending: Sequence[ColumnSlice]) -> str | None:
         """What the source says of its columns."""
         return self.rows.pin(spark)
@@ -472,6 +480,7 @@ class ColumnKind:
         """Compare the source's columns with what was pinned."""
         self.rows.check_schema(spark, pinned, self.dataflow.name)
 
+    @override
     def fix(self, slice_: ColumnSlice, base: SliceBase) -> ColumnSlice:
         """The bounds are fixed with the plan, and so is the version; but for columns of which only the fetched rows tell how far they go.
 
@@ -504,14 +513,12 @@ class ColumnKind:
         is_due = slice_.why == "run" and not slice_.replaces
         return is_due and self._has_step and not self.dataflow.source.saves_bound
 
-    def check_unchanged(self, slice_: ColumnSlice) -> None:
-        """A version does not change; what a database holds between the bounds may, and is read as it is then."""
-
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
         """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
         parts = _parts(slice_) if slice_ is not None else ()
         return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
 
+    @override
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
         order = tuple(ByValue(name) for name in self._definition.columns)
@@ -542,6 +549,7 @@ class ColumnKind:
                 code="query",
             )
 
+    @override
     def observe(self, rows: DataFrame, slice_: ColumnSlice) -> tuple[DataFrame, StatsReader]:
         """The highest value of each column, and how many rows have none."""
         from pyspark.sql import Observation
@@ -598,6 +606,7 @@ class ColumnKind:
                 found[name] = (value,)
         return found | {self.WITHOUT: (0,)} if found else {}
 
+    @override
     def find_bad_part(
         self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception
     ) -> BadPart | None:
@@ -617,10 +626,6 @@ class ColumnKind:
         if slice_.version is not None and isinstance(self.above, HasVersions):
             return self.above.at(slice_.version).find_unreadable(spark, error)
         return None
-
-    def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:
-        """None: a run stops."""
-        return
 
 
 def _is_fresh(seen: Observed, column: str) -> bool:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from typing_extensions import override
+
 from partitions.column.predicates import shown
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
 from partitions.plan import Skip
-from partitions.replay.chunks import Chunk, chunk_column, chunks, remaining
+from partitions.replay.chunks import Chunk, chunk_column, chunks
+from partitions.replay.chunks import remaining as chunks_above
 from partitions.replay.every import fitted_chunks
 from partitions.replay.promotion import (
     Loaded,
@@ -82,6 +85,7 @@ class ColumnReplay(ReplayKind):
         ]
         return Cut(cut, slices, above)
 
+    @override
     def slices(self, dataflow: Dataflow, chunk: ReplayChunk) -> Sequence[ColumnSlice]:
         """One, of which the source need not be asked."""
         return self._slices(chunk, ColumnState.of({}))
@@ -118,7 +122,7 @@ class ColumnReplay(ReplayKind):
         else:
             highest = self._highest(begun) if begun else None
             reached = {} if highest is None else {self.column: highest}
-        left = remaining([self._chunk(chunk) for chunk in cut.chunks], reached)
+        left = chunks_above([self._chunk(chunk) for chunk in cut.chunks], reached)
         return {*cut.chunks[: len(cut.chunks) - len(left)]}
 
     def _highest(self, begun: InPlace) -> Any:
@@ -130,20 +134,19 @@ class ColumnReplay(ReplayKind):
                 highest = upper
         return highest
 
-    def warnings(self, cut: Cut, done: Collection[ReplayChunk]) -> Sequence[str]:
-        """Say which rows a saved watermark passes over."""
-        left = [chunk for chunk in cut.chunks if chunk not in done]
-        if not self.asked.save_watermark or not left:
-            return ()
+    def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
+        """Those between the watermark and the first chunk, and those that come later, if the watermark is saved."""
+        if not self.asked.save_watermark or not remaining:
+            return None
         said, mark = [], _state(self.newest).marks.get(self.column)
-        (lower, _), (_, upper) = left[0].bounds, left[-1].bounds
+        (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
         if mark is not None and compare_values(mark.value, lower) < 0:
             said.append(
-                f"rows between the watermark before and the start of chunk {left[0].words} are passed over: no run reads them"
+                f"rows between the watermark before and the start of chunk {remaining[0].words} are passed over: no run reads them"
             )
         if isinstance(upper, datetime) and upper.tzinfo is not None and upper > self.now:
             said.append(
-                f"chunk {left[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
+                f"chunk {remaining[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
             )
         return said
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted, upper_bound
@@ -18,7 +20,7 @@ from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
 from resources.kinds.state_of_entry import cold_start_of, state_of
-from resources.kinds.state_rules import HeldFiles
+from resources.kinds.state_rules import HeldFiles, StateRules
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.table import Table
@@ -29,7 +31,7 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
 
-class PathRules:
+class PathRules(StateRules):
     """The rules of one dataflow."""
 
     column = SOURCE_FILE
@@ -59,6 +61,7 @@ class PathRules:
             )
         return serialise(deserialise(text))
 
+    @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it: a path means the same files.
 

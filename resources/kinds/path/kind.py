@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import ByPath, Lacking, Load, ReplaceKeys, load_into
@@ -24,7 +26,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.predicate import EVERYTHING, NOTHING, Among
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
-from resources.kinds.kind import SliceBase
+from resources.kinds.kind import Kind, SliceBase
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.listing import Budget, Listing
@@ -49,7 +51,7 @@ _LATE_AT_ONCE = 10_000
 """Late files that one plan looks at; a run plans again when these are loaded."""
 
 
-class PathKind:
+class PathKind(Kind[PathSlice]):
     """Files above the last committed one."""
 
     replans_after_load: ClassVar[bool] = True
@@ -230,6 +232,7 @@ class PathKind:
         newer, older = (PathState.of(deserialise(text)) for text in (state, other))
         return newer.covers(older, self._definition.template)
 
+    @override
     def modified(self, slice_: PathSlice, before: Watermark, now: datetime) -> int | None:
         """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
         times = (file.modified for file in slice_.all_files)
@@ -273,6 +276,7 @@ class PathKind:
         """Return the columns that some of the slice's files do not have."""
         return self._source.lacking(spark, slice_.files, pinned)
 
+    @override
     def fix(self, slice_: PathSlice, base: SliceBase) -> PathSlice:
         """A slice is planned from exact files: compare each with what was listed."""
         self.check_unchanged(slice_)
@@ -302,6 +306,7 @@ class PathKind:
         """Return the pinned columns and those that tell a row's file."""
         return self._source.columns(pinned)
 
+    @override
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
         """As the target says; after a rewind that replaces, the rows of the same files go, also of those that it passes over: released, they add theirs.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.slices import PathSlice, watermark_of
@@ -71,6 +73,7 @@ class FileReplay(ReplayKind):
         lower, upper = asked_partitions(self.dataflow, self.asked)
         return serialise({"lower": lower, "upper": upper})
 
+    @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: files as they are now."""
         folders = asked_partitions(self.dataflow, self.asked)
@@ -83,6 +86,7 @@ class FileReplay(ReplayKind):
         ]
         return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
 
+    @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:
         """Its files, as they are when they are read."""
         return ReplayFiles(
@@ -97,6 +101,7 @@ class FileReplay(ReplayKind):
         """Its files."""
         return open_path(self.platform, dataflow)
 
+    @override
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
         log, dataflow, kind = self.platform.log, self.dataflow, self.kind_of(self.dataflow)

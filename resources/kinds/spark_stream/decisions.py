@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NoReturn
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.sentinels import deserialise
 from partitions.stream.state import StreamState
+from resources.kinds.state_rules import StateRules
 from resources.watermarks.entry import Entry
 
 
-class SparkStreamRules:
+class SparkStreamRules(StateRules):
     """Decisions about a stream on Spark's engine."""
 
     never_goes_back: Literal[True] = True
@@ -30,10 +33,12 @@ class SparkStreamRules:
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )
 
+    @override
     def parse_watermark(self, text: str) -> str:
         """Refuse: no watermark can be set."""
         self._refuse("watermark to be set")
 
+    @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it, under the definition that it was made with: a checkpoint belongs to one."""
         another = last is not None and last.fingerprint != self._dataflow.fingerprint
@@ -49,6 +54,7 @@ class SparkStreamRules:
         """No: rows do not tell their batch."""
         return False
 
+    @override
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Refuse."""
         self._refuse("rewind")

@@ -12,14 +12,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError, in_one_line
+from partitions.errors import ConfigurationError, NeedsDecision, StrandlineError, in_one_line
 from partitions.last_look import Look
 from partitions.load import ByValue, Load, ReplaceAll, load_into
 from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
 from partitions.request import DUE, LateOnly, Request
-from partitions.sentinels import Watermark, deserialise
+from partitions.sentinels import deserialise
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
@@ -29,7 +31,7 @@ from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.state import StreamState
 from resources.connections.places import Place
 from resources.functions import user_function
-from resources.kinds.kind import SliceBase
+from resources.kinds.kind import Kind, SliceBase
 from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.query import StreamInput, stream_query
@@ -60,7 +62,7 @@ STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
 """The batches of a slice. The head has the folder that they lie in."""
 
 
-class SparkStreamKind:
+class SparkStreamKind(Kind[BatchSlice]):
     """Batches above the last committed one."""
 
     replans_after_load: ClassVar[bool] = False
@@ -363,10 +365,6 @@ class SparkStreamKind:
         newer, older = (StreamState.of(deserialise(text)) for text in (state, other))
         return newer.epoch >= older.epoch
 
-    def modified(self, slice_: BatchSlice, before: Watermark, now: datetime) -> int | None:
-        """None: a batch does not say what it was read from."""
-        return None
-
     @property
     def list_kind(self) -> ListKind:
         """Batches."""
@@ -383,19 +381,15 @@ class SparkStreamKind:
         after = StreamState.of(deserialise(intent.watermark))
         return BatchSlice(tuple(number for number, _ in stored.rows), after, size)
 
+    @override
     def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
         """The columns of the query."""
         return PinnedSchema(self._query(spark).schema.json(), ()).to_text()
 
-    def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Nothing: the definition is the one that the checkpoint was begun with, and Spark itself compares the source with it."""
-
+    @override
     def fix(self, slice_: BatchSlice, base: SliceBase) -> BatchSlice:
         """Itself: what is in the outbox does not change."""
         return slice_
-
-    def check_unchanged(self, slice_: BatchSlice) -> None:
-        """Nothing, as above."""
 
     def read(self, spark: SparkSession, slice_: BatchSlice | None, pinned: str) -> DataFrame:
         """Return the rows of the batches."""
@@ -417,22 +411,13 @@ class SparkStreamKind:
         folder = self._folder_of(slice_)
         return [report for number in slice_.batches if (report := folder.report(number)) is not None]
 
+    @override
     def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:
         """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
         if self._definition.output_mode == "complete":
             return ReplaceAll()
         order = tuple(ByValue(name) for name in rows.columns if name == "window_end")
         return load_into(self._dataflow.target, NOTHING, order)
-
-    def find_bad_part(
-        self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception
-    ) -> BadPart | None:
-        """None: nothing in an outbox is a source's fault."""
-        return None
-
-    def slice_without(self, slice_: BatchSlice, bad: BadPart) -> BatchSlice | None:
-        """None: there is no such part."""
-        return None
 
 
 def _reason(error: Exception) -> str:

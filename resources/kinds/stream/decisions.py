@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.sentinels import deserialise, serialise
 from partitions.stream.operators import OverWindow, one_of_splits
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
+from resources.kinds.state_rules import StateRules
 from resources.watermarks.entry import Entry
 
 
-class StreamRules:
+class StreamRules(StateRules):
     """The rules of one dataflow."""
 
     never_goes_back: Literal[True] = True
@@ -31,6 +34,7 @@ class StreamRules:
         except CorruptWatermark as error:
             raise ConfigurationError(f"dataflow {self._dataflow.name}: {error.message}") from error
 
+    @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it: nothing that it depends on can change without a reset.
 
@@ -55,6 +59,7 @@ class StreamRules:
         """No: rows of an epoch are not told by what they were read from."""
         return False
 
+    @override
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Raise: see :meth:`check_rewind`."""
         raise self._no_way_back()

@@ -7,53 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, one_of_splits
 from partitions.stream.windows import Hop
 from resources.kinds.stream.buffer import Buffer
-from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.over_rows import OverRows
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.kinds.stream.window_rows import SessionRows, WindowRows
 from resources.spark.failures import cause
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
-
-class Emission(Protocol):
-    """What leaves, and in which form."""
-
-    def decide(self, epoch: Epoch) -> Decision:
-        """Return what becomes of the rows."""
-        ...
-
-    def waiting(self, epoch: Epoch) -> DataFrame:
-        """Return the epoch's own rows that wait, with the source's columns."""
-        ...
-
-    def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the rows for the table, without ``_epoch``, in order and in parts that do not overlap.
-
-        Args:
-            epoch: with a value of None: no rows.
-            small: whether one task sorts them.
-        """
-        ...
-
-    def carry(self, epoch: Epoch) -> DataFrame | None:
-        """Return the rows to carry, without ``_epoch``; None if the operator carries none."""
-        ...
-
-    def above(self, epoch: Epoch) -> int:
-        """Return how many rows lie at or above the global watermark after an epoch: they wait for splits, all others for the operator."""
-        ...
-
-
-def emission_of(dataflow: Dataflow, buffer: Buffer) -> Emission:
+def emission_of(dataflow: Dataflow, buffer: Buffer) -> SortedRows:
     """Return what the definition says of the sorted rows."""
     match one_of_splits(dataflow.operators):
         case None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, NeedsDecision
 from partitions.path.closing import closed
@@ -108,7 +110,7 @@ class Epochs(Protocol):
 
 
 @dataclass(frozen=True)
-class EpochsOfVersions:
+class EpochsOfVersions(Epochs):
     """A table that only grows: each version is a chunk.
 
     Attributes:
@@ -124,6 +126,7 @@ class EpochsOfVersions:
         """None: the plan says it all."""
         return ()
 
+    @override
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
         """Look at the table's log."""
         at = state.position
@@ -160,6 +163,7 @@ class EpochsOfVersions:
         same = after.get("table") == before.get("table")
         return not before or not same or after.get("version", -1) >= before.get("version", -1)
 
+    @override
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
         """Return the table's columns."""
         return self.table.pin(spark)
@@ -175,6 +179,7 @@ class EpochsOfVersions:
         """Return the rows that the versions append."""
         return self.table.read_chunks(spark, self._chunks_of(given), pinned)
 
+    @override
     def find_bad_part(
         self, spark: SparkSession, given: Versions, pinned: str, error: Exception
     ) -> BadPart | None:
@@ -220,7 +225,7 @@ class EpochsOfVersions:
 
 
 @dataclass(frozen=True)
-class EpochsOfFiles:
+class EpochsOfFiles(Epochs):
     """Files above a path watermark: each is a chunk.
 
     Attributes:

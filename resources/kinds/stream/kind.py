@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
 from partitions.load import Append, Load
 from partitions.plan import Plan
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request
-from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.sentinels import deserialise, serialise
 from partitions.stream.buffer_limit import buffer_full_error
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.drain import drained
@@ -30,13 +32,14 @@ from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from partitions.target import HELPER_PREFIX
-from resources.kinds.kind import Aside, SliceBase
+from resources.kinds.kind import Aside, Kind, SliceBase
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.buffer import Buffer
-from resources.kinds.stream.emission import Emission, emission_of, refusals_of_spark
+from resources.kinds.stream.emission import emission_of, refusals_of_spark
 from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.inputs import Epochs, Waiting
+from resources.kinds.stream.sorted_rows import SortedRows
 from resources.sources.schema import pinned_struct
 from resources.spark.settings import tune, tune_for
 from resources.sql import quoted
@@ -67,7 +70,7 @@ def _columns(names: Sequence[str]) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class StreamKind:
+class StreamKind(Kind[EpochSlice]):
     """Epochs of what a source adds.
 
     Attributes:
@@ -143,10 +146,6 @@ class StreamKind:
         pairs.append((after.value, before.value))
         risen = all(old is None or (new is not None and new >= old) for new, old in pairs)
         return risen and self.epochs.covers(after, before)
-
-    def modified(self, slice_: EpochSlice, before: Watermark, now: datetime) -> int | None:
-        """None: what an epoch reads is older than its rows wait."""
-        return None
 
     @property
     def list_kind(self) -> ListKind:
@@ -332,7 +331,7 @@ class StreamKind:
         return ticks(after(now, ahead))
 
     @property
-    def _emission(self) -> Emission:
+    def _emission(self) -> SortedRows:
         return emission_of(self.dataflow, self._buffer)
 
     @property
@@ -399,6 +398,7 @@ class StreamKind:
         rows = self._emission.rows(epoch, small=small)
         return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
 
+    @override
     def load(self, slice_: EpochSlice, rows: DataFrame) -> Load:
         """Rows are only added."""
         return Append()
@@ -464,10 +464,6 @@ class StreamKind:
         if slice_.reads_nothing:
             return None
         return self.epochs.find_bad_part(spark, slice_.input, pinned, error)
-
-    def slice_without(self, slice_: EpochSlice, bad: BadPart) -> None:
-        """None: a run stops."""
-        return
 
 
 def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:

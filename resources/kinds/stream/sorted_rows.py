@@ -63,21 +63,25 @@ class SortedRows:
         return count_decision(self.buffer, epoch, floor, judged, kept & out, kept & ~out, whole=whole)
 
     def waiting(self, epoch: Epoch) -> DataFrame:
-        """Return the epoch's own rows at or above the floor."""
+        """Return the epoch's own rows that wait, those at or above the floor, with the source's columns."""
         return epoch.kept.where(~R.leaves(self.floor(epoch.value))).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the rows below the global watermark, in the order of event time and ``order_by``."""
+        """Return the rows for the table, without ``_epoch``: those below the global watermark, in the order of event time and ``order_by``, in parts that do not overlap.
+
+        Args:
+            epoch: with a value of None: no rows.
+            small: whether one task sorts them.
+        """
         definition = self.dataflow.stream
         out = self.below(epoch, epoch.value).select(*epoch.own)
         return R.in_order(out, (definition.event_time, *definition.order_by), small=small)
 
     def carry(self, epoch: Epoch) -> DataFrame | None:
-        """Return None: the buffer has all that waits."""
-        return None
+        """Return the rows to carry, without ``_epoch``; None: the buffer has all that waits."""
 
     def above(self, epoch: Epoch) -> int:
-        """Count them, in the epoch's own rows and in the buffer."""
+        """Return how many rows lie at or above the global watermark after an epoch, here and in the buffer: they wait for splits, all others for the operator."""
         waits = ~R.leaves(epoch.value)
         held = [each for each in epoch.before.segments if not leaves(each.highest, epoch.value)]
         buffered = self.buffer.rows(epoch.spark, epoch.type_name, held).where(waits).count() if held else 0

@@ -15,10 +15,11 @@ from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.work_unit import WorkUnit
 from resources.kinds.state_of_entry import state_of
+from resources.kinds.state_rules import StateRules
 from resources.watermarks.entry import Entry
 
 
-class WindowRules:
+class WindowRules(StateRules):
     """The rules of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, history: Callable[[], Iterable[Entry]]) -> None:

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
@@ -25,7 +27,7 @@ from partitions.window.work_outcomes import DeferredUnits
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import SliceBase, StatsReader, WriteStats
+from resources.kinds.kind import Kind, SliceBase, StatsReader, WriteStats
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units, failing
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowKind:
+class WindowKind(Kind[WindowSlice]):
     """Windows x units.
 
     Attributes:
@@ -190,6 +192,7 @@ class WindowKind:
         """The slices of a plan read one version of a table."""
         return self.source.at_one_version(slices) if isinstance(self.source, AskedWindows) else list(slices)
 
+    @override
     def fix(self, slice_: WindowSlice, base: SliceBase) -> WindowSlice:
         """List the folders that were not listed yet; what is asked for by a query is fixed with the plan."""
         return self.source.fix(slice_) if isinstance(self.source, FolderWindows) else slice_

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
@@ -65,6 +67,7 @@ class WindowReplay(ReplayKind):
         lower, upper = min(start for start, _ in ranges), max(end for _, end in ranges)
         return serialise({"lower": as_datetime(lower, zone), "upper": as_datetime(upper, zone)})
 
+    @override
     def cut(self, range_: str | None = None) -> Cut:
         """Look up units only: windows and units as they are now."""
         plan = self.kind_of(self.loaded_by(self.dataflow)).plan(self.newest, self.now, Forced(self._part))
@@ -86,6 +89,7 @@ class WindowReplay(ReplayKind):
             return works[0].label(zone), works[-1].label(zone)
         return as_datetime(min(starts), zone), as_datetime(max(ends), zone)
 
+    @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Forced:
         """Its windows and units."""
         return Forced(_part_of(_works(chunk)), self.reason(chunk))
