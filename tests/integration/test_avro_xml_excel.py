@@ -122,6 +122,20 @@ class TestAvro:
 
 
 class TestXml:
+    def test_the_encoding_of_options_counts_and_the_first_bad_records_are_named(
+        self, make_feed: MakeFeed
+    ) -> None:
+        options = {"rowTag": "row", "encoding": "windows-1252"}
+        feed = make_feed(source=XML | {"schema": "id long, t string", "options": options})
+        feed.put_bytes("a.xml", xml("<id>1</id><t>é</t>").encode("cp1252"))
+        bad = [f"<id>{text}</id>" for text in ("x", "2", "y", "z", "w")]
+        feed.put_bytes("b.xml", xml(*bad).encode("cp1252"))
+        error = feed.run().error
+        assert feed.rows("id", "t") == [(1, "é")]
+        for number, text in ((1, "x"), (3, "y"), (4, "z")):
+            assert f"record {number}: field id: expected bigint, found other text, '{text}'" in str(error)
+        assert "4 bad records in all" in str(error)
+
     @pytest.mark.parametrize("schema", [None, "id long"])
     def test_xml_without_the_row_tag_is_warned_of(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={**XML, "schema": schema, "options": {"rowTag": "rwo"}})

@@ -451,3 +451,15 @@ def test_a_bad_record_is_told_as_one_where_columns_are_inferred_too(
     assert error is not None
     assert (error.code, f"file {name}, {why}" in error.message) == ("bad_record", True), error.message
     assert feed.open_intent is None
+
+
+def test_a_bad_file_makes_no_other_bad_by_the_type_of_a_new_column(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"format": "ndjson", "schema": None}, target={"schema_mode": "merge"}, on_bad_file="quarantine"
+    )
+    feed.put("a.ndjson", 1)
+    feed.load()
+    feed.put("b.ndjson", {"id": 2, "n": 2**53 + 1})
+    feed.put_text("c.ndjson", '{"id": 3, "n": 1.5}\n{"id"\n')
+    assert feed.load().quarantined == 1
+    assert feed.rows("id", "n") == [(1, None), (2, 2**53 + 1)]

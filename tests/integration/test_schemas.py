@@ -183,7 +183,7 @@ class TestFolders:
             True,
         )
         if kind == pa.int64():
-            assert "field v: expected 5, as the folder v=5 says" in error.message
+            assert "folder v=5: expected a column v that a text tells, found struct" in error.message
 
     def test_a_value_of_nothing_but_null_has_no_type_that_keeps_it(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, on_bad_file="quarantine")

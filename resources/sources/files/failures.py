@@ -120,6 +120,10 @@ _WORDS = (
     ),
     (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
     (r"Expected EndElement", "an element of a value has a comment or an instruction within it"),
+    (
+        r"Invalid UTF-8",
+        "its bytes are no UTF-8: name the encoding in options.encoding of the source, or in its declaration",
+    ),
     (r"ParquetCrypto|Decryptor", "it is encrypted"),
     (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
 )

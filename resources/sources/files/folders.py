@@ -48,6 +48,11 @@ def _why_wrong(folder: str, types: Mapping[str, tuple[str, Type]], reading: Read
     for name in spellings([folder]).values():
         column, data_type = types.get(name.casefold(), (name, "string"))
         value = folder_value(folder, name)
+        if value is not None and not isinstance(data_type, str):
+            return (
+                f"folder {name}={value}: expected a column {column} that a text tells, found {shown(data_type)}: if they are two things, give the folder,"
+                " or the placeholder in source.path, another name"
+            )
         fault = None if value is None else fault_of_text(value, data_type, reading)
         if fault is not None:
             return (

@@ -201,6 +201,8 @@ class FileSource:
             growth, bad = self._judged(spark, telling, schema)
             if not bad and growth.changes:
                 raise growth.error
+            if growth.changes and len(bad) > 1:
+                bad = self._bad_without_others(spark, telling, schema, bad)
             bad_files |= {error.path: error for error in bad}
             if not growth.changes:
                 break
@@ -208,6 +210,24 @@ class FileSource:
             loaded = telling if self._dataflow.on_bad_file == "quarantine" else telling[:first]
             telling = [file for file in loaded if file.path not in bad_files]
         return [bad_files[file.path] for file in files if file.path in bad_files]
+
+    def _bad_without_others(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        bad: Sequence[BadFile],
+    ) -> Sequence[BadFile]:
+        """Return those of some bad files that are bad without the others, whose columns may have made them so; all but the first if none is."""
+        if len(bad) > SAMPLE_FILES:  # of so many each would cost a look
+            return bad
+        paths = {error.path for error in bad}
+        bad_alone: list[BadFile] = []
+        for error in bad:
+            telling = [file for file in files if file.path == error.path or file.path not in paths]
+            _, still_bad = self._judged(spark, telling, pinned)
+            bad_alone += [other for other in still_bad if other.path == error.path]
+        return bad_alone or bad[1:]
 
     def _judged(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

@@ -9,11 +9,11 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
-from partitions.records.options import by_lower_name, encoding_of
+from partitions.records.options import by_lower_name, encoding_of, other_encoding
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
-from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
+from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.elements import (
     BrokenXmlError,
     Element,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _MOST_NAMES = 10
+_OLD_PARSER = "useLegacyXMLParser"
 _TRIMS = "ignoreSurroundingSpaces"
 
 
@@ -72,7 +73,9 @@ class XmlFiles(FormatReader):
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """Spaces around a text are part of it; Spark tells no type of a text with some."""
         is_chosen = bool(self._option(_TRIMS, ""))
-        return {} if is_chosen else {_TRIMS: infer}
+        # Only the older parser reads a document without a declaration in the encoding that options name.
+        of_encoding = {_OLD_PARSER: True} if other_encoding(self.source.options) else {}
+        return of_encoding if is_chosen else {_TRIMS: infer, **of_encoding}
 
     def apart(self, path: str) -> str:
         """Files with texts that Spark's reader does not take as they stand are read apart from others, and converted."""
@@ -165,6 +168,7 @@ class XmlFiles(FormatReader):
                 bad_files[name] = names_in_two_cases(name, *spellings, None, may_be_ignored=False)
         with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
         records: list[tuple[str, BadRecord]] = []
+        counts: dict[str, int] = {}
         empty: list[SourceFile] = []
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
@@ -203,23 +207,23 @@ class XmlFiles(FormatReader):
             empty += [file for file in group if file.path not in answers]
             for file in group:
                 is_suspect = file.path in with_nils or (file.path in answers and answers[file.path]["is_bad"])
-                record = self._judged(spark, file, rule) if is_suspect else None
+                of_file, count = self._judged(spark, file, rule) if is_suspect else ([], 0)
                 broken = looks[file.path].broken
-                if record is None and broken is not None:
-                    record = _as_record(broken)
-                for place, name in enumerate(spelt if record is None and file.path in answers else ()):
+                if not of_file and broken is not None:
+                    of_file = [_as_record(broken)]
+                for place, name in enumerate(spelt if not of_file and file.path in answers else ()):
                     if (value := answers[file.path][f"other{place}"]) is not None:
                         fault = fault_beside_folder(name, spelt[name], file.path, value)
-                        record = BadRecord("", fault.reason, None, fault.value)
-                if record is not None:
-                    records.append((file.path, record))
+                        of_file = [BadRecord("", fault.reason, None, fault.value)]
+                records += [(file.path, record) for record in of_file]
+                counts |= {file.path: count} if count else {}
         self._note_missing_tag(empty)
         lacking = {
             name: Unknown(stray.names)
             for name, stray in strays.items()
             if stray.names and is_checked and looks[name].broken is None
         }
-        return CheckedFiles(bad_files, bad_records=in_order(records, files), unknown=lacking)
+        return CheckedFiles(bad_files, in_order(records, files), counts, unknown=lacking)
 
     def _contradicting(self, texts: Column, folder: Column, data_type: DataType) -> Column:
         """The first of some texts that has another value than the folder."""
@@ -233,18 +237,22 @@ class XmlFiles(FormatReader):
 
         return F.try_element_at(F.filter(texts, other), F.lit(1))
 
-    def _judged(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> BadRecord | None:
-        """The first record of a file that cannot be loaded."""
-        misread, number = self._misread(spark, file, rule), 0
+    def _judged(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> tuple[list[BadRecord], int]:
+        """The first records of a file that cannot be loaded, and how many there are."""
+        misread, number, count = self._misread(spark, file, rule), 0, 0
+        first: list[BadRecord] = []
         try:
             for number, element in enumerate(elements(self.place, file.path, self._form), 1):
                 fault = rule.fault(element, misread)
                 if fault is not None:
                     line, why = fault
-                    return BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
+                    count += 1
+                    if count <= NAMED:
+                        record = BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
+                        first.append(record)
         except BrokenXmlError as broken:
-            return _as_record(broken)
-        return None
+            return [*first[: NAMED - 1], _as_record(broken)], count + 1
+        return first, count
 
     def _misread(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> Mapping[str, Collection[str]]:
         """The texts of a file that are none of the form that options name, by the dotted name of their column."""
