@@ -24,13 +24,13 @@ from partitions.watch.waiting import LONG, Wait, reminder
 from platform_assets.cli.context import Context
 from platform_assets.cli.running import Runner, print_outcome, say
 from platform_assets.factory.in_flight import in_flight
-from platform_assets.factory.sensors import NO_PROGRESS
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
 from resources.spark.errors import EngineLost
 from resources.watch.file_events import is_folder
 from resources.watch.looks import Looks
+from resources.watermarks.entry import NO_PROGRESS
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

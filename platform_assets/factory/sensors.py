@@ -38,14 +38,11 @@ from platform_assets.factory.last_told import LastTold
 from platform_assets.run_metadata import error_metadata
 from resources.notes.last_run import last_attempt
 from resources.platform.platform import Platform
-from resources.watermarks.entry import Entry, Why
+from resources.watermarks.entry import NO_PROGRESS, Entry, Why
 from resources.watermarks.log import WatermarkLog
 
 Clock = Callable[[], float]
 """Epoch seconds."""
-
-NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain"})
-"""Entries that make no progress with the work."""
 
 _FAR = 100
 """The most entries to read in search of the newest entry with progress; from tick to tick only new entries are read."""

@@ -23,6 +23,9 @@ Why = Literal[
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
 """Why an entry is there that rows of the source came into the table with."""
 
+NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain"})
+"""Why an entry is there that made no progress with the work that waits."""
+
 Replaces = Literal["own", "table"]
 """Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
 

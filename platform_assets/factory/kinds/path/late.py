@@ -31,7 +31,7 @@ from platform_assets.factory.kinds.path.checks import (
     told_of_late_files,
 )
 from platform_assets.factory.last_told import LastTold
-from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.run_metadata import table_metadata, watermark_metadata
 from resources.dagster.io_managers import failure, mark_run
 from resources.dagster.run_options import RunOptions
@@ -42,7 +42,7 @@ from resources.kinds.path.sweep import unhandled
 from resources.loop.loop import clock as machine_clock
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
-from resources.watermarks.entry import Why
+from resources.watermarks.entry import NO_PROGRESS, Why
 from resources.watermarks.quarantine_list import read_quarantine
 
 _NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*NO_PROGRESS, "run"})
