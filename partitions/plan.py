@@ -143,7 +143,7 @@ class Slice(Protocol):
         """The parts that it records as failed: by key, each in a line for people."""
         ...
 
-    def contains(self, bad: BadPart) -> bool:
+    def contains(self, bad: BadPart, /) -> bool:
         """Whether something of it is bad."""
         ...
 
@@ -151,7 +151,7 @@ class Slice(Protocol):
         """The part of it before a bad one, in order; None if there is none."""
         ...
 
-    def advance(self, before: Watermark) -> Watermark:
+    def advance(self, before: Watermark, /) -> Watermark:
         """The state after it, on top of the newest one."""
         ...
 

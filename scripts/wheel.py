@@ -45,7 +45,7 @@ class WheelHook(BuildHookInterface[Any]):
         self.metadata.core.scripts[NAME] = SCRIPT
         self.metadata.core.entry_points[COMPONENTS] = {NAME: NAME}
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  hatchling's signature
+    def finalize(self, *_: Any) -> None:
         """Remove the folder."""
         if self._made is not None:
             shutil.rmtree(self._made)

@@ -232,7 +232,7 @@ class Cursor(_Flagged):
             raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
         return Position({**position.parameters, self.param: page.next})
 
-    def promises(self, page: PageSeen) -> bool:  # noqa: ARG002 - part of what all pages have
+    def promises(self, _page: PageSeen) -> bool:
         """A cursor leads to a page."""
         return True
 
@@ -272,7 +272,7 @@ class NextLink(_Flagged):
             raise PagingError(f"a link at {self._place} on a page behind which there are more", "none")
         return None if flag is False else following
 
-    def leads_to(self, position: Position, page: PageSeen) -> Position | None:  # noqa: ARG002 - part of what cursors have, too
+    def leads_to(self, _position: Position, page: PageSeen) -> Position | None:
         """The page that the link of one leads to, whatever flags say.
 
         Raises:
@@ -284,7 +284,7 @@ class NextLink(_Flagged):
             raise PagingError(f"an address as text at {self._place}", "another value")
         return Position({}, page.next)
 
-    def promises(self, page: PageSeen) -> bool:  # noqa: ARG002 - part of what all pages have
+    def promises(self, _page: PageSeen) -> bool:
         """A link leads to a page."""
         return True
 

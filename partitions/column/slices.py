@@ -104,13 +104,12 @@ class ColumnSlice:
         """None: a range is read whole, or not at all."""
         return {}
 
-    def contains(self, bad: BadPart) -> bool:  # noqa: ARG002 - part of what all slices have
+    def contains(self, _bad: BadPart) -> bool:
         """No: rows are not told apart by a part of the source."""
         return False
 
-    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - part of what all slices have
+    def up_to(self, bad: BadPart) -> None:
         """None: no part of it comes before a bad one."""
-        return
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it: each column at its upper bound, and never lower than it was; or as it was."""

@@ -64,7 +64,7 @@ class Position(Protocol):
         """
         ...
 
-    def passes(self, key: str, target: str) -> str | None:
+    def passes(self, key: str, target: str, /) -> str | None:
         """The folder (``""`` is the root) in which the jump from ``key`` to ``target`` may pass files and folders that are above."""
         ...
 
@@ -124,7 +124,7 @@ class FromBeginning:
             index -= 1
         return steps[index].start if index < len(steps) else key
 
-    def passes(self, key: str, target: str) -> str | None:  # noqa: ARG002 - the protocol's
+    def passes(self, _key: str, _target: str, /) -> str | None:
         """Nothing is above between two prefixes."""
         return None
 
@@ -195,7 +195,7 @@ class AbovePath:
         partition, path = self.last.partition, self.last.path
         return path if self.leaf and f"{partition}/" <= key < path else key
 
-    def passes(self, key: str, target: str) -> str | None:  # noqa: ARG002 - the protocol's
+    def passes(self, _key: str, _target: str, /) -> str | None:
         """Nothing in the last partition, as layout leaf has promised."""
         return None
 

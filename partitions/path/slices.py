@@ -85,7 +85,7 @@ class PathSlice:
         count = next((index for index, file in enumerate(self.files) if file.path == bad.part), 0)
         return self.take(count) if count else None
 
-    def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - the protocol's; no path depends on it
+    def advance(self, _before: Watermark) -> Watermark:
         """The state after it; a plan's slices follow each other, so each knows its own."""
         return self.after
 

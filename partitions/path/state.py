@@ -58,7 +58,7 @@ class PathState:
         )
 
     @staticmethod
-    def holds_nothing(watermark: Mapping[str, Any]) -> bool:  # noqa: ARG004 - the same question for every kind
+    def holds_nothing(_watermark: Mapping[str, Any]) -> bool:
         """Return whether a watermark that is not empty counts nothing as loaded: of this kind none does."""
         return False
 

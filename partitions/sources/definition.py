@@ -187,7 +187,7 @@ class SourceDefinition(Model):
         """Yield keys and placeholders that it must not have to be read above a column watermark."""
         yield from ()
 
-    def parameter_refusals(self, columns: Sequence[str], nulls: str) -> Iterator[Refusal]:  # noqa: ARG002 - for sources that are told of bounds
+    def parameter_refusals(self, _columns: Sequence[str], _nulls: str, /) -> Iterator[Refusal]:
         """Yield why it cannot be told of bounds of these columns; ``nulls`` says what becomes of rows without a value."""
         yield from ()
 

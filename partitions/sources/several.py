@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -96,7 +96,7 @@ class SeveralSources(SourceDefinition):
                 yield Refusal(("source", index, "name"), f"{each.name} again", expected)
             yield from within(("source", index), each.refusals())
 
-    def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:  # noqa: ARG002 - only Spark's engine reads a list
+    def window_refusals(self, **_: object) -> Iterator[Refusal]:
         """Yield nothing: windows are refused a list as a whole."""
         yield from ()
 

@@ -51,15 +51,14 @@ class BatchSlice:
         """None: a batch is loaded whole, or not at all."""
         return {}
 
-    def contains(self, bad: BadPart) -> bool:  # noqa: ARG002 - part of what all slices have
+    def contains(self, _bad: BadPart) -> bool:
         """No: what is in an outbox was read already."""
         return False
 
-    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - part of what all slices have
+    def up_to(self, bad: BadPart) -> None:
         """None: a batch is not cut."""
-        return
 
-    def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - batches follow each other in one order only
+    def advance(self, _before: Watermark) -> Watermark:
         """The state after it."""
         return self.after.watermark()
 

@@ -97,9 +97,8 @@ class Versions:
         read: int = position.get("version", -1)
         return self.first <= read
 
-    def up_to(self, part: str) -> None:  # noqa: ARG002 - files have such parts
+    def up_to(self, part: str) -> None:
         """None: no version comes before a bad one that could be read alone."""
-        return
 
     def describe(self) -> dict[str, Any]:
         """Its versions."""
@@ -226,13 +225,12 @@ class Nothing:
         """None."""
         return ()
 
-    def was_read(self, position: Mapping[str, Any]) -> bool:  # noqa: ARG002 - part of what all input has
+    def was_read(self, _position: Mapping[str, Any]) -> bool:
         """No: nothing is read."""
         return False
 
-    def up_to(self, part: str) -> None:  # noqa: ARG002 - as above
+    def up_to(self, part: str) -> None:
         """None: it has no parts."""
-        return
 
     def describe(self) -> dict[str, Any]:
         """Neither files nor versions."""

@@ -126,7 +126,7 @@ class EpochSlice:
         before = self.input.up_to(bad.part)
         return None if before is None else replace(self, input=before, counts=False, judgement=None)
 
-    def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - its judgement was made on that state
+    def advance(self, _before: Watermark) -> Watermark:
         """The state after it."""
         return self.judged.after.watermark()
 

@@ -168,9 +168,8 @@ class WindowSlice:
         """Whether one of the bad work units is of this slice."""
         return isinstance(bad, BadUnits) and any(key in bad.units for key in self.keys)
 
-    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - the protocol's
+    def up_to(self, bad: BadPart) -> None:
         """None: a work unit stands for itself, so none is before another."""
-        return
 
     def extents(self) -> tuple[Extent, ...]:
         """What is read, as few stretches as it takes."""

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+from typing_extensions import override
 
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
@@ -62,11 +63,13 @@ _COLLECTED_AT = 50_000
 class Strandline(click.Group):
     """A group that imports a command when it is called, so that ``validate`` does not wait for Dagster."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, in the table's order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, imported now; None for an unknown name."""
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
@@ -74,7 +77,8 @@ class Strandline(click.Group):
         command: click.Command = import_module(f"{__package__}.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -86,12 +86,11 @@ class Dialect(Words):
     def known_columns(self, parts: Sequence[str]) -> str:
         """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
 
-    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:  # noqa: ARG002 - for those that keep a histogram
+    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:
         """Return a query of the histogram of a column of a table: rows of how many rows lie between two bounds, and a bound, ascending.
 
         No row if its statistics are old, or say nothing of most rows. None if the database keeps none.
         """
-        return None
 
     def locked_tables(self) -> str | None:
         """Return a query of the tables that this transaction has read, and of their partitions; None if the database does not tell.
@@ -122,9 +121,8 @@ class Dialect(Words):
         """
         raise NotImplementedError
 
-    def finite(self, column: str, kind: Kind) -> Sequence[str]:  # noqa: ARG002 - for those that know infinity
-        """Return the conditions that a value is one that Python and Spark have, behind WHERE."""
-        return ()
+    def finite(self, column: str, kind: Kind) -> Sequence[str] | None:
+        """Return the conditions that a value is one that Python and Spark have, behind WHERE; None: all are."""
 
     @abstractmethod
     def moment(self, value: datetime) -> str:
@@ -144,13 +142,17 @@ class Dialect(Words):
             keys: columns that tell a row in such a note.
         """
 
-    def replacements(self, column: str, value: str, *, is_array: bool = False) -> Sequence[str]:  # noqa: ARG002 - for those that have arrays
+    def replacements(self, column: str, value: str) -> Sequence[str]:
         """Return expressions for a query that stand for a column with a value that no run can load: NULL in its place, and all values as text."""
         name = self.name(column)
         return (
             f"NULLIF({name}, {self.text(value)}) AS {name} (NULL in its place)",
             f"CAST({name} AS {self.text_type}) AS {name} (text)",
         )
+
+    def array_replacements(self, column: str, value: str) -> Sequence[str]:
+        """Return the same for a column of arrays."""
+        return self.replacements(column, value)
 
     def for_driver(self, query: str) -> str:
         """Return a query as its JDBC driver takes it."""

@@ -7,6 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from typing_extensions import override
+
 from partitions import sql_text
 from partitions.sources.database_types import ColumnType
 from partitions.unit_values import TIMES, Kind
@@ -84,7 +86,8 @@ class MariaDB(Dialect):
         """The local time: a DATETIME has no offset."""
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"
 
-    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:  # noqa: ARG002 - Spark refuses values
+    @override
+    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
         """Return times and texts as text: Spark fills up a CHAR with blanks. A float's text has six digits, its double has all."""
         name = self.name(column)
         match type_.form:

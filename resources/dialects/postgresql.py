@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from typing_extensions import override
+
 from partitions import sql_text
 from partitions.errors import ConfigurationError
 from partitions.sources.database_types import MOST_LETTERS, ColumnType
@@ -87,7 +89,7 @@ class PostgreSQL(Dialect):
         type_ = _TYPES.get(kind)
         if type_ is None:
             return None
-        finite = " AND ".join(self.finite("bound", kind)) or "true"
+        finite = " AND ".join(self.finite("bound", kind) or ()) or "true"
         frequent = "coalesce((SELECT sum(f) FROM unnest(s.most_common_freqs) AS f), 0)"
         return f"""
             SELECT known.count / (array_length(known.bounds, 1) - 1), bound
@@ -119,7 +121,8 @@ class PostgreSQL(Dialect):
                 THEN 'logical replication fills it, in the order in which another server commits'
             END FROM mine"""  # noqa: S608 - no value
 
-    def identity(self, parts: Sequence[str]) -> str:  # noqa: ARG002 - a query has tables, too
+    @override
+    def identity(self, parts: Sequence[str]) -> str:
         """From the locks that a SELECT has taken. The oid outlasts TRUNCATE and VACUUM FULL, and goes with DROP; a standby has its primary's."""
         return f"""
             SELECT s.system_identifier::text, c.oid::regclass::text, l.database || '/' || c.oid
@@ -192,11 +195,10 @@ class PostgreSQL(Dialect):
         """Without a type: beside an instant its offset counts, beside a local time or a date the local time does."""
         return self.text(value.isoformat(timespec="milliseconds"))
 
-    def replacements(self, column: str, value: str, *, is_array: bool = False) -> Sequence[str]:
-        """Return JSON for an array: it holds any dimensions."""
-        if is_array:
-            return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
-        return super().replacements(column, value)
+    @override
+    def array_replacements(self, column: str, value: str) -> Sequence[str]:
+        """Return JSON: it holds any dimensions."""
+        return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
 
     def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
         """Return most types as they are: an instant in microseconds, an array as JSON of texts if it has the dimensions of its type.

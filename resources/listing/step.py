@@ -52,5 +52,5 @@ class ListingStep:
         return Listing(listed, complete=resume is None, resume=resume)
 
 
-def _never(pages: int) -> bool:  # noqa: ARG001 - takes what a budget takes
+def _never(_pages: int) -> bool:
     return False

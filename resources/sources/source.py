@@ -50,13 +50,6 @@ class PinsRows(Protocol):
         """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
         ...
 
-    def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
-
-        A transient one ends the run; for any other the work unit is passed over.
-        """
-        ...
-
 
 class RowSource(PinsRows, Protocol):
     """A source that is asked for the rows of stretches of time and units."""
@@ -104,6 +97,18 @@ class ReadsAbove(Protocol):
 
     def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
         """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
+        ...
+
+
+@runtime_checkable
+class TellsFailures(Protocol):
+    """A source that can tell what an error of Spark's says of it."""
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
+
+        A transient one ends the run; for any other the work unit is passed over.
+        """
         ...
 
 

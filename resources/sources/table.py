@@ -225,10 +225,6 @@ class TableRows(PinsColumns):
             f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
         )
 
-    def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
-        """None: what makes a read of the lake fail is Spark's to tell, or the version's that was read."""
-        return
-
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
         """Try to read the version."""
         why = unreadable_version(spark, self._table, self.version(), error)

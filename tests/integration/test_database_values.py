@@ -129,7 +129,8 @@ def test_a_corrected_definition_loads_what_was_refused_and_needs_no_decision(
     columns = [
         remedies[0 if remedy == "null" else -1].rpartition(" (")[0]
         for (name, case), (_, shown) in zip(cases.items(), firsts, strict=True)
-        for remedies in [dialect.replacements(name, shown, is_array=case.loaded.startswith("array"))]
+        for is_array in [case.loaded.startswith("array")]
+        for remedies in [(dialect.array_replacements if is_array else dialect.replacements)(name, shown)]
     ]
     flow = flow_of(rows, tmp_path, engine, query=f"SELECT id, {', '.join(columns)} FROM {table}")
     flow.run()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.column.words import values_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
@@ -61,13 +63,14 @@ class ColumnProfile(KindProfile):
         """Return the rows of a slice, as a condition."""
         return PlanRow(described["predicate"], 0, why)
 
+    @override
     def waiting(
         self,
         platform: Platform,
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,  # noqa: ARG002 - a database has a time limit of its own
+        servers: Servers,
     ) -> dict[str, Any]:
         """Return whether rows lie above the watermark, unless only a read of the source tells that."""
         if not dataflow.source.tells_what_is_new:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
@@ -135,7 +137,8 @@ class StreamProfile(KindProfile):
         slowest = {"splits": _slowest(state)} if state.splits else {}
         return shown | sums | {"buffered": state.buffered} | slowest
 
-    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:  # noqa: ARG002 - an epoch has a number of its own
+    @override
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return the input of an epoch, under the number that its rows will have."""
         return f"epoch {described['epoch']}: {_input(described)}"
 
@@ -143,13 +146,14 @@ class StreamProfile(KindProfile):
         """Return the input of an epoch."""
         return PlanRow(_input(described), 0, why)
 
+    @override
     def waiting(
         self,
         platform: Platform,
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,  # noqa: ARG002 - the log of a table is no server
+        servers: Servers,
     ) -> dict[str, Any]:
         """Return whether there is new input."""
         return {"new_input": platform.kind(dataflow).plan(entry, now).due}

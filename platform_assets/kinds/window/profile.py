@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Forced
@@ -64,26 +66,29 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         """Return work units, and those that failed."""
         return {"work_units": outcome.work_units, "failed_units": outcome.failed_units}
 
-    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:  # noqa: ARG002 - work units have no number
+    @override
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return a window of a unit, what of it is read unless that is all, and why."""
         unit = ", ".join(f"{name} {value}" for name, value in described["unit"].items())
         span, read_from = _span(described)
         part = f"{read_from} on" if read_from else ""
         return f"{described['reason']:<6}  {' '.join(filter(None, (span, unit))) or 'everything'}{part}"
 
-    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:  # noqa: ARG002 - each work unit has its own reason
+    @override
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
         """Return a window of a unit, what of it is read unless that is all, and why."""
         unit = json.dumps(described["unit"], ensure_ascii=False) if described["unit"] else ""
         span, read_from = _span(described)
         return PlanRow(f"{span} {unit}{read_from}".strip(), 0, described["reason"])
 
+    @override
     def waiting(
         self,
         platform: Platform,
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,  # noqa: ARG002 - the plan opens no source
+        servers: Servers,
     ) -> dict[str, Any]:
         """Return work units that are new, grown, failed or deferred; those that grace reads again wait for nothing."""
         plan = platform.kind(dataflow).plan(entry, now)

@@ -51,6 +51,7 @@ from resources.sources.source import (
     ReadsAbove,
     TellsChanges,
     TellsCuts,
+    TellsFailures,
     TellsLacking,
     TellsWriters,
     at_version,
@@ -615,7 +616,7 @@ class ColumnKind(
         Raises:
             SourceError: the source refused, or did not answer.
         """
-        of_source = self.rows.failure(error)
+        of_source = self.rows.failure(error) if isinstance(self.rows, TellsFailures) else None
         if isinstance(of_source, BadPart):
             return of_source
         if isinstance(of_source, SourceError) and not of_source.transient:

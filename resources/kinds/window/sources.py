@@ -33,6 +33,7 @@ from resources.sources.source import (
     HasRemarks,
     HasVersions,
     RowSource,
+    TellsFailures,
     TellsLacking,
     at_version,
 )
@@ -101,7 +102,7 @@ class AskedWindows:
 
     def failure(self, error: Exception) -> StrandlineError | None:
         """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
-        return self._source.failure(error)
+        return self._source.failure(error) if isinstance(self._source, TellsFailures) else None
 
 
 class NumberedWindows(AskedWindows):

@@ -12,6 +12,8 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from partitions.api.queries import Query
 from partitions.api.ranges import ranges
 from partitions.api.requests import Request, request_for, requests_above, sample_request
@@ -36,7 +38,7 @@ from resources.sources.api.sampling import SchemaSample
 from resources.sources.api.staged_rows import StagedRows
 from resources.sources.files.failures import BAD_RECORD
 from resources.sources.schema import kinds, pinned_struct, strict
-from resources.sources.source import NUMBER, ReadsAbove
+from resources.sources.source import NUMBER, ListsRows, ReadsAbove, RowSource, TellsCuts, TellsLacking
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ _LOOK = timedelta(seconds=20)
 """How long a short look asks for a page again that fails in passing: a sensor's tick has a minute."""
 
 
-class ApiRows:
+class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     """Reads an API."""
 
     def __init__(
@@ -97,7 +99,8 @@ class ApiRows:
     def _requests(self, extents: Sequence[Extent]) -> Iterator[Request]:
         return (request_for(self._source, extent, self._zone) for extent in disjoint(extents))
 
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:  # noqa: ARG002 - of the source's own dataflow
+    @override
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Compare ``source.schema`` with what was pinned; the fields of rows are compared when they are read.
 
         Raises:
@@ -107,7 +110,8 @@ class ApiRows:
 
     # Windows and units
 
-    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:  # noqa: ARG002 - a record has all its fields
+    @override
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The records of all pages, in their order. A page that fails is asked for once: the next look asks again anyway."""
         with self._fetcher.client(_LOOK, once=True) as client:
             for page in pages(client, self._source, sample_request(self._source)):
@@ -189,7 +193,8 @@ class ApiRows:
         there = [name for name in columns if any(name in record.value for record in records)]
         return {name: kind_of_values(record.value.get(name) for record in records) for name in there}
 
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:  # noqa: ARG002 - an API does not count rows
+    @override
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
         """The ends of ``watermark_param_range``; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
@@ -267,7 +272,8 @@ class ApiRows:
         whole = Range(columns[0], None, None) if len(columns) == 1 else None
         return [Query(request, range_ or whole) for request, range_ in asked]
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:  # noqa: ARG002 - the records were seen as they were fetched
+    @override
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that no record of the rows that were read last has."""
         return self._staged.lacking(pinned)
 

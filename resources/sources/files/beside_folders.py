@@ -123,7 +123,7 @@ def contradicting_files(
 
     fields = {file.path: folder_fields(file.path, pinned) for file in files}
     below = [file for file in files if fields[file.path]]
-    names = form.names_of(spark, below, pinned.struct.names) if below else {}
+    names = (form.names_of(spark, below, pinned.struct.names) or {}) if below else {}
     columns = {field.name: field for field in pinned.struct.fields}
     both = {
         file.path: StructType(
@@ -133,7 +133,10 @@ def contradicting_files(
     }
     both = {path: columns_of_both for path, columns_of_both in both.items() if columns_of_both.fields}
     below = [file for file in below if file.path in both]
-    own = {file.path: form.schemas([file], both[file.path]).get(file.path, both[file.path]) for file in below}
+    own = {
+        file.path: (form.schemas([file], both[file.path]) or {}).get(file.path, both[file.path])
+        for file in below
+    }
     of_files = form.own_schemas(spark, below, pinned.struct) if below else {}
     own = {path: _as_written(schema, of_files.get(path, schema)) for path, schema in own.items()}
     below = [file for file in below if own[file.path].fields]  # a column without a type has no value

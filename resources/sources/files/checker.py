@@ -72,7 +72,7 @@ class FileChecker:
     def _checked(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles:
-        checked = self._format.check(spark, files, pinned)
+        checked = self._format.check(spark, files, pinned) or CheckedFiles()
         others = self._without_known_columns(spark, files, pinned)
         checked = replace(checked, bad_files={**others, **checked.bad_files}) if others else checked
         bad_files = self._without_required_values(spark, files, pinned, checked)
@@ -90,7 +90,7 @@ class FileChecker:
             path: without_known_columns(
                 path, expected, sorted(names), is_declared=pinned.declared is not None
             )
-            for path, names in self._format.names_of(spark, files, expected).items()
+            for path, names in (self._format.names_of(spark, files, expected) or {}).items()
             if names and expected_names and not names & expected_names
         }
 

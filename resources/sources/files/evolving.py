@@ -139,7 +139,7 @@ class SchemaFollower:
         if not files:
             return []
         try:
-            return list(self._format.other_columns(spark, files, pinned, check).items())
+            return list((self._format.other_columns(spark, files, pinned, check) or {}).items())
         except SchemaError as error:
             if len(files) > 1:
                 return [columns for file in files for columns in self._incoming(spark, [file], pinned, check)]

@@ -66,14 +66,14 @@ def plain_rows(
             ) from error
 
 
-def _lines(root: Place, path: str, source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG001 - one shape of all readers
+def _lines(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
     with _opened(root, path) as file:
         for number, line in enumerate(io.TextIOWrapper(file, "utf-8-sig"), 1):
             if line.strip():
                 yield _record(_parsed(line, f"line {number}"), f"line {number}")
 
 
-def _document(root: Place, path: str, source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG001 - one shape of all readers
+def _document(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
     with _opened(root, path) as file:
         text = file.read().decode("utf-8-sig")
     found = _parsed(text, "the file") if text.strip() else []
@@ -81,7 +81,7 @@ def _document(root: Place, path: str, source: FilesSource, columns: Sequence[str
         yield _record(each, f"element {number}")
 
 
-def _csv(root: Place, path: str, source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG001 - one shape of all readers
+def _csv(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
     options = {"sep": separator(path), "quote": '"', "encoding": "utf-8-sig", **source.options}
     with _opened(root, path) as file:
         text = io.TextIOWrapper(file, str(options["encoding"]), newline="")
@@ -95,7 +95,7 @@ def _csv(root: Place, path: str, source: FilesSource, columns: Sequence[str]) ->
             yield {name: value or None for name, value in zip(header, row, strict=True)}
 
 
-def _parquet(root: Place, path: str, source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG001 - one shape of all readers
+def _parquet(root: Place, path: str, _source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
     with _opened(root, path) as file, pq.ParquetFile(file) as parquet:
@@ -104,7 +104,7 @@ def _parquet(root: Place, path: str, source: FilesSource, columns: Sequence[str]
             yield from batch.to_pylist()
 
 
-def _excel(root: Place, path: str, source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG001 - one shape of all readers
+def _excel(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
     sheet = read_sheet(root, path, ExcelOptions.model_validate(source.options))
     for record in sheet.records:
         cells = record.cells

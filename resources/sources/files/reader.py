@@ -127,7 +127,7 @@ class FilesReader:
         schemas = (
             self._format.own_schemas(spark, files, pinned.struct)
             if rescues
-            else self._format.schemas(files, pinned.struct)
+            else self._format.schemas(files, pinned.struct) or {}
         )
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:

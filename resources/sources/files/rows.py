@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
@@ -24,12 +26,13 @@ from resources.dialects.spark import SPARK
 from resources.sources.files.source import FileSource
 from resources.sources.highest import as_value, highest_value
 from resources.sources.schema import kinds, pinned_struct
+from resources.sources.source import PinsRows, ReadsAbove
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class FileRows:
+class FileRows(PinsRows, ReadsAbove):
     """The files of one dataflow, as rows."""
 
     def __init__(
@@ -108,7 +111,8 @@ class FileRows:
         """Return the declared schema, or one inferred from a bounded sample; None if no file holds a row."""
         return self._source.pin(spark, self._listed())
 
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:  # noqa: ARG002 - the source knows its name
+    @override
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Compare ``source.schema`` with what was pinned."""
         self._source.check_schema(spark, pinned)
 

@@ -176,7 +176,7 @@ class FileSource:
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
         names = PinnedSchema.of(pinned).data.fieldNames()
-        found = self._format.names_of(spark, [file for file in files if file.size > 0], names)
+        found = self._format.names_of(spark, [file for file in files if file.size > 0], names) or {}
         columns: list[Lacking] = []
         for name in names:
             without = frozenset(path for path, there in found.items() if name.casefold() not in there)

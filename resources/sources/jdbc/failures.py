@@ -70,9 +70,9 @@ def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) ->
     found = f"{value!r} ({len(value)} letters)" if is_of_units else in_one_line(value)
     why = f"column {refused.column}: expected {refused.expected}, found {found}{where}"
     why = connection.hide(why)
-    remedies = DIALECTS[connection.system].replacements(
-        refused.column, connection.hide(refused.value), is_array="an array" in refused.expected
-    )
+    dialect, is_array = DIALECTS[connection.system], "an array" in refused.expected
+    replacements = dialect.array_replacements if is_array else dialect.replacements
+    remedies = replacements(refused.column, connection.hide(refused.value))
     if is_of_units:
         name = DIALECTS[connection.system].name(refused.column)
         return BadPart(

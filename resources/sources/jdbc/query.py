@@ -127,7 +127,7 @@ class JdbcQuery:
         """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
         name = self._dialect.name(column)
         conditions = [
-            *self._dialect.finite(column, kind),
+            *(self._dialect.finite(column, kind) or ()),
             *([f"({sql(rows, self._dialect)})"] if rows is not None else []),
         ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""

@@ -11,6 +11,8 @@ from datetime import datetime, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from partitions.column.predicates import Range, cut, rows_in
 from partitions.column.source import Observed
 from partitions.column.spread import SPREAD_KINDS, Spread
@@ -335,7 +337,8 @@ class JdbcRows(PinsColumns):
                     return undecodable_text(name, encoded, row, self._connection, self._source.shown)
         return None
 
-    def _columns(self, spark: SparkSession) -> StructType:  # noqa: ARG002 - the database tells them without Spark
+    @override
+    def _columns(self, spark: SparkSession) -> StructType:
         from pyspark.sql.types import StructType
 
         self._described_types = None

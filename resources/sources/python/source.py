@@ -12,6 +12,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from typing_extensions import override
+
 from partitions.column.predicates import ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
@@ -50,6 +52,7 @@ from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
 from resources.sources.python.values import of_python, own_array, plain_value
 from resources.sources.schema import check_columns, kinds, pinned_struct, plain
+from resources.sources.source import ReadsAbove, RowSource, TellsLacking
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -64,7 +67,7 @@ _SAMPLE_CALLS = 20
 """Calls until one yields a row that a schema is inferred from."""
 
 
-class PythonRows:
+class PythonRows(RowSource, ReadsAbove, TellsLacking):
     """The rows of one function."""
 
     def __init__(self, dataflow: Dataflow, source: PythonSource, code: UserCode, staging: Staging) -> None:
@@ -244,10 +247,6 @@ class PythonRows:
                 earlier.append(rows)  # two units may be one value of the column
         return self._staged(spark, calls, schema)
 
-    def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
-        """None: the function is called before anything is written."""
-        return
-
     def _within(self, extent: Extent, kind: Kind | None = None) -> RowRequest:
         """The request for an extent; its ends hold all rows of which a window column of that kind says that they are in it."""
         (unit,) = extent.units
@@ -397,7 +396,8 @@ class PythonRows:
                 )  # columns without a value
             yield table.filter(call.condition(schema))
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:  # noqa: ARG002 - the rows were seen as they were fetched
+    @override
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that no batch of the rows that were read last has."""
         names = pinned_struct(pinned).fieldNames() if self._brought else ()
         return tuple(Lacking(name) for name in names if name.casefold() not in self._brought)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from partitions.errors import RowsRefused, TargetError
 from partitions.evolution import SchemaMode
 from partitions.load import Load
@@ -15,6 +17,7 @@ from resources.tables.contract.adopting import Adopted
 from resources.tables.contract.appends import Appended, Appends, Mark
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.maintenance import Cared, WrongStatistics
+from resources.tables.contract.table import Table
 from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class DeltaLakeTable(DeltaReads):
+class DeltaLakeTable(DeltaReads, Table):
     """One Delta table; it need not exist."""
 
     def __init__(
@@ -138,7 +141,8 @@ class DeltaLakeTable(DeltaReads):
         """Return the rows of these versions, from their files."""
         return rows_of_appends(self._log, spark, appended)
 
-    def remove(self, session: Callable[[], SparkSession]) -> None:  # noqa: ARG002 - files are all there is
+    @override
+    def remove(self, session: Callable[[], SparkSession]) -> None:
         """Remove its folder."""
         remove_files(self)
 

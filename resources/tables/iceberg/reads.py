@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
@@ -13,6 +15,7 @@ from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.tables.contract.commits import MOST_ROWS, Version
 from resources.tables.contract.spans import FileSpan
+from resources.tables.contract.table import Table
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.commit import commits_of
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
@@ -35,7 +38,7 @@ _MOST_TEXTS = 100_000_000
 """Of a column: more than the files that a dataflow has ever loaded."""
 
 
-class IcebergReads:
+class IcebergReads(Table):
     """The reads of one Iceberg table; it need not exist."""
 
     def __init__(self, place: Place, dataflow: str | None) -> None:
@@ -142,11 +145,12 @@ class IcebergReads:
         """Return the newest version. Starts no Spark."""
         return self._readable().version_id
 
+    @override
     def read(
         self,
         spark: SparkSession,
         version: Version,
-        rows: Predicate = EVERYTHING,  # noqa: ARG002 - all of them are a right answer
+        rows: Predicate = EVERYTHING,
     ) -> DataFrame:
         """Return all rows of a version, without Strandline's column."""
         name, snapshot = self._catalog.name(spark), str(version).partition("-")[2]

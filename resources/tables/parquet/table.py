@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from partitions.file_statistics import Match, match_of
@@ -17,7 +19,8 @@ from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.contract.adopting import Adopted
 from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version
-from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.maintenance import CanVacuum, Cared
+from resources.tables.contract.table import FollowsUp, Table
 from resources.tables.data_files.reading import files_reader
 from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
@@ -43,7 +46,7 @@ _LOOKS = 3
 """How often rows are looked for where another process moves their files meanwhile."""
 
 
-class ParquetTable:
+class ParquetTable(Table, CanVacuum, FollowsUp):
     """One folder of Parquet files with lists of them; it need not exist."""
 
     def __init__(
@@ -85,7 +88,8 @@ class ParquetTable:
         """Return the state of the newest commit whose files, and those of all commits before it, are there."""
         return adopted(self._log, look_at(self._log, self._placement), app_id)
 
-    def after_append(self, commit: TableCommit, dataflow: str) -> None:  # noqa: ARG002 - only the newest commit can be unfinished
+    @override
+    def after_append(self, commit: TableCommit, dataflow: str) -> None:
         """Move the newest commit's files to their places, and remove what is staged for numbers that the table holds."""
         snapshot = self._log.snapshot()
         if snapshot is None:
@@ -103,7 +107,8 @@ class ParquetTable:
         """Return whether the table holds rows or remembers a tag."""
         return self.exists()
 
-    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:  # noqa: ARG002 - each list counts
+    @override
+    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
         """Return the commit, whose list has all counts."""
         return commit
 
@@ -195,9 +200,10 @@ class ParquetTable:
         """Load rows in one commit; their files are moved to their places by :meth:`after_append`."""
         self._commit(tag, state).write(rows, load, self._partition_by, base)
 
+    @override
     def give_up(
         self,
-        spark: SparkSession,  # noqa: ARG002 - a list needs no engine
+        spark: SparkSession,
         tag: Tag,
         state: str,
         first_rows: Callable[[], DataFrame] | None,
@@ -206,11 +212,13 @@ class ParquetTable:
         columns = (lambda: first_rows().schema) if first_rows else None
         self._commit(tag, state).give_up(columns, self._partition_by)
 
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:  # noqa: ARG002 - files are deleted without an engine
+    @override
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete what only versions older than seven days need."""
         return vacuum(self._log, self._placement, datetime.now(UTC))
 
-    def remove(self, session: Callable[[], SparkSession]) -> None:  # noqa: ARG002 - files are all there is
+    @override
+    def remove(self, session: Callable[[], SparkSession]) -> None:
         """Remove its folder, and what lies beside it: files that are staged, and those that were set aside."""
         self._placement.remove()
         remove_files(self)

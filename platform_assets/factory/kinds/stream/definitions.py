@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from dagster import DagsterInstance, RunRequest
+from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
@@ -47,7 +48,8 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
         description = f"Rows of {dataflow.name} that came below the watermark of their split, with `_split`, `_watermark` and `_epoch`."
         return SideTable("late", dataflow.late_asset, table, description, _late_rows)
 
-    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:  # noqa: ARG002 - the contract's
+    @override
+    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return the watermarks of the splits over the last epochs as a picture; nothing for Spark's engine."""
         if dataflow.streams_with_spark:
             return {}

@@ -18,7 +18,7 @@ def read_alike(
     form: FormatReader, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
     """Yield files that go into one scan, with the columns that stand in them."""
-    schemas = form.schemas(files, pinned.struct)
+    schemas = form.schemas(files, pinned.struct) or {}
     apart: dict[tuple[str, ...], list[SourceFile]] = {}
     data = {file.path: form.beside_folders(file, pinned).data for file in files}
     for file in files:

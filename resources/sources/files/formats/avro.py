@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -120,6 +122,7 @@ class AvroFiles(TypedFiles):
             if text
         }
 
+    @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -131,6 +134,7 @@ class AvroFiles(TypedFiles):
             if text is not None
         }
 
+    @override
     def other_columns(
         self,
         spark: SparkSession,
@@ -142,6 +146,7 @@ class AvroFiles(TypedFiles):
         groups = self._first_of_each([file for file in files if self._bad_header(file) is None])
         return taken_columns(self._types_by_header(spark, groups), groups, pinned)
 
+    @override
     def own_schemas(
         self,
         spark: SparkSession,

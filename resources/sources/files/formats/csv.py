@@ -11,6 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -151,6 +153,7 @@ class CsvFiles(CsvColumns):
         names = () if header is None else _folded(header.names)
         return named.beside(name for name in named.folders if name.lower() not in names)
 
+    @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -160,6 +163,7 @@ class CsvFiles(CsvColumns):
             for path, header in self._headers(files).items()
         }
 
+    @override
     def other_columns(
         self,
         spark: SparkSession,

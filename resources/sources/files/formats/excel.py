@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, ConfigurationError
 from partitions.path.hive import folder_value
@@ -69,6 +71,7 @@ class ExcelFiles(FormatReader):
             return (f"{which} no record in sheet {sheet.name}{_other_sheets(sheet)}",)
         return ()
 
+    @override
     def located(
         self, files: Sequence[SourceFile], pinned: PinnedSchema, left_out: Mapping[str, Collection[str]]
     ) -> Mapping[str, Scanner]:
@@ -82,10 +85,12 @@ class ExcelFiles(FormatReader):
         scanner = StagedScanner(self._staging.folder, _STAGED_ENDING) if files else self.scanner
         return {file.path: scanner for file in files}
 
+    @override
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Spark reads the rows that were put for it."""
         return {}
 
+    @override
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Look at the first rows of each file, without Spark. A column without a value is text."""
         from pyspark.sql.types import StringType, StructType
@@ -115,6 +120,7 @@ class ExcelFiles(FormatReader):
             return pinned.beside((*spellings([file.path]), *pinned.folders))
         return super().beside_folders(file, pinned)
 
+    @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -127,6 +133,7 @@ class ExcelFiles(FormatReader):
             for path, sheet in sheets.items()
         }
 
+    @override
     def other_columns(
         self,
         spark: SparkSession,
@@ -147,6 +154,7 @@ class ExcelFiles(FormatReader):
                 columns[file.path] = type(found)(fields)
         return columns
 
+    @override
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Stage the files, and return those that cannot be."""
         bad_files: dict[str, BadFile] = {}

@@ -110,18 +110,17 @@ class FormatReader(ABC):
         """What a user should hear of the files that were read so far, each once."""
         return ()
 
-    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option] | None:
         """Return what Spark's reader is told of files such as this one, unless the user says otherwise.
 
         Args:
             path: of a file.
             infer: whether the schema is asked for.
         """
-        return {}
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Return all that Spark's reader is told of files such as this one, as texts."""
-        options = {**self.options(path, infer=infer), **self.source.options}
+        options = {**(self.options(path, infer=infer) or {}), **self.source.options}
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in options.items()
@@ -136,7 +135,7 @@ class FormatReader(ABC):
         """Return whether a file may have rows: one of 0 bytes has none, whatever its format."""
         return file.size > 0
 
-    def apart(self, path: str) -> str:
+    def apart(self, _path: str, /) -> str:
         """Return what the files of one scan must have in common, as their paths tell it."""
         return ""
 
@@ -145,7 +144,7 @@ class FormatReader(ABC):
         return pinned.beside(spellings([file.path]))
 
     def located(
-        self, files: Sequence[SourceFile], pinned: PinnedSchema, left_out: Mapping[str, Collection[str]]
+        self, files: Sequence[SourceFile], _pinned: PinnedSchema, left_out: Mapping[str, Collection[str]], /
     ) -> Mapping[str, Scanner]:
         """Return what scans each of these files, by path: where they lie, or where their rows were put for Spark.
 
@@ -172,23 +171,20 @@ class FormatReader(ABC):
 
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return what rewrites a file whose values Spark would change, in its encoding or packed, so that a copy is read; None if it is read as it is."""
-        return None
 
-    def tells_folders(self, path: str) -> bool:
+    def tells_folders(self, _path: str, /) -> bool:
         """Return whether Spark adds the columns of folders where it reads such a file."""
         return True
 
     def header_line(self, file: SourceFile) -> str | None:
         """Return the text of the first record of a file if it is none, but names the columns; None if all are records."""
-        return None
 
     def schemas(
         self,
         files: Sequence[SourceFile],
         data: StructType,
-    ) -> Mapping[str, StructType]:
+    ) -> Mapping[str, StructType] | None:
         """Return the schemas to read some files with, by path, as far as these differ from the pinned one (:func:`as_times` changes the rows)."""
-        return {}
 
     def scan(
         self,
@@ -203,9 +199,10 @@ class FormatReader(ABC):
         options = self.reader_options(files[0].path, infer=schema is None)
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
 
-    def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:
+    def with_empty_texts(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema
+    ) -> Schema | None:
         """Return the columns that Spark inferred of files with texts where records hold empty ones, which it takes for no value."""
-        return schema
 
     def columns_by_spark(
         self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
@@ -240,10 +237,10 @@ class FormatReader(ABC):
                 raise bad_document(copies[bad.path].path, bad.why) from error
 
     def own_schemas(
-        self, spark: SparkSession, files: Sequence[SourceFile], data: StructType
+        self, _spark: SparkSession, files: Sequence[SourceFile], data: StructType, /
     ) -> Mapping[str, StructType]:
         """Return the schemas to read files with, by path, so that all that they hold is read; those of files that need none are missing."""
-        return self.schemas(files, data)
+        return self.schemas(files, data) or {}
 
     def rescue(
         self,
@@ -280,7 +277,9 @@ class FormatReader(ABC):
         """
         return self.columns_by_spark(spark, files)
 
-    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+    def check(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> CheckedFiles | None:
         """Look through files before they are loaded, and return what of them cannot be loaded exactly.
 
         Args:
@@ -288,7 +287,6 @@ class FormatReader(ABC):
             files: with content.
             pinned: the schema that they are to be loaded with.
         """
-        return CheckedFiles()
 
     def scan_rows(
         self,
@@ -304,11 +302,10 @@ class FormatReader(ABC):
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Return what is wrong with a file that Spark has failed at, if a closer look tells."""
-        return None
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Mapping[str, frozenset[str]]:
+    ) -> Mapping[str, frozenset[str]] | None:
         """Return the names of columns that each file has in its header or in any record, case-folded, by path; of a file that does not tell nothing.
 
         Args:
@@ -316,7 +313,6 @@ class FormatReader(ABC):
             files: with records.
             names: that are asked for; of others nothing need be told.
         """
-        return {}
 
     def other_columns(
         self,
@@ -324,7 +320,7 @@ class FormatReader(ABC):
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
+    ) -> Mapping[str, StructType] | None:
         """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
 
         A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
@@ -335,10 +331,8 @@ class FormatReader(ABC):
             pinned: the schema.
             check: returns what :meth:`check` tells of these files, and perhaps of others; it is asked for once.
         """
-        return {}
 
     def wider_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
         """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""
-        return None

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
@@ -81,6 +83,7 @@ class _Json(JsonColumns):
         """Look through files that are read in one scan."""
         raise NotImplementedError
 
+    @override
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return what rewrites a file in another encoding: of such a one Spark does not see the letters of a number, and takes ``1.50`` for the text ``1.5``.
 
@@ -127,6 +130,7 @@ class _Json(JsonColumns):
         """Read the files with the widest whole numbers that they hold."""
         return wider_numbers(self, spark, files, pinned)
 
+    @override
     def rescue(
         self,
         spark: SparkSession,
@@ -150,6 +154,7 @@ class _Json(JsonColumns):
             return records.select(F.to_json(RECORD).alias(TEXT))
         return lines_of(spark, scanner, files, self.own_options)
 
+    @override
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
         return self._undecodable(file.path)
@@ -194,6 +199,7 @@ class JsonFiles(_Json):
 
     READS_DOCUMENTS: ClassVar[bool] = True
 
+    @override
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """A document goes over several lines."""
         return {"multiLine": True}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -43,6 +45,7 @@ class ParquetFiles(TypedFiles):
         super().__init__(place, dataflow, staging)
         self._footers = FooterCache(place)
 
+    @override
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """The columns of all files count, and checksums of pages, where a file has some."""
         return {_CHECKSUMS: True, **({"mergeSchema": True} if infer else {})}
@@ -126,6 +129,7 @@ class ParquetFiles(TypedFiles):
             for path, footer in self._footers.read(files).items()
         }
 
+    @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -136,6 +140,7 @@ class ParquetFiles(TypedFiles):
             if footer.fault is None
         }
 
+    @override
     def other_columns(
         self,
         spark: SparkSession,
@@ -151,6 +156,7 @@ class ParquetFiles(TypedFiles):
         footer = self._footers.read([file]).get(file.path)
         return footer is not None and _bad_footer(file.path, footer) is not None
 
+    @override
     def own_schemas(
         self,
         spark: SparkSession,

@@ -156,7 +156,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
             field=twice[1],
         ) from error
     schema = {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
-    return form.with_empty_texts(spark, files, schema)
+    return form.with_empty_texts(spark, files, schema) or schema
 
 
 def struct_of(schema: Schema) -> StructType:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -70,6 +72,7 @@ class XmlFiles(FormatReader):
         """Which files have no record."""
         return tuple(self._remarks)
 
+    @override
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """Spaces around a text are part of it; Spark tells no type of a text with some."""
         is_chosen = bool(self._option(_TRIMS, ""))
@@ -289,6 +292,7 @@ class XmlFiles(FormatReader):
             remark = f"{which} no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
             self._remarks[remark] = None
 
+    @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
