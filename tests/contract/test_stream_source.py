@@ -149,9 +149,7 @@ def test_a_table_that_was_rolled_back_and_has_grown_again_stops_the_run(make: An
 
 
 @pytest.mark.full
-def test_files_read_folder_by_folder_make_no_split_idle_and_no_row_late(
-    make: Any,
-) -> None:
+def test_files_read_folder_by_folder_make_no_split_idle_and_no_row_late(make: Any) -> None:
     stream = make("files", checkpoint={"interval_files": 1}, idle_after=1)
     stream.feed.define(source={"schema": "id long, ts timestamp, device string"})
     for place, device in enumerate("ab"):

@@ -484,9 +484,7 @@ def _gets_columns(subject: Subject, load: Load | None) -> None:
     assert [subject.commit(number).rows for number in (1, 2, 3)] == [1, 1, 1]
 
 
-def test_a_load_by_a_new_column_brings_it_and_replaces_nothing_at_first(
-    subject: Subject,
-) -> None:
+def test_a_load_by_a_new_column_brings_it_and_replaces_nothing_at_first(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     for number, row in enumerate([(2, "b", "x"), (3, "b", "x"), (4, "b", "y")], 2):
         table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")
@@ -625,9 +623,7 @@ def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     assert [row["id"] for row in rows] == [1]
 
 
-def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(
-    subject: Subject,
-) -> None:
+def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(subject: Subject) -> None:
     subject.load(1, (5, "a"), (2, "a"))
     subject.load(2, (7, "b"))
     table = subject.table

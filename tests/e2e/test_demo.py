@@ -273,9 +273,7 @@ def test_each_flight_has_its_plane_and_its_airlines_name_of_that_time(shown: str
     assert any(row["seats"] == 166 and row["tailnum"] == "N14228" for row in read_again)
 
 
-def test_a_late_device_loses_nothing_and_its_day_is_loaded_once_complete(
-    shown: str,
-) -> None:
+def test_a_late_device_loses_nothing_and_its_day_is_loaded_once_complete(shown: str) -> None:
     first, then = shown[shown.index("==> 12.") : shown.index("==> 13.")], shown[shown.index("==> 13.") :]
     assert "daily_readings: nothing" in first
     assert "readings is complete up to 2013-01-02T03:50:00+00:00" in first

@@ -189,9 +189,7 @@ def graphql(url: str, query: str) -> Any:
         return None
 
 
-def test_a_file_is_loaded_with_state_in_postgresql_and_data_on_s3(
-    deployed: Deployed,
-) -> None:
+def test_a_file_is_loaded_with_state_in_postgresql_and_data_on_s3(deployed: Deployed) -> None:
     deployed.until(lambda: graphql(deployed.url, RUNS) is not None, "the webserver answers")
     deployed.until(lambda: deployed.ask("SELECT status FROM runs") == [("SUCCESS",)], "a run succeeds")
     ((run_id, job),) = deployed.ask("SELECT run_id, pipeline_name FROM runs")

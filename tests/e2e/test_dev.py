@@ -248,9 +248,7 @@ def test_the_page_of_a_path_s_watermark_in_a_browser_shows_the_arrivals(dev: Dev
 
 @pytest.mark.ui
 @pytest.mark.timeout(600)
-def test_the_page_of_an_asset_in_a_browser_says_what_failed_and_when_it_goes_on(
-    dev: Dev,
-) -> None:
+def test_the_page_of_an_asset_in_a_browser_says_what_failed_and_when_it_goes_on(dev: Dev) -> None:
     page_shows(
         f"{dev.url}/assets/bronze/spoilt?view=events",
         "did not materialize this asset",
@@ -304,9 +302,7 @@ def page_shows(url: str, *texts: str, image: str | None = None) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_sensor_loads_all_days_in_one_run_and_one_without_folder_fails(
-    dev: Dev,
-) -> None:
+def test_the_sensor_loads_all_days_in_one_run_and_one_without_folder_fails(dev: Dev) -> None:
     until(lambda: counts(dev) == (39, 1), "39 partitions are loaded, and one failed", dev.log)
     assert dev.ids("days") == [number for number, day in enumerate(ALL_DAYS) if day != MISSING]
     first = runs(dev, "load_days")[-1]  # a later one has tried the missing day again
@@ -390,9 +386,7 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_chunks_of_a_replay(dev
 
 
 @pytest.mark.timeout(600)
-def test_a_killed_engine_starts_again_at_its_address_and_runs_go_on(
-    dev: Dev,
-) -> None:
+def test_a_killed_engine_starts_again_at_its_address_and_runs_go_on(dev: Dev) -> None:
     loaded, address = dev.ids(), engine_of(dev)[0]
     for number in (4, 5):
         before = dev.log.read_text()
@@ -405,9 +399,7 @@ def test_a_killed_engine_starts_again_at_its_address_and_runs_go_on(
     assert dev.ids() == [*loaded, 4, 5]
 
 
-def test_dev_says_what_it_started_and_what_is_broken_and_keeps_runs_below(
-    dev: Dev,
-) -> None:
+def test_dev_says_what_it_started_and_what_is_broken_and_keeps_runs_below(dev: Dev) -> None:
     said = dev.log.read_text()
     home = dev.project / ".strandline/dagster"
     assert (

@@ -214,9 +214,7 @@ def run(flow: Columns, **options: Any) -> Outcome:
     return flow.run(datetime.now(UTC).isoformat(), **options)
 
 
-def test_rows_late_within_settle_and_of_one_microsecond_are_there_once(
-    subject: Subject,
-) -> None:
+def test_rows_late_within_settle_and_of_one_microsecond_are_there_once(subject: Subject) -> None:
     flow = subject.flow(watermark=BY_TIME | {"settle": "PT1H"})
     young = datetime.now(UTC) - timedelta(minutes=30)
     subject.put((1, at(1), 1), (2, young, 2), (3, young, 3))
@@ -256,9 +254,7 @@ def test_rows_that_come_later_are_read_behind_a_step(subject: Subject) -> None:
     assert run(flow).status == "nothing"
 
 
-def test_a_row_that_changes_under_a_run_is_read_as_it_was_or_by_the_next(
-    subject: Subject,
-) -> None:
+def test_a_row_that_changes_under_a_run_is_read_as_it_was_or_by_the_next(subject: Subject) -> None:
     flow = subject.flow(target=UPSERT)
     subject.put((1, at(1), 1), (2, at(2), 2))
     changed: list[Step] = []
@@ -276,9 +272,7 @@ def test_a_row_that_changes_under_a_run_is_read_as_it_was_or_by_the_next(
     assert run(flow).status == "nothing"
 
 
-def test_rows_without_a_value_are_refused_left_out_or_counted_as_defined(
-    subject: Subject,
-) -> None:
+def test_rows_without_a_value_are_refused_left_out_or_counted_as_defined(subject: Subject) -> None:
     if isinstance(subject, _Api):
         pytest.skip("an API cannot be asked for rows without a value: validate refuses it")
     flow = subject.flow(watermark=BY_TIME | {"nulls": "fail"}, target=UPSERT)

@@ -92,9 +92,7 @@ def test_a_large_number_widens_beside_a_bad_record(make_feed: MakeFeed, name: st
     assert f"the schema changes with file a.{name}: id was int, is bigint" in warnings
 
 
-def test_one_bad_record_too_many_stops_before_its_file(
-    make_feed: MakeFeed,
-) -> None:
+def test_one_bad_record_too_many_stops_before_its_file(make_feed: MakeFeed) -> None:
     feed = make_feed(max_bad_records=1)
     feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
     feed.put_text("b.ndjson", '{"id": 2}\n{"id": "y"}\n')

@@ -43,9 +43,7 @@ def loaded(feed: Feed) -> list[int]:
     return sorted(days.to_pyarrow_table().column("id").to_pylist())
 
 
-def test_a_day_is_requested_once_when_the_global_watermark_ends_it(
-    stream: Stream,
-) -> None:
+def test_a_day_is_requested_once_when_the_global_watermark_ends_it(stream: Stream) -> None:
     project = load_project(stream.feed.folder)
     definitions = build_definitions(project, stream.feed.platform, RunOptions(now=NOW))
     with DagsterInstance.ephemeral() as instance:
@@ -82,9 +80,7 @@ def test_a_day_is_requested_once_when_the_global_watermark_ends_it(
     )
 
 
-def test_without_a_watermark_no_day_is_due_and_removals_complete_days(
-    stream: Stream,
-) -> None:
+def test_without_a_watermark_no_day_is_due_and_removals_complete_days(stream: Stream) -> None:
     (plan,) = stream.feed.cli("plan", "days").json
     assert plan["due"] is False
     assert plan["why"].endswith("flow has no global watermark yet")
@@ -102,9 +98,7 @@ def test_without_a_watermark_no_day_is_due_and_removals_complete_days(
 
 
 @pytest.mark.full
-def test_no_day_is_due_over_a_set_back_table_before_it_is_loaded_again(
-    stream: Stream,
-) -> None:
+def test_no_day_is_due_over_a_set_back_table_before_it_is_loaded_again(stream: Stream) -> None:
     for number, at in enumerate((600, 700, DAY + 10)):
         stream.append((2 * number, "a", at), (2 * number + 1, "b", at + 1))
         stream.feed.load()

@@ -46,9 +46,7 @@ def assert_loaded_once(feed: Feed, *more: int) -> None:
 
 
 @pytest.mark.full
-def test_a_write_that_outlives_its_client_lands_once(
-    make_feed: MakeFeed,
-) -> None:
+def test_a_write_that_outlives_its_client_lands_once(make_feed: MakeFeed) -> None:
     feed = make_feed(sql=SLOW, target={"origin_columns": False})
     feed.put("1.ndjson", *range(30))
     crash(feed, WRITING)
@@ -151,9 +149,7 @@ def test_a_run_killed_at_any_step_leaves_every_row_once(
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_matrix_a_chain_whose_every_run_is_killed_has_each_row_once(
-    make_feed: MakeFeed,
-) -> None:
+def test_matrix_a_chain_whose_every_run_is_killed_has_each_row_once(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark=ONE_A_SLICE)
     fill(feed)
     for step in (Step.LIST_KEPT, Step.INTENT_PUT, Step.VERIFIED, Step.INTENT_PUT, Step.WRITTEN):

@@ -250,9 +250,7 @@ def test_downstream_assets_get_the_watermark_and_the_table(feed: Feed) -> None:
     assert seen == {"mark": {"path": "1.ndjson"}, "ids": [1, 2]}
 
 
-def test_commits_before_a_failure_are_materialised_and_it_fails_in_words(
-    feed: Feed,
-) -> None:
+def test_commits_before_a_failure_are_materialised_and_it_fails_in_words(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     (feed.landing / "2.ndjson").write_text('{"id": "no number"}\n')
     result = run(feed)
@@ -353,9 +351,7 @@ def test_what_the_command_line_has_loaded_without_dagster_is_not_told_for_it(fee
     assert len(shown) == 2
 
 
-def test_a_broken_project_file_fails_alone_when_it_is_materialised(
-    make_feed: MakeFeed,
-) -> None:
+def test_a_broken_project_file_fails_alone_when_it_is_materialised(make_feed: MakeFeed) -> None:
     feed = make_feed()
     (feed.folder / "dataflows/broken.yaml").write_text(
         "layer: silver\nsource: {type: files, pth: x, format: ndjson}\nwatermark: {type: path}\n"

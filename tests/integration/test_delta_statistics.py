@@ -174,9 +174,7 @@ def test_nan_is_found_behind_numbers_in_joined_files(spark_engine: SparkEngine, 
 
 
 @pytest.mark.needs_spark
-def test_a_dataflow_above_a_decimal_loads_the_last_row_of_joined_files(
-    make_feed: MakeFeed,
-) -> None:
+def test_a_dataflow_above_a_decimal_loads_the_last_row_of_joined_files(make_feed: MakeFeed) -> None:
     feed = make_feed(
         source={"type": "table", "table": "silver/amounts"},
         watermark={"type": "column", "columns": ["v"]},

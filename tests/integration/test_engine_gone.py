@@ -65,9 +65,7 @@ def way(engine: SparkEngine) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.kill()
 
 
-def test_a_process_ends_without_waiting_for_a_lost_engine(
-    way: tuple[subprocess.Popen[str], str],
-) -> None:
+def test_a_process_ends_without_waiting_for_a_lost_engine(way: tuple[subprocess.Popen[str], str]) -> None:
     server, address = way
     command = [sys.executable, "-W", "ignore", "-c", CONNECTED, address]
     with subprocess.Popen(

@@ -81,16 +81,12 @@ def _run(platform: _Platform) -> str:
     return outcome.status
 
 
-def test_each_entry_is_followed_up_and_the_newest_one_again_by_the_next_run(
-    platform: _Platform,
-) -> None:
+def test_each_entry_is_followed_up_and_the_newest_one_again_by_the_next_run(platform: _Platform) -> None:
     assert (_run(platform), platform.follower.versions) == ("committed", [0, 1])
     assert (_run(platform), platform.follower.versions) == ("nothing", [0, 1, 1])
 
 
-def test_a_run_that_died_before_it_is_made_up_for_by_the_next(
-    platform: _Platform,
-) -> None:
+def test_a_run_that_died_before_it_is_made_up_for_by_the_next(platform: _Platform) -> None:
     platform.follower.dies = True
     with pytest.raises(KeyboardInterrupt):
         _run(platform)

@@ -569,9 +569,7 @@ def test_replace_all_changes_a_sorted_column(lake: Lake, partition_by: tuple[str
     assert (lake.rows, metadata.partition_by) == ([(3, 5)], partition_by)
 
 
-def test_replace_all_may_leave_null_where_another_writer_needs_a_value(
-    lake: Lake,
-) -> None:
+def test_replace_all_may_leave_null_where_another_writer_needs_a_value(lake: Lake) -> None:
     columns = "id BIGINT NOT NULL, unit STRING NOT NULL, s STRUCT<k: BIGINT NOT NULL> NOT NULL, kept BIGINT NOT NULL"
     lake.sql(f"CREATE TABLE {{t}} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '1')")
     lake.sql("ALTER TABLE {t} SET IDENTIFIER FIELDS id, s.k, unit")
@@ -718,9 +716,7 @@ def test_dataflows_of_a_shared_table_merge_at_once(lake: Lake, engine: SparkEngi
         assert [(commit.number, commit.rows) for commit in head.tagged] == [(1, 1), (2, 1), (3, 1)]
 
 
-def test_rows_are_kept_for_the_session_that_reads_them(
-    engine: SparkEngine,
-) -> None:
+def test_rows_are_kept_for_the_session_that_reads_them(engine: SparkEngine) -> None:
     first = engine.session()
     engine.session()
     assert read_once(first.range(2)).collect() == [(0,), (1,)]

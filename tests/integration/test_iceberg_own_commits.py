@@ -304,9 +304,7 @@ def test_rows_are_replaced_in_one_snapshot_that_copies_those_that_stay_of_a_file
     assert lake.ids == [1, 3, 3, 5, 6, 7, 77]
 
 
-def test_rows_without_values_or_statistics_are_looked_at_one_by_one(
-    lake: Lake,
-) -> None:
+def test_rows_without_values_or_statistics_are_looked_at_one_by_one(lake: Lake) -> None:
     columns = "id long, unit string, x double"
     lake.append(1, (1, "a", 1.0), columns=columns)
     lake.append(2, (2, None, 1.0), (3, "a" * 40, float("nan")), (4, "a", None), columns=columns)
@@ -380,9 +378,7 @@ def test_rows_that_stay_keep_their_values_whatever_the_slice_says_of_its_columns
     assert found[0]["name"] == "ab"
 
 
-def test_a_damaged_file_whose_rows_stay_stops_the_commit(
-    lake: Lake,
-) -> None:
+def test_a_damaged_file_whose_rows_stay_stops_the_commit(lake: Lake) -> None:
     lake.append(1)
     lake.append(2, *((id_,) for id_ in range(2000)))
     (file,) = (path for path in (lake.folder / "data").rglob("*.parquet") if path.stat().st_size > 2000)

@@ -223,9 +223,7 @@ def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None
         assert (head.tag, head.missing_files, head.foreign_files) == (len(steps), (), ())
 
 
-def test_before_moves_own_readers_see_the_version_and_others_no_row_twice(
-    tmp_path: Path,
-) -> None:
+def test_before_moves_own_readers_see_the_version_and_others_no_row_twice(tmp_path: Path) -> None:
     folder = tmp_path / "table"
     _write(_Table(folder), 1, Append(), (1, 2, 3, 4))
     assert (_ids(_Table(folder), 1), _plain_ids(folder)) == (Counter((1, 2, 3, 4)), Counter())

@@ -107,9 +107,7 @@ def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_
     assert _ids(feed) == [1, 2, 3]
 
 
-def test_a_first_load_into_others_files_begins_nothing_until_reset(
-    make_feed: MakeFeed,
-) -> None:
+def test_a_first_load_into_others_files_begins_nothing_until_reset(make_feed: MakeFeed) -> None:
     feed = make_feed(**PARQUET)
     feed.table.mkdir(parents=True)
     pq.write_table(pa.table({"id": [77]}), feed.table / "theirs.parquet")

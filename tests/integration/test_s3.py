@@ -179,9 +179,7 @@ def test_everything_of_the_state_is_put_conditionally(cloud: Cloud) -> None:
     assert all(conditional for _, conditional in state)
 
 
-def test_wrong_credentials_and_a_missing_bucket_fail_apart(
-    cloud: Cloud,
-) -> None:
+def test_wrong_credentials_and_a_missing_bucket_fail_apart(cloud: Cloud) -> None:
     code, (answer,) = cloud.run("run", "cloud", S="wrong-secret-value")
     assert code == 1
     assert answer["error"]["code"] in ("source_denied", "provider")
@@ -363,9 +361,7 @@ def parquet(seaweed: Seaweed, s3_server: str) -> Iterator[ParquetLoads]:
 
 
 @pytest.mark.full
-def test_files_of_a_parquet_table_are_copied_and_versions_stay(
-    parquet: ParquetLoads,
-) -> None:
+def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetLoads) -> None:
     versions = [_expected(1, 2), _expected(1, 2, 3, 4), _expected(2, 4, 5)]
     odd = Among("unit", (_expected(1)[0][1],))
     loads: tuple[Load, ...] = (Append(), Append(), Replace(odd))

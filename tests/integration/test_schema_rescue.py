@@ -98,9 +98,7 @@ def test_a_record_that_does_not_parse_at_all_is_a_bad_record(make_feed: MakeFeed
     assert error.message.startswith("file a.ndjson, line 2: expected a JSON object, found text that is none")
 
 
-def test_csv_keeps_new_columns_and_unfit_values_under_any_header(
-    make_feed: MakeFeed,
-) -> None:
+def test_csv_keeps_new_columns_and_unfit_values_under_any_header(make_feed: MakeFeed) -> None:
     feed = make_feed(
         source={
             "format": "csv",

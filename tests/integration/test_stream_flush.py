@@ -37,9 +37,7 @@ def make_stream(make_feed: MakeFeed) -> MakeStream:
     return make
 
 
-def test_what_waits_comes_out_by_decision_and_lower_rows_are_late(
-    make_stream: MakeStream,
-) -> None:
+def test_what_waits_comes_out_by_decision_and_lower_rows_are_late(make_stream: MakeStream) -> None:
     stream = make_stream(splits=["a", "b", "c"], idle="stall")
     stream.append((1, "a", 10), (2, "b", 20), (3, "a", 0))
     stream.feed.load()
@@ -84,9 +82,7 @@ def test_rows_below_a_time_come_out_and_the_others_wait_on(make_stream: MakeStre
     assert stream.places() == {"sorted": [1, 2, 3], "late": [4], "quarantine": [], "buffer": [5, 6]}
 
 
-def test_input_there_when_a_flush_is_decided_is_not_late(
-    make_stream: MakeStream,
-) -> None:
+def test_input_there_when_a_flush_is_decided_is_not_late(make_stream: MakeStream) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 10), (2, "b", 20))
     stream.feed.load()
@@ -150,9 +146,7 @@ def test_what_left_after_the_end_is_the_batch_query(make_stream: MakeStream, nam
         assert emitted_rows(stream) == batch(stream, name, ended=True)
 
 
-def test_splits_removed_at_the_end_let_rows_out_next(
-    make_stream: MakeStream,
-) -> None:
+def test_splits_removed_at_the_end_let_rows_out_next(make_stream: MakeStream) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "b", 104), (4, "a", 3))
     stream.feed.load()
@@ -250,9 +244,7 @@ def test_a_decision_to_flush_that_is_killed_was_made_or_was_not(make_feed: MakeF
 
 
 @pytest.mark.full
-def test_a_run_that_closes_by_time_and_is_killed_is_finished(
-    make_feed: MakeFeed,
-) -> None:
+def test_a_run_that_closes_by_time_and_is_killed_is_finished(make_feed: MakeFeed) -> None:
     for step in (Step.INTENT_PUT, Step.SET_ASIDE, Step.WRITTEN):
         stream = _waiting(make_feed())
         with suppress(Killed):
@@ -263,9 +255,7 @@ def test_a_run_that_closes_by_time_and_is_killed_is_finished(
         shutil.rmtree(stream.feed.folder)
 
 
-def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run(
-    make_stream: MakeStream,
-) -> None:
+def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run(make_stream: MakeStream) -> None:
     stream = make_stream(TUMBLE)
     stream.append((1, "a", 10), (2, "b", 20))
     stream.feed.load()

@@ -192,9 +192,7 @@ def test_windows_of_whole_numbers_and_groups_without_a_value_are_emitted_once(ma
     ]
 
 
-def test_splits_removed_or_merged_close_open_windows_once(
-    make_stream: MakeStream,
-) -> None:
+def test_splits_removed_or_merged_close_open_windows_once(make_stream: MakeStream) -> None:
     stream = make_stream(HOP, splits=None)
     stream.append((1, "a", 0), (2, "b", 41), (3, "a", 6), (4, "c", 60), (5, "b", 33))
     stream.feed.load()

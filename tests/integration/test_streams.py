@@ -174,9 +174,7 @@ def test_rows_that_are_gone_from_the_buffer_stop_the_run_that_finishes_an_epoch(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
-def test_rows_taken_from_the_buffer_once_counted_leave_with_their_epoch(
-    make_stream: Any,
-) -> None:
+def test_rows_taken_from_the_buffer_once_counted_leave_with_their_epoch(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
     stream.feed.load()
@@ -190,9 +188,7 @@ def test_rows_taken_from_the_buffer_once_counted_leave_with_their_epoch(
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
-def test_an_epoch_is_not_finished_with_another_versions_rows(
-    make_stream: Any,
-) -> None:
+def test_an_epoch_is_not_finished_with_another_versions_rows(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 100))
     stream.feed.load()
@@ -230,9 +226,7 @@ def test_a_row_deleted_from_the_buffer_stops_its_epoch(make_feed: MakeFeed, form
 
 
 @pytest.mark.full
-def test_a_writer_thought_dead_sets_nothing_aside_after_its_give_up(
-    make_stream: Any,
-) -> None:
+def test_a_writer_thought_dead_sets_nothing_aside_after_its_give_up(make_stream: Any) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 100), (2, None, 1))
     stream.append((3, "a", 90), (4, "a", 120), (5, None, 1))
@@ -293,9 +287,7 @@ def test_late_rows_before_a_reset_are_not_left_by_policy(make_stream: Any, late:
     assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1, 2, 3]}
 
 
-def test_a_new_column_stops_the_run_and_recommends_what_streams_accept(
-    make_stream: Any,
-) -> None:
+def test_a_new_column_stops_the_run_and_recommends_what_streams_accept(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "a", 10))
     stream.feed.load()
@@ -467,9 +459,7 @@ def test_a_compaction_is_no_input(make_stream: Any) -> None:
     assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
 
 
-def test_a_removed_split_is_not_waited_for_and_its_rows_leave_next(
-    make_stream: Any,
-) -> None:
+def test_a_removed_split_is_not_waited_for_and_its_rows_leave_next(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "b", 104), (4, "a", 3))
     stream.feed.load()
@@ -483,9 +473,7 @@ def test_a_removed_split_is_not_waited_for_and_its_rows_leave_next(
     assert stream.places()["buffer"] == [3, 5]
 
 
-def test_merged_splits_have_the_highest_watermark_and_unknown_ones_fail(
-    make_stream: Any,
-) -> None:
+def test_merged_splits_have_the_highest_watermark_and_unknown_ones_fail(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 10), (2, "b", 20), (3, "c", 30))
     stream.feed.load()
@@ -498,9 +486,7 @@ def test_merged_splits_have_the_highest_watermark_and_unknown_ones_fail(
     assert shown["totals"] == {"splits": 2, "idle": 0, "waiting": 0}
 
 
-def test_a_declared_split_leaves_the_definition_before_it_is_removed(
-    make_stream: Any,
-) -> None:
+def test_a_declared_split_leaves_the_definition_before_it_is_removed(make_stream: Any) -> None:
     stream = make_stream(splits=["a", "b", "c"], idle="stall")
     stream.append((1, "a", 10), (2, "b", 20))
     stream.feed.load()
@@ -687,9 +673,7 @@ def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_str
 
 
 @pytest.mark.full
-def test_other_columns_stop_a_stream_and_a_replacing_reset_takes_them(
-    make_stream: Any,
-) -> None:
+def test_other_columns_stop_a_stream_and_a_replacing_reset_takes_them(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 10), (2, "b", 60), (3, None, 5))
     stream.append((4, "a", 40), (5, "a", 0))

@@ -136,9 +136,7 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
-def test_a_bad_file_stops_a_stream_of_spark_before_its_micro_batch(
-    stream: Stream,
-) -> None:
+def test_a_bad_file_stops_a_stream_of_spark_before_its_micro_batch(stream: Stream) -> None:
     stream.define(operators=[], source={"schema": f"{_SCHEMA}, n int"}, watermark=_ONE_FILE_A_BATCH)
     wrong = '{"ts": "2026-01-01T00:00:27", "id": "3", "n": 5.0}\n'
     stream.put_text("2.ndjson", f'{{"ts": "2026-01-01T00:00:26", "id": "2", "n": 5}}\n{wrong}')
@@ -195,9 +193,7 @@ def test_a_run_that_dies_at_the_inbox_has_rows_once(stream: Stream, monkeypatch:
 
 
 @pytest.mark.full
-def test_copies_that_spark_has_read_leave_the_inbox_for_good(
-    stream: Stream,
-) -> None:
+def test_copies_that_spark_has_read_leave_the_inbox_for_good(stream: Stream) -> None:
     stream.define(operators=[], watermark=_ONE_FILE_A_BATCH)
     stream.add("2.ndjson", 22)
     stream.add("3.ndjson", 23)
@@ -362,9 +358,7 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
 
 
 @pytest.mark.full
-def test_columns_that_change_after_the_first_batch_stop_before_a_read(
-    stream: Stream,
-) -> None:
+def test_columns_that_change_after_the_first_batch_stop_before_a_read(stream: Stream) -> None:
     stream.define(operators=[], source={"schema": "ts timestamp, device string"}, unknown_fields="ignore")
     assert stream.run().error is None
     stream.define(source={"schema": _SCHEMA})
@@ -379,9 +373,7 @@ def test_columns_that_change_after_the_first_batch_stop_before_a_read(
 
 
 @pytest.mark.full
-def test_a_lost_or_old_state_is_adopted_with_its_checkpoint(
-    stream: Stream,
-) -> None:
+def test_a_lost_or_old_state_is_adopted_with_its_checkpoint(stream: Stream) -> None:
     stream.run()
     shutil.copytree(stream.state, stream.folder / "older")
     stream.add("2.ndjson", 40)
@@ -401,9 +393,7 @@ def test_a_lost_or_old_state_is_adopted_with_its_checkpoint(
 
 
 @pytest.mark.full
-def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(
-    stream: Stream,
-) -> None:
+def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(stream: Stream) -> None:
     stream.define(operators=[])
     stream.load()
     stream.add("2.ndjson", 40)
@@ -429,9 +419,7 @@ def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(
     ]
 
 
-def test_a_table_without_state_is_not_answered_with_a_refused_set(
-    stream: Stream,
-) -> None:
+def test_a_table_without_state_is_not_answered_with_a_refused_set(stream: Stream) -> None:
     write_deltalake(str(stream.table), pa.table({"n": [1]}))
     lost = stream.run().error
     assert lost is not None

@@ -176,9 +176,7 @@ def test_a_commit_with_a_lost_answer_or_sent_twice_lands_once(drivers: Drivers, 
 
 
 @pytest.mark.parametrize("merges_by", ["Delta"], indirect=True)
-def test_one_of_two_drivers_at_a_version_wins_and_the_other_conflicts(
-    drivers: Drivers,
-) -> None:
+def test_one_of_two_drivers_at_a_version_wins_and_the_other_conflicts(drivers: Drivers) -> None:
     with drivers.late("slow", (1, "slow")) as slow:
         drivers.merge(1, "fast", 1, (2, "fast"))
     with pytest.raises(WriteConflict, match=r"DELTA_CONCURRENT|Concurrent"):
@@ -189,9 +187,7 @@ def test_one_of_two_drivers_at_a_version_wins_and_the_other_conflicts(
 
 
 @pytest.mark.parametrize("merges_by", ["Strandline"], indirect=True)
-def test_the_loser_of_two_drivers_looks_again_and_both_land(
-    drivers: Drivers,
-) -> None:
+def test_the_loser_of_two_drivers_looks_again_and_both_land(drivers: Drivers) -> None:
     with drivers.late("slow", (1, "slow"), (2, "slow")) as slow:
         drivers.merge(1, "fast", 1, (2, "fast"), (3, "fast"))
     slow.result()

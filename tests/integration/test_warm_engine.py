@@ -146,9 +146,7 @@ def test_a_session_takes_compiled_code_from_others_and_nothing_else(engine: Spar
     assert second.conf.get("spark.sql.ansi.enabled") == "true"
 
 
-def test_functions_that_run_in_spark_have_a_session_of_their_own(
-    make_feed: MakeFeed,
-) -> None:
+def test_functions_that_run_in_spark_have_a_session_of_their_own(make_feed: MakeFeed) -> None:
     feed = make_feed()
     plain = feed.dataflow
     step = plain.model_copy(update={"transform": "module:function"})

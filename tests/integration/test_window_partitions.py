@@ -150,9 +150,7 @@ def windows(make: Make) -> Windows:
     return found
 
 
-def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range(
-    windows: Windows,
-) -> None:
+def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range(windows: Windows) -> None:
     dagster = Dagster(windows.feed)
     request = dagster.asks()
     assert (request.tags[START], request.tags[END]) == ("a|2020-01-01", "b|2020-01-03")
@@ -170,9 +168,7 @@ def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range(
     assert windows.feed.ids == [day * 10 + place for day in (1, 2, 3) for place in range(4)]
 
 
-def test_the_last_event_of_a_range_shows_the_run_and_its_partition(
-    windows: Windows,
-) -> None:
+def test_the_last_event_of_a_range_shows_the_run_and_its_partition(windows: Windows) -> None:
     """The asset's page shows the event that was stored last."""
     result = Dagster(windows.feed).over("a|2020-01-01", "b|2020-01-03")
     last = list(shown(result).values())[-1]
@@ -197,9 +193,7 @@ def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(mak
     assert (second.tags[START], second.tags[END]) == ("a|2020-01-03", "b|2020-01-04")
 
 
-def test_a_run_that_commits_nothing_is_asked_for_after_longer_pauses(
-    windows: Windows,
-) -> None:
+def test_a_run_that_commits_nothing_is_asked_for_after_longer_pauses(windows: Windows) -> None:
     dagster = Dagster(windows.feed)
     keys = set()
     for pause in (60, 120, 240):
@@ -211,9 +205,7 @@ def test_a_run_that_commits_nothing_is_asked_for_after_longer_pauses(
     assert len(keys) == 3
 
 
-def test_a_backfill_replaces_whole_windows_and_lowers_no_high(
-    windows: Windows,
-) -> None:
+def test_a_backfill_replaces_whole_windows_and_lowers_no_high(windows: Windows) -> None:
     dagster = Dagster(windows.feed)
     windows.run(NOW)
     before = windows.feed.watermark
@@ -370,9 +362,7 @@ def test_a_schedule_asks_for_all_that_is_due_also_for_the_grace(make: Make, tmp_
     assert (request.tags[START], request.tags[END]) == ("a|2020-01-03", "b|2020-01-03")
 
 
-def test_windows_beyond_cron_are_dynamic_partitions_added_before_asked(
-    make: Make,
-) -> None:
+def test_windows_beyond_cron_are_dynamic_partitions_added_before_asked(make: Make) -> None:
     made = make(watermark=watermark(partial=False, window={"daily": ["2020-01-01", "2020-01-03"], "hourly": ["2020-01-03", "-"]}, units=None), source={"window_column": "at"})  # fmt: skip
     made.table.put(event(1, "2020-01-02T01:00"), event(2, "2020-01-03T01:30"))
     dagster = Dagster(made.feed, now="2020-01-03T02:10")
@@ -415,9 +405,7 @@ def test_buckets_are_partitions_of_the_units_in_them(make: Make) -> None:
     assert len(made.feed.ids) == 12
 
 
-def test_a_partition_of_several_units_shows_no_count_of_rows(
-    make: Make,
-) -> None:
+def test_a_partition_of_several_units_shows_no_count_of_rows(make: Make) -> None:
     made = make(
         watermark=watermark(
             partial=False, units=None, secondary_input=[{"table": "raw/units", "fields": ["u"]}]

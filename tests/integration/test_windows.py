@@ -242,9 +242,7 @@ def test_a_query_without_its_windows_columns_begins_nothing(make: Make, sql: str
 
 
 @pytest.mark.full
-def test_a_query_that_moves_rows_out_of_windows_names_what_to_keep(
-    make: Make,
-) -> None:
+def test_a_query_that_moves_rows_out_of_windows_names_what_to_keep(make: Make) -> None:
     made = make(sql="select id, at, unit, value from input", watermark=watermark("2020-01-01", grace="P1D"))
     made.table.put(event(1, "2020-01-01T10:00"))
     made.run("2020-01-02")

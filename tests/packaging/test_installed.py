@@ -158,9 +158,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.mark.full
-def test_definitions_merge_with_a_project_that_has_its_own_resources(
-    installed: Installed,
-) -> None:
+def test_definitions_merge_with_a_project_that_has_its_own_resources(installed: Installed) -> None:
     seen = json.loads(installed.call("python", "-c", LOOKS))
     assert seen["assets"] == ["bronze/events", "report", "watermark/events"]
     assert "load_events" in seen["jobs"]
@@ -241,9 +239,7 @@ class TestAsAComponent:
         assert "load_orders" in [each["name"] for each in listed["jobs"]]
 
 
-def test_the_command_checks_a_named_project_and_the_working_folder(
-    installed: Installed,
-) -> None:
+def test_the_command_checks_a_named_project_and_the_working_folder(installed: Installed) -> None:
     assert installed.json("validate", "--project", "loads") == {"errors": []}
     assert installed.json("validate", folder="loads") == {"errors": []}
 

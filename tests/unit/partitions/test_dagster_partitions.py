@@ -115,9 +115,7 @@ class TestDefinition:
         else:
             assert shown == (None if definition is None else ["unit"])
 
-    def test_listed_units_are_fixed_keys_and_secondary_ones_dynamic(
-        self,
-    ) -> None:
+    def test_listed_units_are_fixed_keys_and_secondary_ones_dynamic(self) -> None:
         assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(("b", "a", '{"id":1}'))
         dynamic = flow(secondary_input=SURVEYS, dagster_units="partitions")
         assert dynamic.definition == DynamicPartitionsDefinition(name="flow_units")

@@ -30,9 +30,7 @@ def test_a_range_means_the_same_rows(
 
 
 @given(st.lists(BOUNDS | st.none(), max_size=4))
-def test_values_mean_the_same_rows_beyond_the_columns_too(
-    values: list[Decimal | int | None],
-) -> None:
+def test_values_mean_the_same_rows_beyond_the_columns_too(values: list[Decimal | int | None]) -> None:
     asked = Among("v", tuple(values))
     made = within(AllOf((AnyOf((asked,)), HasValue("w"))), {"v": TENTHS})
     rows = [{"v": value, "w": 1} for value in HELD]

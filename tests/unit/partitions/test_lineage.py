@@ -44,9 +44,7 @@ def projects(draw: st.DrawFn) -> tuple[list[Flow], list[str]]:
 
 
 @given(projects())
-def test_each_runs_after_all_that_feeds_it(
-    given_project: tuple[list[Flow], list[str]],
-) -> None:
+def test_each_runs_after_all_that_feeds_it(given_project: tuple[list[Flow], list[str]]) -> None:
     flows, names = given_project
     lineage = Lineage(flows)
     ordered = lineage.in_order(names)

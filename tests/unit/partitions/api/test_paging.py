@@ -230,9 +230,7 @@ def test_more_pages_without_a_cursor_to_them_are_an_error(value: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [CURSOR, LINK])
-def test_a_false_cursor_or_link_says_that_the_page_was_the_last(
-    given: dict[str, Any],
-) -> None:
+def test_a_false_cursor_or_link_says_that_the_page_was_the_last(given: dict[str, Any]) -> None:
     walk = PageWalk(paging(**given), 1000)
     assert walk.advance(seen(3, next=False))
     assert walk.position is None
@@ -304,9 +302,7 @@ def test_the_highest_total_counts_and_one_that_is_nowhere_or_no_number_is_an_err
 
 
 @pytest.mark.parametrize("given", [*ENDS, None])
-def test_as_many_records_as_the_limit_may_be_fewer_than_all(
-    given: dict[str, Any] | None,
-) -> None:
+def test_as_many_records_as_the_limit_may_be_fewer_than_all(given: dict[str, Any] | None) -> None:
     walk = PageWalk(paging(**given) if given else None, 9, max_records=3, total="total")
     with pytest.raises(AtMost, match=r"fewer than 3 records \(max_records\)"):
         walk.advance(seen(1, 2, 3, next="/1", total=3))

@@ -96,9 +96,7 @@ class TestTake:
         assert all(after.above(one.path) != (one.path in dealt_with) for one in piece.all_files)
         assert (taken.replaces, taken.since, taken.before) == (piece.replaces, piece.since, piece.before)
 
-    def test_what_is_set_aside_before_the_last_file_goes_with_it(
-        self,
-    ) -> None:
+    def test_what_is_set_aside_before_the_last_file_goes_with_it(self) -> None:
         piece = slice_over("a", "b", "c", "d").without("a", "torn").without("c", "torn")
         taken = piece.take(1)
         assert (names(taken), aside(taken), taken.after) == (["b"], ["a"], {"path": "b"})

@@ -24,9 +24,7 @@ loads = st.lists(
 
 
 @given(st.lists(st.tuples(GRIDS, loads), max_size=4))
-def test_a_cover_holds_the_highest_highs_alone(
-    given_states: list[tuple[Grid, list[LoadedUnit]]],
-) -> None:
+def test_a_cover_holds_the_highest_highs_alone(given_states: list[tuple[Grid, list[LoadedUnit]]]) -> None:
     states = [WindowState(grid).after(done) for grid, done in given_states]
     found = upper_bound(states)
     wanted: dict[tuple[int, str], int] = {}

@@ -41,9 +41,7 @@ def test_a_unit_comes_back_from_its_key_as_it_was(unit: dict[str, Any]) -> None:
 
 
 @given(st.lists(units("id"), unique_by=identity, min_size=1, max_size=10))
-def test_different_units_have_different_keys_of_dagster(
-    made: list[dict[str, Any]],
-) -> None:
+def test_different_units_have_different_keys_of_dagster(made: list[dict[str, Any]]) -> None:
     keys = [unit_key(identity(unit), ["id"]) for unit in made]
     assert len(set(keys)) == len(keys)
     other = StaticPartitionsDefinition(["w"])

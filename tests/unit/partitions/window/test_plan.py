@@ -155,9 +155,7 @@ def test_a_cap_takes_what_was_never_loaded_first_and_keeps_what_it_leaves_out() 
 @pytest.mark.parametrize(
     "limits", [{"max_slices": 4, "checkpoint": {"interval_windows": 10}}, {"parallelism": 40}]
 )
-def test_grace_does_not_keep_new_windows_waiting(
-    limits: dict[str, Any],
-) -> None:
+def test_grace_does_not_keep_new_windows_waiting(limits: dict[str, Any]) -> None:
     """With the order of windows alone, 7 days of grace times 10 units would fill each plan of 40 for ever."""
     units = [f"u{number}" for number in range(10)]
     definition, state = _definition("2020-01-01", grace=7, **limits), WindowState()

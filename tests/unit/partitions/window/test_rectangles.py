@@ -25,9 +25,7 @@ def test_each_cell_lies_in_exactly_one_rectangle_and_nothing_else_does(cells: se
 
 
 @given(_cells)
-def test_cells_count_alike_in_any_order_by_rows_and_columns(
-    cells: set[tuple[int, int]],
-) -> None:
+def test_cells_count_alike_in_any_order_by_rows_and_columns(cells: set[tuple[int, int]]) -> None:
     assert rectangles(sorted(cells, reverse=True)) == rectangles(cells)
     turned = rectangles({(column, row) for row, column in cells})
     assert len(turned) == len(rectangles(cells))

@@ -256,9 +256,7 @@ def test_the_sheet_with_the_rows_is_taken_and_the_others_are_named(
     assert all(name in written for name in (sheets if len(sheets) > 1 else ()))
 
 
-def test_folders_spelt_to_one_name_are_dataflows_of_their_own(
-    tmp_path: Path,
-) -> None:
+def test_folders_spelt_to_one_name_are_dataflows_of_their_own(tmp_path: Path) -> None:
     for folder in ("Orders", "orders", "or-ders", "or ders"):
         put(tmp_path / "drop", f"{folder}/2024-01-01.csv", "a,b\n1,2\n")
     made(tmp_path / "shop", "--from", tmp_path / "drop")

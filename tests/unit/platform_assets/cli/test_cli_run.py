@@ -33,24 +33,18 @@ def outcome(**changes: int) -> Outcome:
     return Outcome("flow", None, {}, 0, committed=[slice_], newest=entry)
 
 
-def test_a_run_with_quarantine_says_so_in_its_first_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_with_quarantine_says_so_in_its_first_line(capsys: pytest.CaptureFixture[str]) -> None:
     running.print_outcome(Context(), outcome(quarantined=1))
     first = capsys.readouterr().out.splitlines()[0]
     assert first == "flow: committed, 3 rows of 2 files in 1 slice, 1 file put in quarantine, 0.0 s; state 1"
 
 
-def test_a_run_without_quarantine_does_not_mention_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_without_quarantine_does_not_mention_it(capsys: pytest.CaptureFixture[str]) -> None:
     running.print_outcome(Context(), outcome())
     assert "quarantine" not in capsys.readouterr().out
 
 
-def test_a_repeated_warning_stays_in_json_alone(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_repeated_warning_stays_in_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
     made = outcome()
     made.warnings, made.repeated = ["names do not sort", "passed over b"], frozenset(["names do not sort"])
     running.print_outcome(Context(), made)

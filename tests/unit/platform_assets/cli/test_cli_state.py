@@ -28,9 +28,7 @@ def _entry(**changes: Any) -> Entry:
     return following(None, **{**first, **changes})
 
 
-def test_an_entry_of_windows_shows_its_units_and_how_far(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_entry_of_windows_shows_its_units_and_how_far(capsys: pytest.CaptureFixture[str]) -> None:
     print_entries([_entry(rows=5, work_units=2, failed_units=1)])
     line = capsys.readouterr().out
     assert line.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")

@@ -20,9 +20,7 @@ READER = (
 )
 
 
-def test_dataflows_of_a_shared_table_are_assets_upstream_of_readers(
-    tmp_path: Path,
-) -> None:
+def test_dataflows_of_a_shared_table_are_assets_upstream_of_readers(tmp_path: Path) -> None:
     (tmp_path / "dataflows").mkdir()
     for name, text in {"a": SHARED, "b": SHARED, "reader": READER}.items():
         (tmp_path / f"dataflows/{name}.yaml").write_text(text)

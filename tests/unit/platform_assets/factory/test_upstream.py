@@ -108,9 +108,7 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
     assert asked(ticker.tick()).run_key != request.run_key
 
 
-def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(
-    make_ticker: Callable[..., Ticker],
-) -> None:
+def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(rows_sensor)
     shutil.rmtree(ticker.landing)
     assert ticker.tick() == "nothing is loaded yet by rows, whose table it reads"
@@ -121,9 +119,7 @@ def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(
     asked(ticker.tick())
 
 
-def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "dataflows").mkdir()
     (tmp_path / "dataflows/flow.yaml").write_text(
         "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\ntarget: {load: append}\n"
@@ -172,9 +168,7 @@ def test_an_upstream_entry_without_rows_is_silent(ticker: Ticker, why: str, coun
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
 
 
-def test_an_upstream_load_with_nothing_due_is_asked_once(
-    make_ticker: Callable[..., Ticker],
-) -> None:
+def test_an_upstream_load_with_nothing_due_is_asked_once(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(watermark={"type": "column", "columns": ["at"]}, target={"load": "append"})
     ticker.commit(kind="column", watermark=serialise({"at": datetime(2023, 11, 1, tzinfo=UTC)}))
     upstream(ticker, rows=1)
@@ -229,9 +223,7 @@ def test_a_sensor_waits_for_earlier_runs_alone(make_ticker: Callable[..., Ticker
     assert isinstance(ticker.tick(), RunRequest)
 
 
-def test_a_dataflow_not_after_its_upstream_has_no_such_sensor(
-    make_ticker: Callable[..., Ticker],
-) -> None:
+def test_a_dataflow_not_after_its_upstream_has_no_such_sensor(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(rows_sensor, run_after_upstream=False)
     platform = replace(ticker.platform, lineage=Lineage([MAKER, ticker.flow]))
     assert not has_upstream(ticker.flow, platform)

@@ -53,9 +53,7 @@ def _elements(folder: Path, text: str = ROWS, name: str = "a.xml") -> list[Eleme
     return list(elements(Place(str(folder)), name, ROW))
 
 
-def test_named_elements_are_counted_anywhere_but_inside_each_other(
-    tmp_path: Path,
-) -> None:
+def test_named_elements_are_counted_anywhere_but_inside_each_other(tmp_path: Path) -> None:
     for name in ("a.xml", "a.xml.gz", "a.xml.zst"):
         found = _elements(tmp_path, name=name)
         assert [(each.line, each.attributes) for each in found] == [(3, {"k": "7"}), (4, {}), (6, {})]
@@ -238,9 +236,7 @@ def test_two_spellings_of_a_column_in_one_file_are_told(
     assert RULES.spelt_in_two_cases(look.names, SCHEMA) == doubled
 
 
-def test_a_document_of_hundreds_of_columns_takes_linear_time(
-    tmp_path: Path,
-) -> None:
+def test_a_document_of_hundreds_of_columns_takes_linear_time(tmp_path: Path) -> None:
     fields = [f"f{number}" for number in range(20_000)]
     (tmp_path / "a.xml").write_text(
         "<rows>" + f"<row>{''.join(f'<{name}>1</{name}>' for name in fields)}</row>" * 2 + "</rows>"

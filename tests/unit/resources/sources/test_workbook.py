@@ -51,9 +51,7 @@ def test_cells_keep_what_they_are(tmp_path: Path) -> None:
     assert _rows(sheet) == [(2, values)]
 
 
-def test_empty_blank_and_error_cells_are_no_value(
-    tmp_path: Path,
-) -> None:
+def test_empty_blank_and_error_cells_are_no_value(tmp_path: Path) -> None:
     sheet = _read(
         tmp_path, xlsx([["a", "b", "c"], [None, " ", "#DIV/0!"], [1, "", "#N/A"], [], [None, None, 2]])
     )

@@ -9,9 +9,7 @@ from resources.connections.places import Place
 from resources.kinds.spark_stream.folder import StreamFolder
 
 
-def test_files_that_spark_has_read_are_those_of_its_newest_logs(
-    tmp_path: Path,
-) -> None:
+def test_files_that_spark_has_read_are_those_of_its_newest_logs(tmp_path: Path) -> None:
     log = tmp_path / "checkpoint/sources/1"
     log.mkdir(parents=True)
 

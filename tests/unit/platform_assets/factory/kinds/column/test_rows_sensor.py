@@ -129,9 +129,7 @@ def _run_that_finds_nothing(ticker: Ticker) -> None:
     note_look(log, Outcome(name, None, {}, entry.number if entry else 0, newest=entry, plan=plan))
 
 
-def test_files_ask_for_a_run_only_when_they_have_changed(
-    make_ticker: Callable[..., Ticker],
-) -> None:
+def test_files_ask_for_a_run_only_when_they_have_changed(make_ticker: Callable[..., Ticker]) -> None:
     source = {"type": "files", "path": "landing", "format": "ndjson"}
     watermark = {"type": "column", "columns": ["id"]}
     ticker = make_ticker(source=source, watermark=watermark, target={"load": "append"})

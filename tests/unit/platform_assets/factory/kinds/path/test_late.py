@@ -76,9 +76,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
     }
 
 
-def test_a_round_without_late_files_passes_and_says_how_far(
-    make_ticker: MakeTicker,
-) -> None:
+def test_a_round_without_late_files_passes_and_says_how_far(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     (ticker.landing / "d=1/a.ndjson").unlink()
     assert ticker.tick() == "2 files looked at (3 listing calls), 0 late"
@@ -117,9 +115,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
     )
 
 
-def test_what_a_run_left_is_asked_for_after_a_doubling_pause(
-    make_ticker: MakeTicker,
-) -> None:
+def test_what_a_run_left_is_asked_for_after_a_doubling_pause(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     first = asked(ticker.tick())
     ticker.now += 59
@@ -136,9 +132,7 @@ def test_what_a_run_left_is_asked_for_after_a_doubling_pause(
     asked(ticker.tick())
 
 
-def test_a_bad_late_file_is_tried_once_an_hour_beside_new_files(
-    make_ticker: MakeTicker,
-) -> None:
+def test_a_bad_late_file_is_tried_once_an_hour_beside_new_files(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     numbers = count(3)
     keys = list[str]()
@@ -188,9 +182,7 @@ def test_no_file_is_late_under_a_changed_definition(make_ticker: MakeTicker) -> 
         ticker.tick()
 
 
-def test_a_result_is_told_once_and_again_when_it_is_another_one_or_a_day_old(
-    make_ticker: MakeTicker,
-) -> None:
+def test_a_result_is_told_once_and_again_when_it_is_another_one_or_a_day_old(make_ticker: MakeTicker) -> None:
     ticker = make_ticker(late_files="alert")
     ticker.tick()
     assert values(check(ticker))["late_files"] == 1

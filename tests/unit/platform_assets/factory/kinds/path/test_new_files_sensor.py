@@ -54,9 +54,7 @@ def test_a_tick_says_that_settle_holds_new_files_back(make_ticker: Callable[...,
     assert ticker.tick() == "2 new files are held back by settle (1 listing call)"
 
 
-def test_one_run_is_asked_for_any_number_of_new_files(
-    ticker: Ticker,
-) -> None:
+def test_one_run_is_asked_for_any_number_of_new_files(ticker: Ticker) -> None:
     ticker.put("a.ndjson", "b.ndjson", "c.ndjson")
     assert asked(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
 
@@ -112,9 +110,7 @@ def test_a_run_without_process_is_reported_and_the_next_asked_for(ticker: Ticker
     assert left.status == DagsterRunStatus.FAILURE
 
 
-def test_uncommitted_requests_are_repeated_after_doubling_pauses(
-    ticker: Ticker,
-) -> None:
+def test_uncommitted_requests_are_repeated_after_doubling_pauses(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
     first = asked(ticker.tick())
     ticker.now += 59
@@ -128,18 +124,14 @@ def test_uncommitted_requests_are_repeated_after_doubling_pauses(
     asked(ticker.tick())
 
 
-def test_an_abandoned_bad_file_starts_7_runs_in_two_hours(
-    ticker: Ticker,
-) -> None:
+def test_an_abandoned_bad_file_starts_7_runs_in_two_hours(ticker: Ticker) -> None:
     ticker.put("bad.ndjson")
     keys = ticks(ticker, 120, ticker.abandon)
     assert (len(keys), len(set(keys))) == (7, 7)
     assert ticker.abandon().number == 8
 
 
-def test_a_good_file_behind_the_bad_changes_nothing_and_before_asks(
-    ticker: Ticker,
-) -> None:
+def test_a_good_file_behind_the_bad_changes_nothing_and_before_asks(ticker: Ticker) -> None:
     ticker.put("m.ndjson")
     ticks(ticker, 60, ticker.abandon)
     ticker.put("z.ndjson")
@@ -148,9 +140,7 @@ def test_a_good_file_behind_the_bad_changes_nothing_and_before_asks(
     asked(ticker.tick())
 
 
-def test_earlier_files_without_commits_are_asked_for_twice_in_a_pause(
-    ticker: Ticker,
-) -> None:
+def test_earlier_files_without_commits_are_asked_for_twice_in_a_pause(ticker: Ticker) -> None:
     """Of many partitions each file may be the first; when the engine is down none of them is loaded."""
     times = list[float]()
     for number in range(120):
@@ -244,9 +234,7 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     asked(ticker.tick())
 
 
-def test_only_unloaded_files_ask_for_a_run_with_tracking_set(
-    make_ticker: Callable[..., Ticker],
-) -> None:
+def test_only_unloaded_files_ask_for_a_run_with_tracking_set(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
     ticker.put("a.ndjson", "m.ndjson")
     first = asked(ticker.tick())
@@ -256,9 +244,7 @@ def test_only_unloaded_files_ask_for_a_run_with_tracking_set(
     assert asked(ticker.tick()).run_key != first.run_key
 
 
-def test_names_that_no_run_loads_are_told_on_the_page_once_they_change(
-    ticker: Ticker,
-) -> None:
+def test_names_that_no_run_loads_are_told_on_the_page_once_they_change(ticker: Ticker) -> None:
     (ticker.landing / "b.csv").write_text("id")
     told = "passed over 'b.csv': names of this source's files end in"
     assert told in ticker.tick()

@@ -57,9 +57,7 @@ def abandon(ticker: Ticker) -> Entry:
     return ticker.commit(why="abandon", kind="window")
 
 
-def test_abandoned_windows_are_asked_for_after_a_doubling_pause(
-    ticker: Ticker,
-) -> None:
+def test_abandoned_windows_are_asked_for_after_a_doubling_pause(ticker: Ticker) -> None:
     keys = ticks(ticker, 40, lambda: abandon(ticker))
     assert (len(keys), len(set(keys))) == (6, 6)  # at once, and 1, 3, 7, 15 and 31 minutes later
 
