@@ -41,6 +41,10 @@ def replayed(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
     return feed.cli("replay", feed.name, *days, "--into", TABLE, *more)
 
 
+def replay(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
+    return feed.command("replay", feed.name, *days, "--into", TABLE, *more)
+
+
 def ended(feed: Feed, command: str = "promote") -> Answer:
     return feed.cli(command, feed.name, TABLE, "--reason", "r", "--yes")
 
@@ -69,8 +73,7 @@ def test_files_of_partitions_are_read_aside_and_promoted(
         (["2026-01-02/2.ndjson"], "replay"),
         (["2026-01-02/20.ndjson"], "replay"),
     ]
-    answer = replayed(feed)
-    assert answer.code == 0, answer.out
+    answer = replay(feed)
     assert statuses(answer) == [("committed", 1), ("committed", 1)]
     assert (feed.rows("id", "value"), len(feed.entries), replays(feed)) == (BEFORE, known, [(2, 2, True)])
     assert statuses(replayed(feed)) == [("skipped", 0), ("skipped", 0)]
@@ -95,7 +98,7 @@ def test_files_of_partitions_are_read_aside_and_promoted(
 @pytest.mark.full
 def test_what_runs_loaded_since_a_replay_began_stays(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine, **UPSERT)
-    assert replayed(feed).code == 0
+    replay(feed)
     put(feed, 2, 20, 7)
     assert feed.cli("late", feed.name).code == 0  # loads the late file, as it is now
     put(feed, 6, 6, 9, key=2)
@@ -141,7 +144,7 @@ def test_swapped_ranges_of_paths_leave_other_files_between_them(
     feed.command("late", feed.name)
     for number in (30, 31):
         put(feed, 3, number, 1)
-    assert replayed(feed).code == 0
+    replay(feed)
     put(feed, 2, 21, 9)
     assert (
         feed.cli("late", feed.name).code == 0
@@ -154,7 +157,7 @@ def test_swapped_ranges_of_paths_leave_other_files_between_them(
 
 def test_a_replay_of_files_all_loaded_again_is_refused(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
-    assert replayed(feed).code == 0
+    replay(feed)
     put(feed, 2, 2, 8)
     feed.command("replay", feed.name, *DAYS, "--replace")
     answer = ended(feed)
@@ -187,8 +190,7 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
         replay_aside(feed.platform, feed.dataflow, Asked(*DAYS[1::2], TABLE), NOW, observer=dies_after(step))
     put(feed, 6, 6)
     feed.load()
-    answer = replayed(feed)
-    assert answer.code == 0, answer.out
+    replay(feed)
     assert feed.rows("id", "value") == [*BEFORE, (6, 0)]
     with pytest.raises(KeyboardInterrupt):
         promote(feed.platform, feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
@@ -203,7 +205,7 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
 
 def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
-    assert replayed(feed).code == 0
+    replay(feed)
     for path in (feed.folder / "lake" / TABLE / "_delta_log").glob("*1.json"):
         path.unlink()
     answer = ended(feed)
@@ -217,7 +219,7 @@ def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path,
 def test_a_changed_table_aside_is_refused(tmp_path: Path, engine: SparkEngine, form: str, act: str) -> None:
     feed = changed_files(tmp_path, engine, format=form)
     put(feed, 3, 30, key=1)
-    assert replayed(feed).code == 0
+    replay(feed)
     Others(feed, engine.session(), TABLE).do(act)
     answer = ended(feed)
     assert (answer.code, answer.json["error"]["code"]) == (4, "aside_changed")
@@ -229,7 +231,7 @@ def test_a_changed_table_aside_is_refused(tmp_path: Path, engine: SparkEngine, f
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_files_of_a_table_aside_may_be_joined(tmp_path: Path, engine: SparkEngine, form: str) -> None:
     feed = changed_files(tmp_path, engine, format=form)
-    assert replayed(feed).code == 0
+    replay(feed)
     for act in ("compaction", "expiry"):
         Others(feed, engine.session(), TABLE).do(act)
     assert ended(feed).code == 0
@@ -254,8 +256,7 @@ def test_whole_windows_are_read_aside_and_promoted(
     rows = made.rows
     dry = replayed(feed, "--dry-run", days=WINDOWS)
     assert {described["reason"] for described in dry.json[0]["slices"]} == {"forced"}
-    answer = replayed(feed, days=WINDOWS)
-    assert answer.code == 0, answer.out
+    answer = replay(feed, days=WINDOWS)
     assert sum(found for _, found in statuses(answer)) == 3
     assert (made.rows, {status for status, _ in statuses(answer)}) == (rows, {"committed"})
     ((chunks, done, complete),) = replays(feed)
@@ -269,7 +270,7 @@ def test_whole_windows_are_read_aside_and_promoted(
 def test_windows_read_since_a_replay_or_due_stay(tmp_path: Path, engine: SparkEngine) -> None:
     made = changed_windows(tmp_path, engine, REPLACED, to="2020-01-20")
     days = ("--start", "2020-01-02", "--end", "2020-01-12", "--now", "2020-01-08")
-    assert replayed(made.feed, days=days).code == 0
+    replay(made.feed, days=days)
     made.table.put(*(event(day, f"2020-01-0{day}", "a", value=2) for day in range(1, 6)))
     forced = ("run", made.feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-08")
     made.feed.command(*forced)
@@ -286,8 +287,7 @@ def test_a_dead_replay_of_windows_ends_by_a_command(tmp_path: Path, engine: Spar
     asked = Asked("2020-01-02", "2020-01-04", TABLE)
     with pytest.raises(KeyboardInterrupt):
         replay_aside(feed.platform, feed.dataflow, asked, now, observer=dies_after(step))
-    answer = replayed(feed, days=WINDOWS)
-    assert answer.code == 0, answer.out
+    replay(feed, days=WINDOWS)
     with pytest.raises(KeyboardInterrupt):
         promote(feed.platform, feed.dataflow, TABLE, "r", now, observer=dies_after(step))
     made.run("2020-01-08")
@@ -316,8 +316,7 @@ def test_windows_known_by_start_are_swapped(tmp_path: Path, engine: SparkEngine,
     assert feed.run(now=instant("2020-01-05T10:00")).error is None  # the last window is open
     change(1)
     days = ("--start", "2020-01-02", "--end", "2020-01-06", "--now", "2020-01-08")
-    answer = replayed(feed, days=days)
-    assert answer.code == 0, answer.out
+    replay(feed, days=days)
     change(2)
     forced = ("run", feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-05T10:00")
     feed.command(*forced)

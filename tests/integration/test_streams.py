@@ -68,22 +68,6 @@ def test_rows_below_the_minimum_of_all_splits_leave_in_order_and_the_rest_waits(
     assert stream.feed.load().status == "nothing"
 
 
-def test_a_split_that_is_an_hour_behind_loses_no_row(make_stream: Any) -> None:
-    stream = make_stream(splits=["a", "b", "c"])
-    for step in range(4):
-        stream.append(
-            *[
-                (100 * step + 10 * place + number, device, 20 * step + number - late)
-                for place, (device, late) in enumerate((("a", 0), ("b", 0), ("c", 60)))
-                for number in range(10)
-            ]
-        )
-    stream.feed.load()
-    places = stream.places()
-    assert places["late"] == []
-    assert len(places["sorted"]) + len(places["buffer"]) == 120
-
-
 def test_each_row_is_in_exactly_one_place(make_stream: Any) -> None:
     stream = make_stream(max_ahead="P3650D")
     stream.append((1, "a", 100), (2, "b", 100))
@@ -100,15 +84,6 @@ def test_each_row_is_in_exactly_one_place(make_stream: Any) -> None:
         7: "future_event_time",
     }
     assert len(outcome.committed) == 2
-
-
-def test_versions_in_one_epoch_are_judged_one_after_another(make_stream: Any) -> None:
-    stream = make_stream()
-    stream.append((1, "a", 100), (2, "b", 100))
-    stream.append((3, "a", 94), (4, "a", 95))
-    outcome = stream.feed.load()
-    assert len(outcome.committed) == 1
-    assert stream.places()["late"] == [3]
 
 
 def test_late_rows_stop_the_run_if_they_must_not_be(make_stream: Any) -> None:
@@ -708,16 +683,6 @@ def test_a_restored_table_adopts_a_compacted_buffer(make_feed: MakeFeed, format_
     stream.feed.decide("adopt")
     stream.feed.load()
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
-
-
-@pytest.mark.full
-def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: Any) -> None:
-    stream = _appended(make_stream(splits=["a", "b"]))
-    stream.feed.load()
-    before = stream.places()
-    stream.feed.decide("reset", "--replace")
-    stream.feed.load()
-    assert stream.places() == before
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])

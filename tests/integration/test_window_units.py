@@ -67,14 +67,6 @@ class TestSecondaryInput:
         assert made.run("2020-01-03") == []
         assert (made.feed.newest, made.feed.table.exists()) == (None, False)
 
-    def test_too_few_units_fail_the_plan(self, make: Make) -> None:
-        made = make(watermark={**self.LISTED, "min_units": 2})
-        made.table.put(event(1, "2020-01-01"))
-        self._list(made, a="open")
-        error = made.fail("2020-01-03")
-        assert (error.code, made.feed.newest) == ("below_min_units", None)
-        assert "expected at least 2 units, found 1" in error.message
-
 
 class TestSlices:
     def test_neighbouring_work_units_share_a_commit_and_max_slices_ends_a_run(self, make: Make) -> None:
@@ -97,42 +89,6 @@ class TestSlices:
         assert [entry.work_units for entry in made.feed.entries] == [1, 1]
         (pause,) = waited
         assert 0 < pause < 30
-
-
-class TestParallelism:
-    def test_the_oldest_unserved_go_first_and_a_backlog_drains(self, make: Make) -> None:
-        made = make(watermark=watermark(to="2020-01-04", parallelism=4))
-        made.table.put(event(1, "2020-01-03", "b"))
-        first = made.run("2020-01-05")
-        assert first == [(day, unit) for day in ("2020-01-01", "2020-01-02") for unit in u("a", "b")]
-        assert made.run("2020-01-05") == [("2020-01-03", unit) for unit in u("a", "b")]
-        assert made.feed.ids == [1]
-
-    @pytest.mark.full
-    def test_what_was_left_out_of_a_grace_is_read_although_the_cutoff_has_moved_on(self, make: Make) -> None:
-        made = make(
-            target={"load": "merge_overwrite", "replace_by_watermark": True},
-            watermark=watermark("2020-01-01", "P0D", units="a", grace="P2D", parallelism=2),
-        )
-        made.table.put(event(1, "2020-01-01"), event(2, "2020-01-02"))
-        made.run("2020-01-03")
-        made.table.put(event(1, "2020-01-01", value=1), event(2, "2020-01-02", value=1))
-        made.run("2020-01-05")
-        assert made.rows == [(1, 0), (2, 0)], "two days were new, and that is all that fits"
-        assert made.run("2020-01-05") == [("2020-01-01", u("a")[0]), ("2020-01-02", u("a")[0])]
-        assert made.rows == [(1, 1), (2, 1)]
-
-    @pytest.mark.full
-    def test_one_that_fails_again_and_again_leaves_room_for_the_others(self, make: Make) -> None:
-        made = make(watermark=watermark(to="2020-01-02", units="a,b,c", parallelism=2))
-        for number, unit in enumerate("abc"):
-            made.table.add(event(number, "2020-01-01", unit))
-        with made.table.without(0):
-            for _ in range(2):
-                assert made.fail("2020-01-05").code == "failed_units"
-            assert made.feed.ids == [1, 2]
-        made.run("2020-01-05")
-        assert made.feed.ids == [0, 1, 2]
 
 
 class TestQuery:
