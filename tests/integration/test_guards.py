@@ -151,14 +151,6 @@ class TestOpenIntent:
         assert begun.ids == [1, 2, 3, 4, 5]
         assert begun.load().status == "nothing"
 
-    def test_an_older_table_stops_the_run_and_adopt_loads_what_it_lacks(self, begun: Feed) -> None:
-        put_back(begun, "table of 2", begun.table)
-        assert stopped(begun, "run", NAME) == "table_behind"
-        begun.decide("adopt")
-        begun.load()
-        assert begun.ids == [1, 2, 3, 4, 5]
-        assert begun.load().status == "nothing"
-
     def test_import_leads_on_where_the_table_is_older(self, begun: Feed, tmp_path: Path) -> None:
         lines = begun.cli("state", "export", NAME).out.splitlines()
         exported = tmp_path / "entries.jsonl"

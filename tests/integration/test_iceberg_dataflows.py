@@ -21,22 +21,6 @@ from tests.support.feed import NAME, Feed
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 
 
-def test_small_files_are_joined_and_the_next_run_goes_on(make_feed: MakeFeed) -> None:
-    feed = make_feed(
-        target={"format": "iceberg"},
-        maintenance={"optimize": "P1D", "vacuum": "P7D"},
-        watermark={"checkpoint": {"interval_files": 1}},
-    )
-    for number in (1, 2, 3):
-        feed.put(f"{number}.ndjson", number)
-    feed.load()
-    done = maintain(feed.platform, feed.dataflow, ("vacuum", "optimize"))
-    assert done.as_json() == {"optimize: files added": 1, "optimize: files removed": 3}
-    feed.put("4.ndjson", 4)
-    assert feed.load().rows == 1
-    assert (feed.ids, feed.load().status) == ([1, 2, 3, 4], "nothing")
-
-
 @pytest.mark.each_case
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
 def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.support.feed import NAME, Feed
+from tests.support.feed import Feed
 
 pytestmark = pytest.mark.without_jvm
 
@@ -25,22 +25,3 @@ def test_a_reset_and_a_dropped_table_start_anew_in_either_order(feed: Feed, firs
     assert (outcome.status, feed.ids, feed.path) == ("committed", [1, 2], "b.ndjson")
     assert [entry.why for entry in feed.entries] == ["run", "reset", "run"]
     assert feed.load().status == "nothing"
-
-
-def test_a_reset_alone_loads_everything_again_beside_what_is_there(feed: Feed) -> None:
-    feed.put("a.ndjson", 1)
-    feed.load()
-    feed.decide("reset")
-    feed.load()
-    assert feed.ids == [1, 1]
-
-
-def test_a_table_that_is_gone_without_a_reset_stops_the_next_write(feed: Feed) -> None:
-    feed.put("a.ndjson", 1)
-    feed.load()
-    shutil.rmtree(feed.table)
-    feed.put("b.ndjson", 2)
-    answer = feed.cli("run", NAME)
-    assert answer.code == 4
-    assert '"code": "table_missing"' in answer.out
-    assert not feed.table.exists()

@@ -13,7 +13,7 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import NAME, Feed, answer_of
-from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
+from tests.support.window_feed import REPLACED, instant, watermark
 
 BOTH = {"table": "bronze/both", "shared": True}
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -45,22 +45,6 @@ def test_rows_say_whose_they_are_and_are_counted_so(tmp_path: Path, engine: Spar
     assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
 
 
-def test_a_key_of_two_dataflows_is_a_row_of_each(tmp_path: Path, engine: SparkEngine) -> None:
-    source = {"format": "ndjson", "schema": "id long, value string"}
-    flow, other = _pair(tmp_path, engine, source=source, target=UPSERT)
-    for feed in (flow, other):
-        feed.put("a.ndjson", {"id": 1, "value": "old"}, {"id": 2, "value": feed.name})
-        feed.load()
-    flow.put("b.ndjson", {"id": 1, "value": "new"})
-    assert flow.load().committed[0].removed == 1
-    assert flow.rows("_dataflow", "id", "value") == [
-        (NAME, 1, "new"),
-        (NAME, 2, NAME),
-        (OTHER, 1, "old"),
-        (OTHER, 2, OTHER),
-    ]
-
-
 def test_bad_records_of_one_file_name_are_kept_by_dataflow(tmp_path: Path, engine: SparkEngine) -> None:
     source = {"format": "ndjson", "schema": "id long"}
     flow, other = _pair(tmp_path, engine, source=source, max_bad_records=1)
@@ -74,30 +58,6 @@ def test_bad_records_of_one_file_name_are_kept_by_dataflow(tmp_path: Path, engin
         for name in (NAME, OTHER)
     }
     assert kept == {name: [f'{{"id": "of {name}"}}'] for name in (NAME, OTHER)}
-
-
-def test_a_window_empty_at_its_source_leaves_others_rows(tmp_path: Path, engine: SparkEngine) -> None:
-    sources = {name: LakeTable(tmp_path / "lake" / "raw" / name) for name in (NAME, OTHER)}
-    feeds = {
-        name: Feed(
-            tmp_path,
-            engine,
-            {
-                "source": {"type": "table", "table": f"raw/{name}", **BY_COLUMNS},
-                "watermark": watermark("2026-05-28", units="a", grace="P9D"),
-                "target": BOTH | REPLACED,
-            },
-            name=name,
-        )
-        for name in (NAME, OTHER)
-    }
-    for number, name in enumerate((NAME, OTHER)):
-        sources[name].put(event(number, "2026-05-28"), event(10 + number, "2026-05-29"))
-        assert feeds[name].run(now=instant("2026-05-30")).error is None
-    sources[NAME].drop(0)
-    assert feeds[NAME].run(now=instant("2026-05-31")).error is None
-    assert _rows(feeds[NAME]) == [(NAME, 10), (OTHER, 1), (OTHER, 11)]
-    assert feeds[NAME].entries[-1].total_rows == 1
 
 
 @pytest.mark.parametrize("decision", [("reset",), ("rewind", "--to", "0")], ids=["reset", "rewind"])
@@ -115,15 +75,6 @@ def test_a_decision_that_replaces_deletes_the_rows_of_its_dataflow_alone(
     assert _rows(flow) == [(NAME, 3), (OTHER, 1), (OTHER, 2)]
     assert flow.entries[-1].total_rows == 1
     assert other.load().status == "nothing"
-
-
-def test_a_dataflow_joins_others_rows_without_a_decision(tmp_path: Path, engine: SparkEngine) -> None:
-    flow, other = _pair(tmp_path, engine)
-    flow.put("a.ndjson", 1)
-    flow.load()
-    other.put("a.ndjson", 2)
-    assert other.load().status == "committed"
-    assert _rows(flow) == [(NAME, 1), (OTHER, 2)]
 
 
 def test_a_dataflow_without_state_stops_and_adopts_its_own(tmp_path: Path, engine: SparkEngine) -> None:
