@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
@@ -21,11 +21,15 @@ from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support import mariadb as maria
 from tests.support import seaweed as weed
+from tests.support.api import Api, api
 from tests.support.engine import spark_server
 from tests.support.http import serving
 from tests.support.jvmless import JvmlessEngine
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Servers are started as another user, by a fork. gRPC's own handlers of a fork run threads in the child, which may crash before it becomes the server.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
@@ -133,6 +137,19 @@ def engine(request: pytest.FixtureRequest) -> SparkEngine:
         return JvmlessEngine()
     spark: SparkEngine = request.getfixturevalue("spark_engine")
     return spark
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    """Return the session of the shared Spark."""
+    return engine.session()
+
+
+@pytest.fixture
+def server() -> Iterator[Api]:
+    """A new API."""
+    with api() as running:
+        yield running
 
 
 @pytest.hookimpl(tryfirst=True)

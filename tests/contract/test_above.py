@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -30,7 +30,7 @@ from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
-from tests.support.api import ITEMS, Api, api, status
+from tests.support.api import ITEMS, Api, status
 from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from resources.sources.files.source import FileSource
-    from resources.spark.engine import SparkEngine
 
 __all__ = ["pytest_generate_tests"]
 
@@ -278,17 +277,6 @@ class _Files(Subject):
 
     def remove(self) -> None:
         self.folder.rename(self.folder.with_suffix(".gone"))
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 @pytest.fixture

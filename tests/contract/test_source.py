@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,12 +24,11 @@ from resources.functions import UserCode
 from resources.sources.files.source import FileSource
 from resources.sources.registry import open_source
 from resources.sources.source import RowSource, at_version
-from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
-from tests.support.api import ITEMS, Api, api, status
+from tests.support.api import ITEMS, Api, status
 from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
@@ -275,17 +274,6 @@ class _Python(_Rows):
 
     def remove(self) -> None:
         self.path.unlink()
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from partitions.errors import RowsRefused, SourceError
 from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
-from resources.spark.engine import SparkEngine
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit, Version
 from resources.tables.contract.maintenance import CanOptimize, CanVacuum
@@ -185,11 +184,6 @@ class Subject:
     def ids(self) -> list[int]:
         """The ids in the table, read without Spark."""
         return [row["id"] for row in self.table.distinct_rows(["id"])]
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from resources.outcome import Step
 from resources.sources.files.formats.json import NdjsonFiles
 from resources.spark.engine import SparkEngine
 from resources.staging import FOLDER
-from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, api, content, page, status
+from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, content, page, status
 from tests.support.columns import REPLACED, at
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, Feed
@@ -26,12 +26,6 @@ from tests.support.window_feed import instant, watermark
 OFFSETS = {"paging": {"type": "offset", "param": "offset", "size_param": "limit", "size": 3}}
 BY_ID = {"watermark_param_mapping": {"id": "since_id"}}
 ID = {"watermark": {"type": "column", "columns": ["id"]}}
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import pytest
 
-from resources.connections.iceberg_rest import RestCatalogServer
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.tables.iceberg import jdbc_catalog
@@ -24,7 +23,6 @@ from tests.integration.test_crash_matrix import OPEN, STEPS, WAYS, Way, crash_ce
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING
 from tests.support.feed import NAME, Feed, sorted_rows
-from tests.support.iceberg_rest import rest_catalog
 
 PLACES = (
     "Delta, S3",
@@ -74,12 +72,6 @@ class FeedElsewhere(Feed):
         session = self.platform.engine(self.dataflow).session()
         rows = found.read(session, found.newest_version()).select(*columns).collect()
         return sorted_rows([row.asDict() for row in rows], columns)
-
-
-@pytest.fixture(scope="module")
-def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogServer]:
-    with rest_catalog(tmp_path_factory.mktemp("rest")) as server:
-        yield server
 
 
 @pytest.fixture

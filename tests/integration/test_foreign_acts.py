@@ -12,7 +12,6 @@ import pytest
 
 from resources.kinds.path.late import late_step
 from resources.outcome import Observer, Outcome, Step
-from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import known_to_database, known_to_server, metadata_of, put_back
 from tests.support.feed import NOW, Answer, Feed
@@ -151,11 +150,6 @@ class Flow:
     def copy(self, folder: Path) -> Flow:
         """The same dataflow in another folder; a table that a catalog knows stays where it is."""
         return replace(self, feed=self.feed.copy(folder))
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
@@ -27,13 +26,6 @@ def _parquet(table: pa.Table) -> bytes:
     buffer = BytesIO()
     pq.write_table(table, buffer)
     return buffer.getvalue()
-
-
-def _types(feed: Feed) -> dict[str, str]:
-    fields = DeltaTable(str(feed.table)).schema().fields
-    return {
-        field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"
-    }
 
 
 class TestFormats:
@@ -118,7 +110,7 @@ class TestFormats:
         )
         feed.load()
         assert feed.rows("id", "text") == [*AB, (3, None)]
-        assert _types(feed) == {"id": "long", "text": "string"}
+        assert feed.types == {"id": "long", "text": "string"}
 
     def test_only_files_with_the_right_ending_are_looked_at(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"extensions": [".data"]})
@@ -236,7 +228,7 @@ class TestSchema:
         feed.put_text(f"b.{form}", second)
         error = feed.fail()
         assert "0012" in error.message
-        assert _types(feed) == {"n": "double", "at": "timestamp", "code": "integer"}
+        assert feed.types == {"n": "double", "at": "timestamp", "code": "integer"}
         feed.put_text(f"b.{form}", second.replace("0012", "13"))
         feed.load()
         assert feed.rows("n", "code") == [(1.0, 12), (2.5, 13)]
@@ -561,7 +553,7 @@ class TestWhole:
         feed.put_text("a.csv", "v,day,part\n")
         feed.put_text("b.csv", "v,day,part\n1,2026-01-01,1E5\n,,3E5\n")
         feed.load()
-        assert _types(feed) == {"v": "integer", "day": "date", "part": "string"}
+        assert feed.types == {"v": "integer", "day": "date", "part": "string"}
         assert feed.rows("v", "part") == [(None, "3E5"), (1, "1E5")]
 
     @pytest.mark.parametrize(

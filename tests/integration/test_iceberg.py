@@ -185,11 +185,6 @@ class Lake:
         return [name for name, ref in metadata.refs.items() if ref["type"] == "branch"]
 
 
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
-
-
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     return Lake(spark, tmp_path / "lake" / "bronze" / "t")

@@ -25,7 +25,6 @@ from resources.connections import jdbc
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark.connect_server import free_port
-from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.environment import clean_environment
 
@@ -35,11 +34,6 @@ UTC = ZoneInfo("UTC")
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAY = 86_400_000
 ALL = [Extent(None, None, ({},))]
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from partitions.path.order import FileKey
 from partitions.predicate import NOTHING, Among
 from partitions.supported import FORMATS
 from resources.connections.places import Place
-from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
@@ -84,11 +83,6 @@ def _versions(table: list[Any], batch: list[Any]) -> list[tuple[Any, ...]]:
 
 def _sorted(table: list[Row]) -> list[Any]:
     return sorted(table, key=lambda row: [_low(value) for value in row])
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 def _frame(spark: SparkSession, batch: list[Row]) -> DataFrame:

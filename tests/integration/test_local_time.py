@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from partitions.local_time import earliest, latest
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.conftest import MakeFeed
-from tests.support.api import BY_TIME, SCHEMA, Api, ApiFeed, api
+from tests.support.api import BY_TIME, SCHEMA, Api, ApiFeed
 from tests.support.window_feed import REPLACED, DatabaseTable, instant, on_postgres, watermark
 
 NEW_YORK, BERLIN = ZoneInfo("America/New_York"), ZoneInfo("Europe/Berlin")
@@ -24,12 +24,6 @@ BACK = datetime(2026, 11, 1, 6, tzinfo=UTC)
 NOW = instant("2026-11-02T12:00")
 FORM = "%Y-%m-%d %H:%M:%S"
 PASSES = [earliest, latest]
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
 
 
 def rows_around(change: datetime, every: int = 30, hours: int = 5) -> list[datetime]:

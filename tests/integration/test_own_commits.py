@@ -21,7 +21,6 @@ from partitions.file_statistics import Match, match_of
 from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
 from resources.connections.places import Place
-from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
 from resources.tables.data_files import written as data_files
 from resources.tables.delta import own_change, own_commit, own_keys
@@ -44,11 +43,6 @@ EVERY_TYPE = """SELECT * FROM VALUES
    TIMESTAMP_NTZ'1969-12-31 23:59:59', named_struct('x', 2, 'y', named_struct('z', 'side')), array(), map(), ''),
   (3L, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
   AS rows(id, byte, short, int, float, double, decimal, boolean, string, binary, date, instant, local, struct, list, map, other)"""
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 class Table:

@@ -20,7 +20,6 @@ from partitions.load import Append, Load, Replace
 from partitions.predicate import Among, AnyOf, Between
 from resources.connections.places import Place
 from resources.decisions.maintenance import maintain
-from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.registry import find_table
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARQUET: dict[str, Any] = {"target": {"format": "parquet"}}
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 def _ids(feed: Feed) -> list[int]:

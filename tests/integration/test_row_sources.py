@@ -81,11 +81,6 @@ def extents(draw: st.DrawFn) -> list[Extent]:
 
 
 @pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
-
-
-@pytest.fixture(scope="module")
 def connection(postgres: pg.Postgres) -> JdbcConnection:
     put_in_database(postgres, TABLE, ROWS)
     return _connection(postgres)

@@ -32,16 +32,6 @@ MERGE = {"schema_mode": "merge"}
 INFERRED = {"format": "ndjson", "schema": None}
 
 
-def types(feed: Feed) -> dict[str, str]:
-    """The columns of the newest version, without those that loading adds, in Delta's words."""
-    schema = DeltaTable(str(feed.table)).schema()
-    return {
-        field.name: str(getattr(field.type, "type", field.type))
-        for field in schema.fields
-        if field.name[0] != "_"
-    }
-
-
 def pinned(feed: Feed) -> list[str]:
     """The columns that are pinned now, with their types."""
     document = feed.cli("schema", "show", "flow", "--json").json
@@ -106,10 +96,10 @@ class TestFilesOfEachFormat:
         feed = make_feed(source={"schema": "id int, n array<int>"}, target=MERGE)
         feed.put("a.ndjson", {"id": 1, "n": [1]})
         feed.load()
-        assert types(feed)["id"] == "integer"
+        assert feed.types["id"] == "integer"
         feed.put("b.ndjson", {"id": 2, "n": [2]})
         feed.load()
-        assert types(feed)["id"] == "integer"  # all values fit
+        assert feed.types["id"] == "integer"  # all values fit
         asked = feed.cli("schema", "infer", "flow").json["evolution"]
         assert (asked["action"], asked["values"]) == (
             "none",
@@ -130,7 +120,7 @@ class TestFilesOfEachFormat:
         asked = feed.cli("schema", "infer", "flow").json["evolution"]
         assert (asked["action"], asked["changes"]) == ("merge", ["n was int, is bigint"])
         feed.load()
-        assert types(feed)["n"] == "long"
+        assert feed.types["n"] == "long"
 
     def test_a_type_that_is_not_wider_stops_and_names_column_and_file(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
@@ -155,7 +145,7 @@ class TestFilesOfEachFormat:
             pa.table({"id": pa.array([1], pa.int32()), "f": pa.array([1.5], pa.float32())}),
         )
         feed.load()
-        assert types(feed) == {"id": "integer", "f": "float"}
+        assert feed.types == {"id": "integer", "f": "float"}
         _put_parquet(
             feed,
             "b.parquet",
@@ -170,7 +160,7 @@ class TestFilesOfEachFormat:
             (3, None, None, None),
             (2**40, 0.1, b"x", [1]),
         ]
-        assert types(feed)["id"] == "long"
+        assert feed.types["id"] == "long"
 
     @pytest.mark.full
     @pytest.mark.parametrize("mode", ["merge", "strict"])
@@ -242,12 +232,12 @@ class TestFilesOfEachFormat:
         put("2", ["id", "new"], ["x", "text"])
         put("3", ["id"], [3])
         outcome = feed.load()
-        assert (feed.ids, types(feed), outcome.quarantined) == ([1, 3], {"id": "long"}, 1)
+        assert (feed.ids, feed.types, outcome.quarantined) == ([1, 3], {"id": "long"}, 1)
         assert not any("the schema changes" in line for line in outcome.warnings)
         put("4", ["id", "new"], ["y", "text"])
         put("5", ["id", "new"], [5, 1.5])
         outcome = feed.load()
-        assert (rows(feed, "id", "new")[-1], types(feed)["new"]) == ((5, 1.5), "double")
+        assert (rows(feed, "id", "new")[-1], feed.types["new"]) == ((5, 1.5), "double")
         assert any(line.startswith("the schema changes with file 5.") for line in outcome.warnings)
 
     @pytest.mark.parametrize("second", ["id,new\nx,1\n", "id\n3000000000\nx\n"])
@@ -260,7 +250,7 @@ class TestFilesOfEachFormat:
         assert outcome.error is not None
         assert "file 2.csv, line" in outcome.error.message
         assert "found other text, 'x'" in outcome.error.message
-        assert (rows(feed, "id"), types(feed)) == ([(1,)], {"id": "integer"})
+        assert (rows(feed, "id"), feed.types) == ([(1,)], {"id": "integer"})
         assert not any("the schema changes" in line for line in outcome.warnings)
 
     def test_a_new_folder_is_a_column_of_text(self, make_feed: MakeFeed) -> None:
@@ -289,7 +279,7 @@ class TestDeclared:
         feed.put("b.ndjson", {"id": 2, "day": "2026-01-02"})
         feed.load()
         assert rows(feed, "id", "day") == [(1, None), (2, date(2026, 1, 2))]
-        assert types(feed) == {"id": "long", "day": "date"}
+        assert feed.types == {"id": "long", "day": "date"}
 
     def test_a_step_that_gives_more_columns_widens_the_table(self, make_feed: MakeFeed) -> None:
         feed = make_feed(target=MERGE)

@@ -15,7 +15,6 @@ from partitions.errors import RowsRefused, TargetError
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
 from resources.connections.places import Place
-from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.commit_list import CommitList
 from resources.tables.parquet.table import ParquetTable
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MERGE: dict[str, Any] = {"format": "parquet", "schema_mode": "merge"}
-
-
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
 
 
 def write(

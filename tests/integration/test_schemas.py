@@ -25,13 +25,6 @@ MICROSECONDS = [0, 0, -1, -1, -2, 1_700_000_000_123_456, None, -2_208_988_800_00
 """The same, cut off towards the past."""
 
 
-def _types(feed: Feed) -> dict[str, str]:
-    fields = DeltaTable(str(feed.table)).schema().fields
-    return {
-        field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"
-    }
-
-
 def _put(feed: Feed, path: str, table: pa.Table) -> None:
     buffer = BytesIO()
     pq.write_table(table, buffer)
@@ -272,7 +265,7 @@ class TestFirstPin:
         feed.put_parquet("a.parquet", {"id": "x", "day": 1})
         assert feed.load().rows == 1
         assert feed.rows("id", "day", "more") == [("x", 1, None)]
-        assert _types(feed) == {"id": "string", "day": "long", "more": "string"}
+        assert feed.types == {"id": "string", "day": "long", "more": "string"}
         assert not feed.entries[-1].replace_table
 
     def test_options_that_are_changed_after_a_failed_first_run_count(self, make_feed: MakeFeed) -> None:
@@ -292,7 +285,7 @@ class TestFirstPin:
         feed.define(source={"schema": "id string, day string"})
         feed.put_parquet("a.parquet", {"id": "x", "day": "1"})
         assert feed.load().rows == 1
-        assert (feed.rows("id"), _types(feed)) == ([("x",)], {"id": "string", "day": "string"})
+        assert (feed.rows("id"), feed.types) == ([("x",)], {"id": "string", "day": "string"})
 
 
 class TestFieldsWithoutAType:
@@ -443,7 +436,7 @@ class TestReset:
         words = choice.removeprefix("strandline ").removesuffix(" TEXT").split()
         feed.command(*words, "because", "--yes")
         feed.load()
-        assert (feed.rows("id"), _types(feed)) == ([("1",), ("2",)], {"id": "string", "more": "string"})
+        assert (feed.rows("id"), feed.types) == ([("1",), ("2",)], {"id": "string", "more": "string"})
 
     def test_adopting_the_table_after_a_reset_with_replace_keeps_its_rows(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from partitions.dagster_partitions import WindowPartitions
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import Dagster
-from tests.support.api import Api, ApiFeed, api
+from tests.support.api import Api, ApiFeed
 from tests.support.feed import NAME, Feed
 from tests.support.window_feed import (
     REPLACED,
@@ -29,12 +28,6 @@ NUMBERED = pa.schema(
     [("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("unit", pa.int32()), ("value", pa.int64())]
 )
 APPENDED = {"load": "append"}
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
 
 
 DAYS = "2020-01-01", "2020-01-03"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +28,7 @@ from resources.kinds.window.opening import units_of
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import END, START, Dagster
-from tests.support.api import Api, api, content, reset
+from tests.support.api import Api, content, reset
 from tests.support.feed import NAME, Feed
 from tests.support.mariadb import MariaDB
 from tests.support.window_feed import (
@@ -85,12 +85,6 @@ def refusal(feed: Feed) -> str:
     assert (raised.value.code, raised.value.exit_code) == ("secondary_input", 1)
     assert "nothing is planned" in raised.value.message
     return raised.value.message
-
-
-@pytest.fixture
-def server() -> Iterator[Api]:
-    with api() as running:
-        yield running
 
 
 @pytest.fixture

@@ -33,11 +33,6 @@ def rows(request: pytest.FixtureRequest) -> DatabaseRows:
     return rows_of(cast("Postgres | MariaDB", request.getfixturevalue(request.param)))
 
 
-@pytest.fixture(scope="module")
-def spark(engine: SparkEngine) -> SparkSession:
-    return engine.session()
-
-
 def add_units(rows: DatabaseRows) -> None:
     """Give the rows units, some of them NULL, times without a zone, and ties; a few have no time."""
     text = "text" if isinstance(rows, OnPostgres) else "varchar(9) CHARACTER SET utf8mb4"

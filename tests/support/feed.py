@@ -238,6 +238,16 @@ class Feed:
         return [row[0] for row in self.rows("id")]
 
     @property
+    def types(self) -> dict[str, str]:
+        """The columns of the table's newest version in Delta's words, without those that loading adds."""
+        fields = DeltaTable(str(self.table)).schema().fields
+        return {
+            field.name: str(getattr(field.type, "type", field.type))
+            for field in fields
+            if field.name[0] != "_"
+        }
+
+    @property
     def newest(self) -> Entry | None:
         """The newest entry."""
         return self.platform.log.newest(self.name)
