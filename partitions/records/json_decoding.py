@@ -107,6 +107,22 @@ def names_by_case(text: str) -> tuple[str, str, int | None] | None:
     return None
 
 
+def has_doubled_name(text: str) -> bool:
+    """Return whether a record is JSON in which an object, at any depth, has a name twice."""
+    try:
+        value, _ = DECODER.raw_decode(text, begin_of(text))
+        return _has_doubled_name(value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _has_doubled_name(value: Any) -> bool:
+    if isinstance(value, Members):
+        names = [name for name, _ in value]
+        return len(set(names)) < len(names) or any(_has_doubled_name(item) for _, item in value)
+    return isinstance(value, list) and any(map(_has_doubled_name, value))
+
+
 def _in_two_cases(value: Any, spellings: _Spellings) -> tuple[str, str] | None:
     """Two names that differ in case only, of an object or of one inside; ``spellings`` has those of all objects at the same place, and gets these."""
     if isinstance(value, list) and not isinstance(value, Members):

@@ -55,6 +55,23 @@ def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_
     assert feed.load().status == "nothing"
 
 
+@pytest.mark.parametrize("options", [{}, {"encoding": "UTF-16LE", "lineSep": "|"}])
+def test_types_are_inferred_beside_records_with_a_doubled_name(
+    make_feed: MakeFeed, options: dict[str, str]
+) -> None:
+    feed = make_feed(source={"schema": None, "options": options}, **FEW)
+    encoding, line_break = options.get("encoding", "utf-8"), options.get("lineSep", "\n")
+    lines = ['{"id": 1, "o": {"a": 1}}', '{"id": 2, "o": {"a": 1, "a": 2}}', '{"id": 3, "id": "x"}', ""]
+    feed.put_bytes("a.ndjson", line_break.join(lines).encode(encoding))
+    feed.put_bytes("b.ndjson", '{"id": 4, "o": null}'.encode(encoding))
+    feed.load()
+    assert feed.rows("id", "o") == [(1, {"a": 1}), (4, None)]
+    assert aside(feed, "text", "reason") == [
+        (lines[1], "field o.a stands twice in it"),
+        (lines[2], "field id stands twice in it"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "first", "second"),
     [

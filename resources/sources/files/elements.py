@@ -79,6 +79,19 @@ class Names:
     has_text: bool = False
 
 
+@dataclass
+class _Around:
+    """An element around records.
+
+    Attributes:
+        has_records: whether a record stands in it, and not only in an element of it.
+        text_line: the line of the first text that it has of its own, from 1; None if it has none yet.
+    """
+
+    has_records: bool = False
+    text_line: int | None = None
+
+
 @dataclass(frozen=True)
 class XmlForm:
     """What a definition says of documents.
@@ -206,12 +219,14 @@ def _broken(error: expat.ExpatError) -> BrokenXmlError:
 class _Look:
     """Notes the names of records while a file is parsed.
 
-    Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document.
+    Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document. Text
+    between records does, too: Spark passes over it, so a record whose tags were lost would be lost without a word.
     """
 
     def __init__(self, form: XmlForm) -> None:
         self._form = form
         self._open: list[Names] = []
+        self._around: list[_Around] = []
         self._defaults: dict[str, set[str]] = {}
         self.records = Names()
         self.parser = _parser()
@@ -243,7 +258,11 @@ class _Look:
                 names = siblings[own] = Names()
         elif self._form.name_of(name) == self._form.tag:
             names = self.records
+            for around in self._around[-1:]:
+                around.has_records = True
+                self._check_between(around)
         else:
+            self._around.append(_Around())
             return
         if attributes:
             names.attributes.update(dict.fromkeys(attributes))
@@ -255,12 +274,20 @@ class _Look:
         self._open.append(names)
 
     def _end(self, _: str) -> None:
-        if self._open:
-            self._open.pop()
+        (self._open or self._around).pop()
 
     def _text(self, text: str) -> None:
-        if self._open and not self._open[-1].has_text:
-            self._open[-1].has_text = bool(text.strip(XML_SPACES))
+        if self._open:
+            self._open[-1].has_text = self._open[-1].has_text or bool(text.strip(XML_SPACES))
+        elif (rest := text.lstrip(XML_SPACES)) and self._around[-1].text_line is None:
+            self._around[-1].text_line = self.parser.CurrentLineNumber - rest.count("\n")
+            self._check_between(self._around[-1])
+
+    def _check_between(self, around: _Around) -> None:
+        if around.has_records and around.text_line is not None:
+            tag = self._form.tag
+            why = f"expected elements {tag} and nothing between them, found text beside them, which is part of no record"
+            raise BrokenXmlError(around.text_line, why, is_xml=True)
 
 
 def _parser() -> expat.XMLParserType:

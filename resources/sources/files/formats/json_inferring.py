@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
-from partitions.records.json_decoding import MOST_LEVELS, depth_of, names_by_case
+from partitions.records.json_decoding import MOST_LEVELS, depth_of, has_doubled_name, names_by_case
 from partitions.records.json_lines import JsonRule
 from partitions.records.options import other_encoding
 from partitions.schema_types import Schema
@@ -29,6 +29,7 @@ from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.json_check import is_deeper, records_of
 from resources.sources.files.lines import binary_by_mark, encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import TEXT, lines_of
 from resources.sources.schema import time_types
 from resources.staging import Staging
@@ -102,7 +103,43 @@ class JsonColumns(FormatReader):
         for file in files:
             if file.path in deep:
                 raise self._too_deep(file.path)
-        return super().columns_by_spark(spark, files, **changes)
+        try:
+            return super().columns_by_spark(spark, files, **changes)
+        except Exception as error:
+            if self.READS_DOCUMENTS or _IN_TWO_CASES.search(str(error)) is None:
+                raise
+            doubled = self._lines_with_doubled_names(spark, files)
+            if not doubled:
+                raise
+            return self._columns_without(spark, files, doubled, **changes)
+
+    def _columns_without(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        lines: Mapping[str, Collection[str]],
+        **changes: str,
+    ) -> StructType:
+        """The columns that Spark infers of copies of files that lack some lines, by path."""
+        with self._staging.emptied():
+            self._copies.put({file: lines.get(file.path, ()) for file in files}, self.header_line)
+            return self.scan(spark, files, None, Scanner(self._staging.folder), **changes).schema
+
+    def _lines_with_doubled_names(
+        self, spark: SparkSession, files: Sequence[SourceFile]
+    ) -> Mapping[str, Collection[str]]:
+        """The texts of records with an object that has a name twice, by the path of their file: Spark infers no columns where one stands."""
+        from pyspark.sql import functions as F
+
+        record = F.try_parse_json(F.ltrim(F.col(TEXT), F.lit("\ufeff")))
+        doubled: dict[str, set[str]] = {}
+        for group in self.scanner.together(files):
+            rows = lines_of(spark, self.scanner, group, self.own_options)
+            unread = rows.where(record.isNull()).select(self.scanner.path_of(group).alias("path"), TEXT)
+            for row in unread.toLocalIterator():
+                if has_doubled_name(row[TEXT]):
+                    doubled.setdefault(row["path"], set()).add(row[TEXT])
+        return doubled
 
     def _look(self, spark: SparkSession, files: Sequence[SourceFile]) -> _Look:
         """Look once at the texts of all records for what Spark's inference does not tell; the last answer is kept."""

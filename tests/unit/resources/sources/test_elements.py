@@ -185,6 +185,27 @@ def test_what_only_the_document_type_tells_breaks_the_document(
     assert broken is None or (error is not None and broken in error.why)
 
 
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        ("<r>\n<row/>\n x\n<row/>\n</r>", 3),
+        ("<r>\n\nx<row/></r>", 3),
+        ("<r><row/>\n<![CDATA[x]]></r>", 2),
+        ("<r><row/><more>\n<row/>x</more></r>", 2),
+        ("<r>\n <!-- x --><?x y?><row/><total>2</total>\n<row/></r>", None),
+        ("<r>x<rows><row/></rows><total>2</total>y</r>", None),
+        ("<row>x<row/>y</row>", None),
+    ],
+)
+def test_text_between_records_breaks_the_document_by_its_line(
+    tmp_path: Path, document: str, line: int | None
+) -> None:
+    (tmp_path / "a.xml").write_text(document)
+    error = look_through(Place(str(tmp_path)), "a.xml", ROW).broken
+    assert (error and error.line) == line
+    assert error is None or "expected elements row and nothing between them, found text" in error.why
+
+
 def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path: Path) -> None:
     content = "<r><row>é</row></r><!-- end -->".encode("latin-1")
     (tmp_path / "a.xml").write_bytes(content)
@@ -214,7 +235,7 @@ def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path
 def test_names_that_a_schema_does_not_take_are_told_at_any_depth(
     tmp_path: Path, record: str, rules: NameRules, names: list[str], nils: list[str]
 ) -> None:
-    (tmp_path / "a.xml").write_text(f"<rows k='1'>a<row>{record}</row><other/></rows>")
+    (tmp_path / "a.xml").write_text(f"<rows k='1'><row>{record}</row><other/></rows>")
     look = look_through(Place(str(tmp_path)), "a.xml", XmlForm("row", is_local=rules.is_local))
     assert rules.strays(look.names, SCHEMA) == (names, nils)
 
