@@ -84,12 +84,12 @@ class _Around:
     """An element around records.
 
     Attributes:
-        has_records: whether a record stands in it, and not only in an element of it.
-        text_line: the line of the first text that it has of its own, from 1; None if it has none yet.
+        has_records: whether a record stands in it itself.
+        stray: the line and the words of the first thing in it that may be a record without its tags; None if it has none yet.
     """
 
     has_records: bool = False
-    text_line: int | None = None
+    stray: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,9 @@ def _fed(parser: expat.XMLParserType, place: Place, path: str, encoding: str) ->
         with streamed(place, path, _OF_A_STORE) as file:
             piece = file.read(_PIECE)
             codec = encoding or _declared_encoding(piece)
+            if piece.startswith(codecs.BOM_UTF8) and codec.lower() not in ("", "utf-8", "utf8"):
+                why = f"expected one encoding, found {codec} beside a byte order mark of UTF-8; one of them is wrong"
+                raise BrokenXmlError(1, why, is_xml=True)
             is_native = not encoding and codec.lower() in _NATIVE
             decoder = None if is_native else codecs.getincrementaldecoder(codec or "utf-8")()
             while piece:
@@ -220,7 +223,7 @@ class _Look:
     """Notes the names of records while a file is parsed.
 
     Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document. Text
-    between records does, too: Spark passes over it, so a record whose tags were lost would be lost without a word.
+    between records, and elements whose name is that of records but for its case, do, too: Spark passes over them without a word.
     """
 
     def __init__(self, form: XmlForm) -> None:
@@ -262,6 +265,10 @@ class _Look:
                 around.has_records = True
                 self._check_between(around)
         else:
+            if self._form.name_of(name).casefold() == self._form.tag.casefold():
+                self._note_stray(
+                    self.parser.CurrentLineNumber, f"{name}, which differs in upper and lower case only"
+                )
             self._around.append(_Around())
             return
         if attributes:
@@ -279,15 +286,20 @@ class _Look:
     def _text(self, text: str) -> None:
         if self._open:
             self._open[-1].has_text = self._open[-1].has_text or bool(text.strip(XML_SPACES))
-        elif (rest := text.lstrip(XML_SPACES)) and self._around[-1].text_line is None:
-            self._around[-1].text_line = self.parser.CurrentLineNumber - rest.count("\n")
-            self._check_between(self._around[-1])
+        elif rest := text.lstrip(XML_SPACES):
+            line = self.parser.CurrentLineNumber - rest.count("\n")
+            self._note_stray(line, "text beside them, which is part of no record")
+
+    def _note_stray(self, line: int, what: str) -> None:
+        for around in self._around[-1:]:
+            around.stray = around.stray or (line, what)
+            self._check_between(around)
 
     def _check_between(self, around: _Around) -> None:
-        if around.has_records and around.text_line is not None:
-            tag = self._form.tag
-            why = f"expected elements {tag} and nothing between them, found text beside them, which is part of no record"
-            raise BrokenXmlError(around.text_line, why, is_xml=True)
+        if around.has_records and around.stray is not None:
+            line, what = around.stray
+            why = f"expected elements {self._form.tag}, found {what}"
+            raise BrokenXmlError(line, why, is_xml=True)
 
 
 def _parser() -> expat.XMLParserType:

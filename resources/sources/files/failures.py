@@ -124,6 +124,10 @@ _WORDS = (
         r"Invalid UTF-8",
         "its bytes are no UTF-8: name the encoding in options.encoding of the source, or in its declaration",
     ),
+    (
+        r"MALFORMED_CHARACTER_CODING",
+        "its bytes are no text in the encoding that options.encoding names: write it in that one, or name its own",
+    ),
     (r"ParquetCrypto|Decryptor", "it is encrypted"),
     (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
 )
