@@ -218,6 +218,8 @@ class JsonRule:
                     return fault
             elif _HALF.search(name):
                 return _half_name(name, above)
+            elif not self.pattern.takes_unknown and _has_null_item(item):
+                return _without_type(f"{above}{name}")
             elif not _is_hollow(item):
                 unknown.append(f"{above}{name}")
         return None
@@ -226,9 +228,7 @@ class JsonRule:
         if value is None:
             return None
         if data_type == NO_TYPE and _has_null_item(value):
-            return Fault(
-                f"field {where}: expected values of a type, found a list of nothing but null, which no type keeps yet: declare it in source.schema, or leave it out"
-            )
+            return _without_type(where)
         if data_type == NO_TYPE:
             unknown.extend([where] if _has_value(value) else ())
             return None
@@ -264,10 +264,17 @@ def _is_hollow(value: Any) -> bool:
 
 
 def _has_null_item(value: Any) -> bool:
-    """Whether a value is a list of nulls, or of such lists, and of nothing else."""
-    if not isinstance(value, list) or isinstance(value, Members) or _has_value(value):
+    """Whether a value has a list of nulls in it, at any depth, and no other value."""
+    if not isinstance(value, list) or _has_value(value):
         return False
+    if isinstance(value, Members):
+        return any(_has_null_item(item) for _, item in value)
     return any(item is None or _has_null_item(item) for item in value)
+
+
+def _without_type(where: str) -> Fault:
+    why = "expected values of a type, found a list of nothing but null, which no type keeps yet: declare it in source.schema, or leave it out"
+    return Fault(f"field {where}: {why}")
 
 
 def _has_value(value: Any) -> bool:

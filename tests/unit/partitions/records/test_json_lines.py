@@ -132,10 +132,14 @@ def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_not
 
 def test_a_list_of_nothing_but_null_has_no_type_that_keeps_it() -> None:
     rule = _rule(id="long", l="void")
-    for text in ("[null]", "[[], [null]]"):
-        fault = rule.judge(f'{{"id": 1, "l": {text}}}').fault
-        assert fault is not None
-        assert fault.reason.startswith("field l: expected values of a type, found a list of nothing but null")
+    for text in ("[null]", "[[], [null]]", '{"a": [null]}'):
+        for name in ("l", "new"):
+            fault = rule.judge(f'{{"id": 1, "{name}": {text}}}').fault
+            assert fault is not None
+            assert fault.reason.startswith(
+                f"field {name}: expected values of a type, found a list of nothing"
+            )
+    assert rule.judge('{"id": 1, "new": [null, 1], "l": [null, 1]}').unknown == ("new", "l")
     for text in ("[]", "{}", "null", "[{}]"):
         assert rule.judge(f'{{"id": 1, "l": {text}}}') == rule.judge('{"id": 1}')
 
