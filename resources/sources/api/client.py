@@ -5,32 +5,29 @@ No text that this module gives away shows a secret: addresses are shown by the c
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from partitions.api.document import DocumentError
-from partitions.api.links import next_link
 from partitions.api.paging import Position
 from partitions.api.requests import Request
-from partitions.api.retry_after import pause_named
 from partitions.api.values import as_json
-from partitions.errors import SourceError, SourceUnreachable, in_one_line
+from partitions.errors import SourceError, SourceUnreachable
 from resources.background import in_background
 from resources.connections.api import ApiConnection
 from resources.retries import attempts_while
+from resources.sources.api.answers import Answer, AnswerReader, PassingFailure
 from resources.sources.api.no_answer import why_no_answer
-from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
-from resources.sources.api.unpacking import NotPacked, Unpacking
+from resources.sources.api.tokens import PassingRefusal, bearer_token
+from resources.sources.api.unpacking import NotPacked
 
 if TYPE_CHECKING:
     import requests
@@ -38,36 +35,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
-_CHUNK = 1 << 16
 _SENDING_SECONDS = 0.001
 """That a request which is prepared takes to be sent."""
 _REDIRECTS = 5
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_QUOTED = 300
-"""Characters of an answer that an error quotes."""
-
-
-class Answer(NamedTuple):
-    """An answer that was read to its end.
-
-    Attributes:
-        url: that gave it, after redirects.
-        text: of its body.
-        is_lines: whether each line is a document.
-        next_link: of its header ``Link``.
-        headers: all of them, whatever their case.
-        is_empty: whether it says by its status that there is nothing.
-        proves_end: whether it was sent so that a connection that is cut would show.
-    """
-
-    url: str
-    text: str
-    is_lines: bool
-    next_link: str | None
-    headers: Mapping[str, str]
-    is_empty: bool = False
-    proves_end: bool = True
 
 
 class Asked(NamedTuple):
@@ -88,18 +59,6 @@ class Asked(NamedTuple):
     ignored: Collection[int] = ()
     remedy: str | None = None
     is_look: bool = False
-
-
-class _Passing(Exception):
-    """What may be gone the next time. Its text shows no secret.
-
-    Attributes:
-        pause: seconds that the API asks to wait; None: it names none.
-    """
-
-    def __init__(self, text: str, pause: float | None = None) -> None:
-        super().__init__(text)
-        self.pause = pause
 
 
 @dataclass(frozen=True)
@@ -139,10 +98,11 @@ class ApiClient:
         import requests
 
         _be_quiet()
-        self.connection, self._max_bytes = connection, max_page_bytes
+        self.connection = connection
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
         self._attempts = 1 if once else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
+        self._answers = AnswerReader(connection, max_page_bytes, self._timeout)
         self._session = requests.Session()
         self._session.headers["Accept-Encoding"] = "gzip, deflate"  # whose ends can be proved
         self._session.headers.update(connection.sent_headers)
@@ -197,7 +157,7 @@ class ApiClient:
         """
         try:
             return begun.answer.result()
-        except _Passing as failure:
+        except PassingFailure as failure:
             return self._patiently(begun.page, begun.read, failure)
 
     def refusal(self, page: Asked, error: DocumentError) -> SourceError:
@@ -225,7 +185,9 @@ class ApiClient:
             f"API {page.request.method} {shown}, {'behind ' if page.is_look else ''}page {page.number}",
         )
 
-    def _patiently(self, page: Asked, read: Callable[[Answer], T], failure: _Passing | None = None) -> T:
+    def _patiently(
+        self, page: Asked, read: Callable[[Answer], T], failure: PassingFailure | None = None
+    ) -> T:
         tries = attempts_while(
             self._pause,
             attempts=self._attempts,
@@ -241,11 +203,11 @@ class ApiClient:
                         first, failure = failure, None
                         raise first
                     return self._once(page, read)
-        except _Passing as error:
+        except PassingFailure as error:
             raise SourceUnreachable(f"{error}{self._what_was_tried(error)}") from None
         raise AssertionError("a try either returns or raises")
 
-    def _what_was_tried(self, failure: _Passing) -> str:
+    def _what_was_tried(self, failure: PassingFailure) -> str:
         """How long a page was asked for, and what to do."""
         seconds = self._retry_for.total_seconds()
         if failure.pause is not None and failure.pause > seconds:
@@ -255,7 +217,7 @@ class ApiClient:
 
     def _pause(self, error: Exception) -> bool | float:
         """Whether a page is asked for again, and in how many seconds if the API says so. What is longer than the patience is not waited for."""
-        if not isinstance(error, _Passing):
+        if not isinstance(error, PassingFailure):
             return False
         if not error.pause:  # at once would be hundreds of times a second
             return True
@@ -272,7 +234,7 @@ class ApiClient:
         try:
             answer = self._answer(page, url, where, deadline, before_sending)
         except PassingRefusal as refusal:
-            raise _Passing(str(refusal)) from None
+            raise PassingFailure(str(refusal)) from None
         except requests.exceptions.SSLError:
             raise SourceError(
                 f"{where}: expected a certificate that can be trusted, found another, or TLS that does not fit. Correct base_url, or name the"
@@ -287,12 +249,14 @@ class ApiClient:
             ) from None
         except (requests.RequestException, HTTPError, OSError) as error:
             # Their texts quote the address, and may quote headers.
-            raise _Passing(f"{where}: expected an answer, found none ({why_no_answer(error)})") from None
+            raise PassingFailure(
+                f"{where}: expected an answer, found none ({why_no_answer(error)})"
+            ) from None
         try:
             return read(answer)
         except DocumentError as error:
             if error.broken:
-                raise _Passing(f"{where}: {self.connection.hide(str(error))}") from None
+                raise PassingFailure(f"{where}: {self.connection.hide(str(error))}") from None
             raise self.refusal(page, error) from None
 
     def _answer(
@@ -309,7 +273,9 @@ class ApiClient:
                 prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
             ) as response:
                 if response.status_code not in _MOVED:
-                    return self._read(response, where, deadline, page)
+                    return self._answers.read(
+                        response, where, deadline, ignored=page.ignored, remedy=page.remedy
+                    )
                 url = self._target(response, prepared.url or url, where)
                 page = page._replace(position=Position({}, url))
                 if response.status_code == 303:
@@ -364,115 +330,6 @@ class ApiClient:
                 " may get the connection's credentials, name it in `hosts` of the connection",
                 code="source_other_host",
             )
-
-    def _read(self, response: requests.Response, where: str, deadline: float, page: Asked) -> Answer:
-        status = response.status_code
-        if status == 401 and forget_token(self.connection):
-            raise _Passing(f"{where}: expected to be let in, found HTTP 401: the token has ended")
-        if status < 400:
-            self.connection.given.is_accepted = True
-        if status == 204 or status in page.ignored:
-            return Answer(response.url, "", False, None, response.headers, is_empty=True)
-        pause = pause_named(status, response.headers, datetime.now(UTC))
-        if status in _PASSING or (status == 403 and pause is not None):
-            asked = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
-            raise _Passing(f"{where}: expected a page, found HTTP {status}{asked}", pause)
-        if status != 200:
-            raise self._refused(response, where, deadline, page.remedy)
-        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if not _is_json(kind):
-            raise SourceError(
-                f"{where}: expected JSON, found an answer of type {in_one_line(kind, 100)}. Check base_url and path, and that credentials are accepted",
-                code="source_content_type",
-            )
-        body = self._body(response, where, deadline, self._max_bytes)
-        try:
-            text = body.decode(json.detect_encoding(body))
-        except UnicodeDecodeError as error:
-            packed = response.headers.get("Content-Encoding")
-            raise SourceError(
-                f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says"
-                if packed is None
-                else f"{where}: expected a body packed by gzip or deflate, or not packed, as was asked for, found one that is packed by"
-                f" {in_one_line(packed, 100)}. Have the API, or the proxy in front of it, heed Accept-Encoding",
-                code="source_answer",
-            ) from None
-        is_lines = "ndjson" in kind or "jsonl" in kind
-        return Answer(
-            response.url,
-            text.removeprefix("\ufeff"),
-            is_lines,
-            next_link(response.headers.get("Link", "")),
-            response.headers,
-            proves_end=_proves_end(response),
-        )
-
-    def _body(self, response: requests.Response, where: str, deadline: float, most: int) -> bytes:
-        """All of an answer. A server may send for ever, or a byte at a time."""
-        chunks: list[bytes] = []
-        size, unpacking = 0, Unpacking(response.headers.get("Content-Encoding", ""))
-        while packed := response.raw.read1(_CHUNK, decode_content=False):
-            chunk = unpacking.add(packed)
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > most:
-                raise SourceError(
-                    f"{where}: expected a page of at most {most} bytes (max_page_bytes), found more. Ask for smaller pages (paging.size), or raise it",
-                    code="source_page_too_large",
-                )
-            if time.monotonic() > deadline:
-                raise _Passing(
-                    f"{where}: expected a whole page within {self._timeout.total_seconds():g} s, found {size} bytes and no end"
-                )
-        missing = response.raw.length_remaining
-        if missing:
-            raise _Passing(f"{where}: expected a whole page, found one that lacks {missing} bytes")
-        unpacking.end()
-        return b"".join(chunks)
-
-    def _refused(
-        self, response: requests.Response, where: str, deadline: float, remedy: str | None
-    ) -> SourceError:
-        status = response.status_code
-        try:
-            text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
-        except Exception:  # noqa: BLE001 - the status says enough
-            text = ""
-        said = self.connection.hide(in_one_line(text, _QUOTED))
-        found = f"HTTP {status}{f': {said}' if said else ''}".rstrip(".")
-        if status in (401, 403, 407):
-            return SourceError(
-                f"{where}: expected to be let in, found {found}. Correct the credentials of its connection in platform.yaml",
-                code="source_denied",
-            )
-        if status in (404, 410):
-            return SourceError(
-                f"{where}: expected something there, found {found}. {remedy or 'Correct source.path, or base_url of its connection'}",
-                code="source_missing",
-            )
-        return SourceError(
-            f"{where}: expected a page, found {found}. {remedy or 'Correct path, params or body of the source'}",
-            code="source_refused",
-        )
-
-
-def _proves_end(response: requests.Response) -> bool:
-    """Whether a body that was read to its end has a length, ends with an empty chunk, or is packed; else it ends where the connection does."""
-    packed = Unpacking(response.headers.get("Content-Encoding", "")).proves_end
-    return packed or "Content-Length" in response.headers or bool(getattr(response.raw, "chunked", False))
-
-
-def _is_json(kind: str) -> bool:
-    """Whether a type may hold JSON; that of an answer without one, or of plain text, is for the parser to say."""
-    return kind in ("", "text/plain", "text/json", "application/octet-stream") or "json" in kind
-
-
-def _shown_pause(seconds: float) -> str:
-    """How long to wait, and until when if that is not at once."""
-    if seconds < 1:
-        return f"{seconds:g} s"
-    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ceil(seconds))
-    return f"{ceil(seconds)} s, until {until:%Y-%m-%d %H:%M:%S} UTC"
 
 
 class _NoAddresses(logging.Filter):

@@ -14,7 +14,8 @@ from partitions.api.walk import PageWalk
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
 from partitions.sources.api import NEVER_EMPTY
-from resources.sources.api.client import Answer, ApiClient, Asked, Begun
+from resources.sources.api.answers import Answer
+from resources.sources.api.client import ApiClient, Asked, Begun
 from resources.sources.api.outline import Outline
 
 _NOT_THERE = frozenset(range(400, 500)) - NEVER_EMPTY
