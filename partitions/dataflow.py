@@ -123,7 +123,7 @@ class Dataflow(Model):
     @model_validator(mode="after")
     def _inputs_fit(self) -> Dataflow:
         refused = [
-            *view_refusals(self.inputs, has_step=bool(self.transform or self.sql)),
+            *view_refusals(self.inputs, has_step=self.has_step),
             *unit_refusals(self.source, self._units),
         ]
         if refused:
@@ -160,6 +160,11 @@ class Dataflow(Model):
         return self.watermark.type
 
     @property
+    def has_step(self) -> bool:
+        """Whether ``sql`` or ``transform`` stands between source and table, so that the rows that are written are not those that were read."""
+        return bool(self.sql or self.transform)
+
+    @property
     def streams_with_spark(self) -> bool:
         """Whether Spark's own engine reads its rows, by a checkpoint that belongs to one definition."""
         return isinstance(self.watermark, StructuredStream)
@@ -172,7 +177,7 @@ class Dataflow(Model):
     @property
     def defers_types(self) -> bool:
         """Whether an inferred column without a value has no type yet: a step could name it, and other modes make rows of their own of what comes later."""
-        names_columns = bool(self.sql or self.transform)
+        names_columns = self.has_step
         takes_new = self.target.schema_mode in ("strict", "merge") and self.unknown_fields == "check"
         return self.may_take_columns and takes_new and not names_columns
 

@@ -12,7 +12,7 @@ import pytest
 from partitions.column.predicates import Range, rows_in
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import EVERYTHING
-from resources.kinds.column import kind as column
+from resources.kinds.column import look as column
 from resources.kinds.column.opening import open_column
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import ReadsAbove

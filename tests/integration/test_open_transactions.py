@@ -16,7 +16,7 @@ import pytest
 
 from partitions.errors import PlanError
 from partitions.plan import Plan
-from resources.kinds.column import kind as column
+from resources.kinds.column import look as column
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import Columns, PostgresRows, on_postgres

@@ -1,0 +1,87 @@
+"""Tell the state of a column watermark from the rows that were written (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from partitions.column.state import ColumnState, next_state
+from partitions.sentinels import deserialise, serialise
+from resources.kinds.column.look import rows_above
+from resources.kinds.kind import ROWS, StatsReader, WriteStats
+from resources.observation import observed
+from resources.sources.highest import as_value, highest_value
+from resources.spark.frames import observed_rows
+from resources.sql import quoted
+from resources.watermarks.entry import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from resources.tables.contract.table import Table
+
+
+_WITHOUT = ""
+"""The key of the statistics of rows without a value; no column has this name."""
+
+
+def observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame, StatsReader]:
+    """Return the rows, observed, and what reads afterwards the highest value of each column, and how many rows have none."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observation = Observation()
+    types = dict(rows.dtypes)
+    asked = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
+    without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
+
+    def stats() -> WriteStats:
+        answer = observed(observation)
+        if not answer:
+            return {}
+        values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+        by_column: dict[Any, Sequence[Any]] = {
+            name: (value,) for name, value in zip(columns, values, strict=True)
+        }
+        return by_column | {_WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
+
+    asked += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
+    return observed_rows(rows, observation, *asked), stats
+
+
+def state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nulls: bool) -> str:
+    """Return the highest value that was written, and never more than the bound; of a write that nobody saw the table tells it.
+
+    Args:
+        intent: of the write.
+        stats: as observed; empty if nobody saw it.
+        table: that was written.
+        reads_nulls: whether each run reads the rows without a value; else they are read once.
+    """
+    stats = stats or _written_times(intent, table)
+    without = stats[_WITHOUT][0] if stats else 0
+    written = {name: value[0] for name, value in stats.items() if name != _WITHOUT}
+    has_values = any(value is not None for value in written.values())
+    # Rows without a value are read once if the state is not empty any more, unless each run reads them.
+    once = without and not has_values and not reads_nulls
+    if not stats or once:
+        return intent.watermark
+    before, bounds = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
+    reached = ColumnState.of(next_state(before, written) or before)
+    return serialise(reached.capped(bounds).watermark())
+
+
+def _written_times(intent: Intent, table: Table) -> WriteStats:
+    """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
+    before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
+    found: dict[str, Sequence[Any]] = {}
+    for name, bound in after.marks.items():
+        stored = before.marks.get(name)
+        value = bound.value
+        if isinstance(value, date):  # or a datetime, which is one
+            written = table.highest_values([name], None, rows_above(name, before, bound))[name]
+            value = written if written is not None or stored is None else stored.value
+        if value is not None:
+            found[name] = (value,)
+    return found | {_WITHOUT: (0,)} if found else {}
