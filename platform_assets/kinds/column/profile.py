@@ -15,8 +15,8 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
-from resources.kinds.column.kind import ColumnKind
 from resources.kinds.column.opening import open_column
+from resources.kinds.column.written import WITHOUT
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -51,7 +51,7 @@ class ColumnProfile(KindProfile):
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return how many rows had no value in any watermark column."""
         without = [
-            stats[ColumnKind.WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)
+            stats[WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)
         ]
         return {"rows_without_value": sum(without)}
 

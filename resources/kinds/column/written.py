@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resources.tables.contract.table import Table
 
 
-_WITHOUT = ""
+WITHOUT = ""
 """The key of the statistics of rows without a value; no column has this name."""
 
 
@@ -44,7 +44,7 @@ def observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame,
         by_column: dict[Any, Sequence[Any]] = {
             name: (value,) for name, value in zip(columns, values, strict=True)
         }
-        return by_column | {_WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
+        return by_column | {WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
 
     asked += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
     return observed_rows(rows, observation, *asked), stats
@@ -60,8 +60,8 @@ def state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_null
         reads_nulls: whether each run reads the rows without a value; else they are read once.
     """
     stats = stats or _written_times(intent, table)
-    without = stats[_WITHOUT][0] if stats else 0
-    written = {name: value[0] for name, value in stats.items() if name != _WITHOUT}
+    without = stats[WITHOUT][0] if stats else 0
+    written = {name: value[0] for name, value in stats.items() if name != WITHOUT}
     has_values = any(value is not None for value in written.values())
     # Rows without a value are read once if the state is not empty any more, unless each run reads them.
     once = without and not has_values and not reads_nulls
@@ -84,4 +84,4 @@ def _written_times(intent: Intent, table: Table) -> WriteStats:
             value = written if written is not None or stored is None else stored.value
         if value is not None:
             found[name] = (value,)
-    return found | {_WITHOUT: (0,)} if found else {}
+    return found | {WITHOUT: (0,)} if found else {}
