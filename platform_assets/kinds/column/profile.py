@@ -50,9 +50,7 @@ class ColumnProfile(KindProfile):
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return how many rows had no value in any watermark column."""
-        without = [
-            stats[WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)
-        ]
+        without = [stats[WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)]
         return {"rows_without_value": sum(without)}
 
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
