@@ -195,8 +195,34 @@ class TestFolders:
         for name, values in {**kept, **left_out}.items():
             _put(feed, f"{name}.parquet", pa.table({"id": [1], name: values}))
         assert feed.load().quarantined == len(left_out)
+        assert feed.ids == [1] * len(kept)
         held = feed.cli("list").json[0]["quarantined"]["files"]
         assert [file["reason"].partition(": ")[0] for file in held] == [f"column {name}" for name in left_out]
+
+    def test_a_value_of_avro_of_nothing_but_null_is_told_also_beside_a_union(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "avro", "schema": None}, on_bad_file="quarantine")
+        items, values = {"type": "array", "items": "null"}, {"type": "map", "values": "null"}
+        clock = {"type": "int", "logicalType": "time-millis"}
+        fields = [{"name": "a", "type": "null"}, {"name": "x", "type": ["null", items]}]
+        struct = {"type": "record", "name": "s", "fields": [*fields, {"name": "at", "type": clock}]}
+        left_out: dict[str, tuple[Any, Any]] = {
+            "l": (items, [None]),
+            "m": (values, {"k": None}),
+            "o[1] é": (struct, {"a": None, "x": [None], "at": 0}),
+            "u": ([struct, "long"], {"a": None, "x": [None], "at": 0}),
+        }
+        kept = {"e": (items, []), "f": (values, {}), "n": (["null", items], None), "s": (struct, {"a": None, "x": [], "at": 0})}  # fmt: skip
+        for path, (kind, value) in {**kept, **left_out}.items():
+            name = path[0]
+            feed.put_bytes(f"{path}.avro", avro({"id": 1, name: value}, **{name: kind}))
+        assert feed.load().quarantined == len(left_out)
+        assert feed.ids == [1] * len(kept)
+        held = feed.cli("list").json[0]["quarantined"]["files"]
+        assert [file["reason"].partition(":")[0] for file in held] == [
+            f"column {path[0]}" for path in left_out
+        ]
 
     def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed()

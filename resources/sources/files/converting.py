@@ -46,7 +46,7 @@ def converted(value: Column, own: Type, column: DataType) -> Column:
         return F.lit(None).cast(column)
     if isinstance(own, str):
         if own in NANOSECONDS and column.jsonValue() == NANOSECONDS[own]:
-            return as_times(value, _spark_type(own), column)
+            return as_times(value, spark_type(own), column)
         if own == UUID:
             return _uuid(value) if column.jsonValue() == "string" else value
         if own == VARIANT:
@@ -82,7 +82,7 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
         return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
         there = value.try_cast(column)
-        same = there.try_cast(_spark_type(own)) == value
+        same = there.try_cast(spark_type(own)) == value
         if own in INTEGER_BITS and column.jsonValue() in WHOLE_BITS:
             # The type's largest number is rounded up to one beyond it, which a cast brings back to the largest.
             same &= there < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
@@ -173,7 +173,7 @@ def _read_as(own: Type, column: DataType) -> DataType:
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     if isinstance(own, str):
-        return _spark_type(own)
+        return spark_type(own)
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         return StructType(
@@ -189,9 +189,27 @@ def _read_as(own: Type, column: DataType) -> DataType:
     return MapType(column.keyType, _read_as(own["valueType"], column.valueType))
 
 
-def _spark_type(own: str) -> DataType:
-    from pyspark.sql.types import BinaryType, IntegerType, LongType, NullType, StructType
+def spark_type(own: Type) -> DataType:
+    """Return the type that Spark reads a file's own type as; what has no value is ``void``."""
+    from pyspark.sql.types import (
+        ArrayType,
+        BinaryType,
+        IntegerType,
+        LongType,
+        MapType,
+        NullType,
+        StructField,
+        StructType,
+    )
 
+    if not isinstance(own, str):
+        if own["type"] == "struct":
+            return StructType(
+                [StructField(field["name"], spark_type(field["type"])) for field in own["fields"]]
+            )
+        if own["type"] == "array":
+            return ArrayType(spark_type(own["elementType"]))
+        return MapType(spark_type(own["keyType"]), spark_type(own["valueType"]))
     own = DOUBTFUL.get(own, own)
     if own == UUID:
         return BinaryType()

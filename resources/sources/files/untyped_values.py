@@ -11,10 +11,10 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import VOID
 from partitions.records.forms import Type
 from partitions.untyped_columns import has_untyped, typed_fields
+from resources.sources.files.converting import spark_type
 from resources.sources.files.failures import bad_document
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import any_of, quoted
 
@@ -40,6 +40,7 @@ def files_with_untyped_values(
         pinned: the schema.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StructField, StructType
 
     columns = {field.name.casefold(): field.dataType for field in pinned.struct.fields}
     groups: dict[str, list[SourceFile]] = {}
@@ -54,8 +55,7 @@ def files_with_untyped_values(
     bad_files: dict[str, BadFile] = {}
     for text, alike in groups.items():
         own = json.loads(text)
-        fields = [_field(name, _readable(own_type)) for name, own_type in own.items()]
-        schema = struct_of({"type": "struct", "fields": fields})
+        schema = StructType([StructField(name, spark_type(own_type)) for name, own_type in own.items()])
         left_out = [
             F.when(_is_left_out(F.col(quoted(name)), own_type, columns.get(name.casefold())), F.lit(""))
             for name, own_type in own.items()
@@ -94,20 +94,6 @@ def _is_left_out(value: Column, own: Type, column: DataType | None) -> Column:
         return F.exists(F.map_values(value), lambda item: _is_left_out(item, own["valueType"], value_type))
     item_type = column.elementType if isinstance(column, ArrayType) else None
     return F.exists(value, lambda item: _is_left_out(item, own["elementType"], item_type))
-
-
-def _readable(own: Type) -> Type:
-    """A type with one in the place of none: all values are NULL, whatever they are read as."""
-    if own == VOID:
-        return "integer"
-    if isinstance(own, str):
-        return own
-    parts: dict[str, Any] = {
-        part: _readable(own[part]) for part in ("elementType", "valueType") if part in own
-    }
-    if "fields" in own:
-        parts["fields"] = [{**field, "type": _readable(field["type"])} for field in own["fields"]]
-    return {**own, **parts}
 
 
 def _field(name: str, data_type: Type) -> dict[str, Any]:

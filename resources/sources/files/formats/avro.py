@@ -66,7 +66,10 @@ class AvroFiles(TypedFiles):
         bad = [self._bad_header(file) for file in files]
         bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
-        return self._check_sound(spark, files, bad_files, self._unknown_fields(sound, pinned), pinned)
+        texts = {file.path: self._schema(file) for file in sound if file.size}
+        types = {path: own_types(text) for path, text in texts.items() if text}
+        unknown = self._unknown_fields(sound, pinned)
+        return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
         """Columns of other types than the pinned ones are read as their own."""
@@ -355,7 +358,7 @@ def own_types(schema: str) -> Mapping[str, Type | None]:
 def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
     if isinstance(kind, list):
         members = [member for member in kind if member != "null"]
-        return VOID if not members else _type_of(members[0], named) if len(members) == 1 else None
+        return _type_of_union(members, named) if len(members) > 1 else _type_of((*members, "null")[0], named)
     if isinstance(kind, str):
         if kind not in named:
             return _PRIMITIVES.get(kind)
@@ -370,13 +373,7 @@ def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
     if logical in _LOGICAL:
         return _LOGICAL[logical]
     if kind["type"] in ("record", "error"):
-        inner = {field["name"]: _type_of(field["type"], named) for field in kind["fields"]}
-        if None in inner.values():
-            return None
-        fields = [
-            {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in inner.items()
-        ]
-        return {"type": "struct", "fields": fields}
+        return _struct_of({field["name"]: _type_of(field["type"], named) for field in kind["fields"]})
     if kind["type"] == "array":
         item = _type_of(kind["items"], named)
         return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
@@ -386,6 +383,33 @@ def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
             return None
         return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
     return {"enum": "string", "fixed": "binary"}.get(kind["type"], _type_of(kind["type"], named))
+
+
+def _struct_of(types: Mapping[str, Type | None]) -> Type | None:
+    """A struct of these fields; None if the type of one is unknown."""
+    if None in types.values():
+        return None
+    fields = [
+        {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in types.items()
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def _type_of_union(members: Sequence[Any], named: dict[str, Any]) -> Type | None:
+    """The type that Spark reads several types as: the wider of two numbers, else a struct with a field for each."""
+    plain = {
+        member["type"] if isinstance(member, dict) else member for member in members if _is_plain(member)
+    }
+    for numbers, wider in ((("int", "long"), "long"), (("float", "double"), "double")):
+        if len(members) == 2 and plain == set(numbers):
+            return wider
+    types = [_type_of(member, named) for member in members]
+    return _struct_of({f"member{number}": data_type for number, data_type in enumerate(types)})
+
+
+def _is_plain(member: Any) -> bool:
+    """Whether a member of a union is a type without parts."""
+    return isinstance(member, str) or (isinstance(member, dict) and isinstance(member["type"], str))
 
 
 _PRIMITIVES: Mapping[str, str] = {

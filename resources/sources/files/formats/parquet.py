@@ -22,7 +22,6 @@ from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_time
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns
 from resources.sources.files.scan import Scanner
-from resources.sources.files.untyped_values import files_with_untyped_values
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.staging import Staging
@@ -74,11 +73,9 @@ class ParquetFiles(TypedFiles):
         bad = [_bad_footer(path, footer) for path, footer in footers.items()]
         bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
+        types = {path: footer.types for path, footer in footers.items()}
         unknown = self._unknown_fields(sound, pinned)
-        if self._dataflow.unknown_fields != "ignore":
-            types = {path: footer.types for path, footer in footers.items()}
-            bad_files |= files_with_untyped_values(self, spark, sound, types, pinned)
-        return self._check_sound(spark, files, bad_files, unknown, pinned)
+        return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
     def _remark(self, data: StructType, nanoseconds: Mapping[FieldPath, bool]) -> None:
         changed = [path for path, instant in nanoseconds.items() if as_numbers(data, {path: instant}) != data]

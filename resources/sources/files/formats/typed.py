@@ -20,6 +20,7 @@ from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import inexact_files, taking_checked
 from resources.sources.files.nanoseconds import folded
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.untyped_values import files_with_untyped_values
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class TypedFiles(FormatReader):
         spark: SparkSession,
         files: Sequence[SourceFile],
         bad_files: Mapping[str, BadFile],
+        types: Mapping[str, Mapping[str, Type | None]],
         unknown: Mapping[str, Sequence[str]],
         pinned: PinnedSchema,
     ) -> CheckedFiles:
@@ -63,10 +65,14 @@ class TypedFiles(FormatReader):
             spark: reads values.
             files: of a slice.
             bad_files: those of them whose headers tell that they cannot be loaded, by path.
+            types: of each file's columns, by path and name; None of one that only Spark knows.
             unknown: names of fields that the schema lacks, by path.
             pinned: the schema.
         """
         bad = dict(bad_files)
+        if self._dataflow.unknown_fields != "ignore":
+            sound = [file for file in files if file.path not in bad]
+            bad |= files_with_untyped_values(self, spark, sound, types, pinned)
         if not self.rescues:
             show = self._dataflow.show_bad_records
             for check in (inexact_files, contradicting_files):

@@ -13,7 +13,13 @@ import pytest
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
 from resources.connections.places import Place
-from resources.sources.files.formats.avro import doubled_names, fields_of, header_of, unreadable_field
+from resources.sources.files.formats.avro import (
+    doubled_names,
+    fields_of,
+    header_of,
+    own_types,
+    unreadable_field,
+)
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:
@@ -125,3 +131,19 @@ def test_the_header_of_a_file_of_a_bucket_is_read(bucket: Place, tmp_path: Path)
     bucket.store.put("a.avro", (tmp_path / "a.avro").read_bytes())
     assert header_of(bucket, file) == header_of(Place(str(tmp_path)), file)
     assert header_of(bucket, SourceFile("gone.avro", 5, "", 0)) == (None, None)
+
+
+def test_a_union_of_several_types_has_the_type_that_spark_reads_it_as() -> None:
+    struct = record("part", a="null", at={"type": "int", "logicalType": "date"})
+    unions: dict[str, list[Any]] = {
+        "whole": ["int", {"type": "long", "logicalType": "timestamp-millis"}],
+        "near": ["null", "double", "float"],
+        "either": ["null", "string", struct],
+    }
+    types = own_types(json.dumps(record("row", **unions)))
+    assert (types["whole"], types["near"]) == ("long", "double")
+    either = types["either"]
+    assert isinstance(either, dict)
+    members = {member["name"]: member["type"] for member in either["fields"]}
+    assert members["member0"] == "string"
+    assert [field["type"] for field in members["member1"]["fields"]] == ["void", "date(any)"]
