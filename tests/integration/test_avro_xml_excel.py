@@ -416,7 +416,10 @@ class TestExcel:
         feed = make_feed(source=EXCEL, on_bad_file="quarantine")
         feed.put_bytes("a.xlsx", xlsx([["id", "on"], [1, date(2026, 1, 1)]]))
         feed.load()
-        feed.put_bytes("b.xlsx", xlsx([["id", "on"], [2, None], [], [2.5, None]]))
+        feed.put_bytes(
+            "b.xlsx",
+            xlsx([["id", "on"], [2, None], [], [2.5, "x"], [3, None], *([text, None] for text in "abc")]),
+        )
         feed.put_bytes("c.xlsx", xlsx([["on", "id"], ["soon", 3]]))
         feed.put_bytes("d.xlsx", xlsx([["id", "more"], [4, 5]]))
         feed.put_bytes("e.xlsx", xlsx([["id"], [5, 6]]))
@@ -425,7 +428,8 @@ class TestExcel:
         feed.load()
         assert feed.ids == [1, 7]
         assert _reasons(feed) == {
-            "b.xlsx": "sheet Data, A4: field id: expected bigint, found a number, '2.5'",
+            "b.xlsx": "sheet Data, A4: field id: expected bigint, found a number, '2.5'; sheet Data, A6: field id: expected bigint, found text, 'a';"
+            " sheet Data, A7: field id: expected bigint, found text, 'b'; 4 bad records in all",
             "c.xlsx": "sheet Data, A2: field on: expected date, found text, 'soon'",
             "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
             "e.xlsx": "sheet Data, B2: expected values below a name of the header in row 1 (options.header_row) only, found a number, '6'",

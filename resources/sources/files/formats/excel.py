@@ -27,7 +27,7 @@ from resources.sources.files.cells import (
     is_blank,
     kind_of_cell,
 )
-from resources.sources.files.checked import BadRecord, CheckedFiles
+from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records, unknown_field, without_known_columns
 from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
@@ -237,6 +237,15 @@ def _index(sheet: Sheet, records: Sequence[Record] | None = None) -> list[SheetC
     return [SheetColumn(f"_c{number}", number)]
 
 
+class _BadCellError(Exception):
+    """A cell that makes its record bad."""
+
+    def __init__(self, record: BadRecord) -> None:
+        """Keep what is wrong with the record."""
+        super().__init__(record.why)
+        self.record = record
+
+
 class _Rows:
     """The records of a sheet as rows of a schema."""
 
@@ -253,6 +262,7 @@ class _Rows:
         """Refuse a type that no cell can have."""
         self._path, self._sheet, self._schema, self._show = path, sheet, data, show
         self._spelt = spelt
+        self._named_records, self._bad_count = list[BadRecord](), 0
         self._named = {column.number for column in sheet.columns} | set(columns.values())
         self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
         for field in data.fields:
@@ -268,27 +278,46 @@ class _Rows:
         """Convert all records, and return how many there are.
 
         Raises:
-            BadFile: a cell does not fit its column, or stands under no name.
+            BadFile: a cell of some records does not fit its column, or stands under no name.
         """
         count = 0
         while records := list(islice(self._sheet.records, _BATCH)):
-            batches.write(self._batch(records))
+            batch = self._batch(records)
+            if not self._bad_count:
+                batches.write(batch)
             count += len(records)
+        if self._bad_count:
+            total = f"{self._bad_count} bad records in all" if self._bad_count > 1 else None
+            raise bad_records(self._path, self._named_records, show=self._show, total=total)
         return count
 
     def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
+        """The records as rows, and note those of them that are bad, whose values are NULL."""
         import pyarrow as pa
 
+        bad: dict[int, BadRecord] = {}
+
+        def noting(convert: Callable[..., Any], record: Record, *column: Any) -> Any:
+            try:
+                return convert(record, *column)
+            except _BadCellError as error:
+                bad.setdefault(record.row, error.record)
+                return None
+
         for record in records:
-            self._check_named(record)
+            noting(self._check_named, record)
         schema = arrow_schema(self._schema)
         arrays = [
-            pa.array([self._converted(record, *column) for record in records], type_)
+            pa.array([noting(self._converted, record, *column) for record in records], type_)
             for column, type_ in zip(self._columns, schema.types, strict=True)
         ]
+        in_order = [bad[row] for row in sorted(bad)]
+        self._named_records += in_order[: NAMED - len(self._named_records)]
+        self._bad_count += len(bad)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _check_named(self, record: Record) -> None:
+        """Raise _BadCellError if a value stands under no name."""
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
                 below = (
@@ -301,6 +330,11 @@ class _Rows:
     def _converted(
         self, record: Record, field: Any, number: int | None, convert: Callable[[Cell], Any]
     ) -> Any:
+        """The value of a cell as its column's type.
+
+        Raises:
+            _BadCellError: it has none there, or another than the folder of the file says.
+        """
         cell = None if number is None or number >= len(record.cells) else record.cells[number]
         if cell is None or number is None:
             return None
@@ -320,15 +354,15 @@ class _Rows:
     def _check_beside_folder(
         self, record: Record, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
     ) -> None:
-        """Raise BadFile if a cell has another value than the folder that names its column."""
+        """Raise _BadCellError if a cell has another value than the folder that names its column."""
         text = folder_value(self._path, self._spelt[column])
         if text is None or convert(text) != value:
             fault = fault_beside_folder(column, self._spelt[column], self._path, None)
             raise self._bad(record, number, fault.reason)
 
-    def _bad(self, record: Record, number: int, what: str) -> BadFile:
+    def _bad(self, record: Record, number: int, what: str) -> _BadCellError:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
         why = f"{self._sheet.place(record.row, number)}: {what}"
         cell = record.cells[number]
         value = None if cell is None else as_text(cell)
-        return bad_records(self._path, [BadRecord(text, why, value=value)], show=self._show)
+        return _BadCellError(BadRecord(text, why, value=value))
