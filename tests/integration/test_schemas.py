@@ -213,7 +213,7 @@ class TestFolders:
             "o[1] é": (struct, {"a": None, "x": [None], "at": 0}),
             "u": ([struct, "long"], {"a": None, "x": [None], "at": 0}),
         }
-        kept = {"e": (items, []), "f": (values, {}), "n": (["null", items], None), "s": (struct, {"a": None, "x": [], "at": 0})}  # fmt: skip
+        kept: dict[str, tuple[Any, Any]] = {"e": (items, []), "f": (values, {}), "n": (["null", items], None), "s": (struct, {"a": None, "x": [], "at": 0})}  # fmt: skip
         for path, (kind, value) in {**kept, **left_out}.items():
             name = path[0]
             feed.put_bytes(f"{path}.avro", avro({"id": 1, name: value}, **{name: kind}))
