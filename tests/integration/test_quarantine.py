@@ -50,6 +50,17 @@ def test_a_slice_of_nothing_but_bad_files_moves_the_watermark_too(make_feed: Mak
 
 
 @pytest.mark.needs_spark
+def test_folders_of_bad_files_name_columns_where_nothing_else_is_loaded_first(feed: Feed) -> None:
+    feed.put_text("day=1/a.ndjson", '{"id": "no number"}\n')
+    assert feed.load().quarantined == 1
+    feed.put("day=1/a.ndjson", 1)
+    feed.put("day=2/b.ndjson", 2)
+    feed.command("files", "release", NAME, "day=1/a.ndjson")
+    feed.load()
+    assert feed.rows("id", "day") == [(1, "1"), (2, "2")]
+
+
+@pytest.mark.needs_spark
 def test_a_released_file_is_loaded_once_as_it_is_then(feed: Feed) -> None:
     feed.put_bytes("1.ndjson.gz", b"not gzip")
     feed.put("2.ndjson", 2)

@@ -99,7 +99,9 @@ class MortalBlobs(LocalBlobs):
 class _ArrowFiles(FileSource):
     """Files of ``{"id": 1}`` lines, plain or compressed with gzip, that are read line by line."""
 
-    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
+    def pin(
+        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+    ) -> str | None:
         fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
         return json.dumps({"columns": {"type": "struct", "fields": fields}, "folders": []})
 

@@ -266,7 +266,9 @@ class PathKind(Kind[PathSlice]):
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
         """Declared, or inferred from a bounded sample of all files that wait."""
-        return self._source.pin(spark, [file for slice_ in pending for file in slice_.files])
+        files = [file for slice_ in pending for file in slice_.files]
+        passed_over = [aside.file for slice_ in pending for aside in slice_.quarantined]
+        return self._source.pin(spark, files, passed_over)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare ``source.schema`` with what was pinned."""

@@ -40,12 +40,15 @@ class SchemaPinner:
         """Use what reads the files of a dataflow."""
         self._format, self._source, self._dataflow = form, form.source, dataflow
 
-    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
+    def pin(
+        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+    ) -> PinnedSchema | None:
         """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
 
         Args:
             spark: a session.
             files: what is about to be loaded. At most 20 of them, of 64 MiB together, are read.
+            passed_over: what is not, and is never read; it names the folders' columns where nothing is loaded.
 
         Returns:
             None if no file of the sample holds a row and no schema is declared.
@@ -54,7 +57,7 @@ class SchemaPinner:
 
         declared = self._declared(spark)
         data = declared if declared is not None else self._infer(spark, sample_of(files))
-        folders = spellings(file.path for file in files)
+        folders = spellings(file.path for file in files or passed_over)
         if data is None or (declared is None and not data.fields):
             return None
         data = _with_folders_as_text(data, folders)

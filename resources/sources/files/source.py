@@ -98,17 +98,24 @@ class FileSource:
         """
         listing.check_unchanged(self.root, files)
 
-    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
+    def pin(
+        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+    ) -> str | None:
         """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row, or no column has a type yet and the table has none of its own.
 
         A file that is passed over tells no type. One that stops the run is mended, and does.
+
+        Args:
+            spark: a session.
+            files: that are loaded.
+            passed_over: that are not. If no other file is there, their folders name the columns: without these no later file would be accepted.
 
         Raises:
             BadFile: a file of the sample cannot be read; or it cannot be loaded, and is to be passed over.
             ConfigurationError: Spark does not know the encoding that options name.
         """
         check_encoding(spark, self._definition.options, self._dataflow.name)
-        pinned = self._pin(spark, files)
+        pinned = self._pin(spark, files, passed_over)
         is_inferred = self._definition.schema_ is None
         if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":
             self._refuse_bad(spark, sample_of(files), pinned)
@@ -132,9 +139,11 @@ class FileSource:
                 self._refused.add(file.path)
                 raise bad
 
-    def _pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
+    def _pin(
+        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile]
+    ) -> PinnedSchema | None:
         try:
-            return self._pinner.pin(spark, files)
+            return self._pinner.pin(spark, files, passed_over)
         except StrandlineError:
             raise
         except Exception as error:
