@@ -277,12 +277,12 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
 
 
 def _with_sheets(look: _Look, place: Place, path: str) -> _Look:
-    """What a workbook tells: which of its sheets has the rows, if it is another than the first."""
+    """Return the look with the sheet that has the rows; a run wants its name if there are several."""
     try:
         sheets, sheet = sheets_of(place, path)
     except BadFile as bad:
         raise Unclear(bad.why) from None
-    options = {"sheet": sheet} if sheet is not None and sheet != sheets[0] else {}
+    options = {"sheet": sheet} if sheet is not None and len(sheets) > 1 else {}
     return replace(look, options=options, sheets=sheets, sheet=sheet)
 
 

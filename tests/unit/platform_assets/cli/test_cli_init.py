@@ -237,7 +237,7 @@ def test_the_element_of_xml_that_repeats_most_is_a_record_and_the_others_are_nam
         ),
         (
             {"Data": [["id"], [1]], "Notes": [["a"], [1]]},
-            {},
+            {"sheet": "Data"},
             "; records are rows of the sheet Data (sheet) of the first file; its other sheets are passed over: Notes\n",
         ),
         ({"Data": [["id"], [1]]}, {}, " bytes\n"),
