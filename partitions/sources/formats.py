@@ -17,6 +17,12 @@ from partitions.refusal import Refusal
 from partitions.spelling import nearest
 
 
+def _one_of(name: str, names: Sequence[str]) -> str:
+    """Return the options that are expected in the place of an unknown one, the one that may be meant first."""
+    close = nearest(name, names)
+    return f"{f'{close}, or another ' if close else ''}one of {', '.join(names)}"
+
+
 def _form(name: object) -> object:
     return "ndjson" if name == "jsonl" else name  # two names of one format
 
@@ -106,14 +112,13 @@ class FileFormat:
         try:
             options = self.options.model_validate(given)
         except ValidationError as error:
-            known = ", ".join(self.options.model_fields)
             for problem in error.errors():
                 name = str(problem["loc"][0])
                 is_known = name in self.options.model_fields
                 yield Refusal(
                     ("source", "options", name),
                     repr(given[name]) if is_known else "an unknown option",
-                    _EXPECTED.get(name, "") if is_known else f"one of {known}",
+                    _EXPECTED.get(name, "") if is_known else _one_of(name, [*self.options.model_fields]),
                 )
             return
         if isinstance(options, ExcelOptions) and options.header_row == 0 and schema is None:
@@ -127,10 +132,7 @@ class FileFormat:
         names = sorted((*self.reader_options, *self.required), key=str.casefold)
         for name in given:
             if name.lower() not in known and "." not in name:
-                close = nearest(name, names)
-                meant = f"{close}, or another " if close else ""
-                expected = f"{meant}one of {', '.join(names)}"
-                yield Refusal(("source", "options", name), "an unknown option", expected)
+                yield Refusal(("source", "options", name), "an unknown option", _one_of(name, names))
 
     def _encoding_fault(self, encoding: str, names: Collection[str]) -> str | None:
         """What an encoding is expected to be, if files are not read with it; ``names`` are those of all options, in lower case."""

@@ -322,8 +322,10 @@ def test_a_long_value_is_shortened(make: Make) -> None:
     assert error.found == "x" * 59 + "…"
 
 
-def test_the_nearest_name_ignores_case() -> None:
+def test_the_nearest_name_ignores_case_and_may_be_the_beginning() -> None:
     assert nearest("FORMAT", ["format", "forest"]) == "format"
+    assert nearest("Seperator", ["quote", "sep"]) == "sep"
+    assert nearest("separator", ["separation", "sep"]) == "separation"
     assert nearest("zzz", ["format"]) is None
 
 

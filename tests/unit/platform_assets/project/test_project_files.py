@@ -14,7 +14,7 @@ COLUMN = "watermark: {type: column, columns: [id]}\n"
 BAD_RECORDS = "records that do not fit are told, or set aside by max_bad_records"
 ENDINGS = "source.extensions names the endings of the files that are read"
 BY_TIME = "what was loaded is told by the watermark; files that it passes over would be lost"
-KNOWN = "one of sheet, header_row, skip_rows"
+KNOWN = "sheet, or another one of sheet, header_row, skip_rows"
 ROW = "the number of the row with the names of the columns, from 1; or 0 if there is none"
 SHEET = "the name of a sheet, or its place among the sheets, from 1"
 
@@ -93,6 +93,7 @@ def test_what_a_format_lacks_or_does_not_have_is_named_with_its_key(
     ("form", "name", "meant"),
     [
         ("csv", "delimeter", "delimiter, or another one of charset,"),
+        ("csv", "seperator", "sep, or another one of charset,"),
         ("json", "sep", "lineSep, or another one of allowBackslashEscapingAnyCharacter,"),
         ("xml, options: {rowTag: x}", "rowtags", "rowTag, or another one of attributePrefix,"),
         ("parquet", "compression", "one of datetimeRebaseMode, int96RebaseMode, mergeSchema"),
