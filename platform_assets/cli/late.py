@@ -8,9 +8,9 @@ import click
 
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
-from platform_assets.kinds import required
+from platform_assets.kinds import profile_of, required
 from platform_assets.kinds.path.words import verified_in_words
-from platform_assets.kinds.profile import FindsLateFiles
+from platform_assets.kinds.profile import CanForce, FindsLateFiles
 from platform_assets.platform import build_platform
 from resources.kinds.path.late import LateStep
 
@@ -24,7 +24,8 @@ def command(context: Context, name: str) -> None:
     """Look one step further for late files, and apply the policy ``late_files`` to them."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    finder = required(flow, FindsLateFiles)
+    again = [f"strandline run {name} --force START..END"] if isinstance(profile_of(flow), CanForce) else []
+    finder = required(flow, FindsLateFiles, again)
     done, why_none = (
         finder.late_step(platform, flow, context.now or datetime.now(UTC)),
         finder.why_none_is_late(flow),
