@@ -173,7 +173,11 @@ class Project:
         for name in names:
             if name not in known:
                 close = nearest(name, known)
-                hint = f"did you mean {close}?" if close else f"known are {', '.join(known) or 'none'}"
+                hint = (
+                    f"did you mean {close}?"
+                    if close
+                    else f"project {self.folder} has {', '.join(known) or 'none'}"
+                )
                 raise ConfigurationError(
                     f"expected the name of a dataflow, found {name!r}: {hint}",
                     code="unknown_dataflow",

@@ -205,6 +205,11 @@ def test_all_valid_dataflows_run_beside_broken_ones(call: Callable[..., Result],
     [
         ("bad", "project", "dataflows/bad.yaml:3: lyer: found an unknown key"),
         ("god", "unknown_dataflow", "expected the name of a dataflow, found 'god': did you mean good?"),
+        (
+            "x",
+            "unknown_dataflow",
+            "expected the name of a dataflow, found 'x': project {project} has good, bad",
+        ),
     ],
 )
 def test_a_broken_or_unknown_name_is_exit_2(
@@ -216,7 +221,7 @@ def test_a_broken_or_unknown_name_is_exit_2(
     assert answer.exit_code == 2
     error = json.loads(answer.stdout)["error"]
     assert error["code"] == code
-    assert message in error["message"]
+    assert message.format(project=project) in error["message"]
 
 
 def test_broken_settings_stop_every_dataflow(call: Callable[..., Result], project: Path) -> None:
