@@ -358,7 +358,7 @@ def _for_dagster(flow: Checked[Dataflow]) -> None:
             flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", wanted)
     schedule = flow.value.get("schedule")
     if isinstance(schedule, str) and schedule and not is_cron(schedule):
-        wanted = 'a cron text of five fields (minute, hour, day, month, weekday), such as "0 6 * * *" or "*/15 * * * *"'
+        wanted = 'a cron text of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or @daily and its like'
         flow.refuse(("schedule",), flow.shown("schedule"), wanted)
     freshness = flow.model.freshness if flow.model else None
     if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:

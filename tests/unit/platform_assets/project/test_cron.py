@@ -92,3 +92,4 @@ def test_a_wrong_schedule_is_an_error_of_its_file(make: Make, text: str) -> None
     ).errors
     assert [(error.line, error.key, error.found.strip("'")) for error in errors] == [(3, "schedule", text)]
     assert 'such as "0 6 * * *"' in errors[0].expected
+    assert errors[0].expected.endswith("or @daily and its like")
