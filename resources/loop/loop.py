@@ -79,7 +79,7 @@ class Loop(Generic[SliceT]):
         with run.staging.emptied():
             bad_parts = BadParts(run, outcome)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
-        not_sampled = [f"not looked at: {bad.message}" for bad in bad_parts.not_sampled]
+        not_sampled = [f"not looked at: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
         return pinned, [*outcome.warnings, *not_sampled, *run.kind.remarks]
 
     def prepare_next(self) -> None:

@@ -566,12 +566,16 @@ class TestCommands:
         ]
 
     def test_infer_looks_anew_and_says_what_differs_from_what_is_pinned(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id string"})
+        feed = make_feed(source={"schema": "id string"}, on_bad_file="quarantine")
         feed.put("a.ndjson", 1)
         assert feed.cli("schema", "infer", NAME).json["difference"] is None
         feed.load()
         feed.put("b.ndjson", {"id": 2, "more": "x"})
+        feed.put_bytes("c.ndjson.gz", b"torn")
         found = feed.cli("schema", "infer", NAME).json
+        (not_read,) = found["warnings"]
+        assert not_read.startswith("not looked at: c.ndjson.gz: ")
+        assert "was loaded" not in not_read
         assert found["columns"] == [
             {"name": "id", "type": "bigint", "from": "file"},
             {"name": "more", "type": "string", "from": "file"},
