@@ -321,7 +321,7 @@ class _Rows:
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
                 below = (
-                    f"expected values below a name of the header in row {self._sheet.header_row} (options.header_row) only"
+                    f"expected values below a name of the header in row {self._sheet.header_row} only (options.header_row can name another)"
                     if self._sheet.header_row
                     else "expected values in the columns of source.schema only"
                 )
