@@ -109,9 +109,10 @@ class Simulation:
         shortest = self.enough()
         if not self.changes:
             return f"no late change was observed in {self.reads:,} reads; {horizon}"
+        changes = f"all {self.changes:,} observed changes" if self.changes > 1 else "the one observed change"
         if shortest is None:
-            return f"no candidate catches all {self.changes:,} observed changes: try longer ones; {horizon}"
-        return f"{_iso(shortest.grace)} is the shortest that catches all {self.changes:,} observed changes; {horizon}"
+            return f"no candidate catches {changes}: try longer ones; {horizon}"
+        return f"{_iso(shortest.grace)} is the shortest that catches {changes}; {horizon}"
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form of ``strandline simulate``."""

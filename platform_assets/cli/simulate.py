@@ -8,6 +8,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.plan import counted
 from partitions.window.simulate import graces_of
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import collect_results
@@ -57,7 +58,7 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
         if not (seen := document["observed"]) or not seen["reads"]:
             continue
         click.echo(
-            f"  observed: {seen['reads']:,} reads of {seen['windows']:,} work units, {seen['changes']:,} changes, {seen['from']} … {seen['to']}"
+            f"  observed: {counted(seen['reads'], 'read')} of {counted(seen['windows'], 'work unit')}, {counted(seen['changes'], 'change')}, {seen['from']} … {seen['to']}"
         )
         table = Table("grace", "caught", "missed", "rows", "read again")
         for row in document["graces"]:

@@ -29,7 +29,7 @@ def test_a_change_is_caught_by_each_grace_above_its_age() -> None:
     assert (found.changes, found.longest) == (1, DAY)
     assert found.as_json()["recommended"] == "P2D"
     assert found.why == (
-        "P2D is the shortest that catches all 1 observed changes; changes later than P1D after the newest window's end were never"
+        "P2D is the shortest that catches the one observed change; changes later than P1D after the newest window's end were never"
         " looked for"
     )
 
@@ -58,7 +58,7 @@ def test_reads_of_different_stretches_are_not_compared() -> None:
 
 def test_no_candidate_that_is_long_enough_is_said() -> None:
     found = tried(read(1, 0), read(2, 0), read(2, 1), read(3, 0, 12, "other"), read(3, 2), graces="P0D,P1D")
-    assert found.why.startswith("no candidate catches all 1 observed changes: try longer ones")
+    assert found.why.startswith("no candidate catches the one observed change: try longer ones")
 
 
 def test_nothing_observed_is_said() -> None:
