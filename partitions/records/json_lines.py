@@ -25,6 +25,15 @@ from partitions.records.json_decoding import (
     skip_blanks,
     type_of,
 )
+from partitions.records.json_fields import (
+    HALF,
+    escaped,
+    first_look,
+    half_name,
+    name_twice,
+    names_fault,
+    new_field_fault,
+)
 from partitions.records.json_pattern import JsonPattern
 from partitions.records.judge import (
     Fault,
@@ -50,8 +59,6 @@ LENIENT = frozenset(
 """Options of Spark's reader, in lower case, with which it takes text that is no JSON."""
 
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
-_HALF = re.compile("[\ud800-\udfff]")
-"""Of a letter that JSON writes by the numbers of two: UTF-8 has none for it."""
 _DIGITS_OF_VARIANT = 38
 _BREAK = re.compile(r"\r\n|\n|\r")
 _BEGIN_OF_DOCUMENT = re.compile(r"\[\s*(?:\{|\Z)|\{\s*\Z")
@@ -147,7 +154,7 @@ class JsonRule:
         except RecursionError:
             return _TOO_DEEP
         if fault is None and self.names_to_have and value and not self._has_known_name(value):
-            fault = without_known_fields(self.names_to_have, [_escaped(name) for name, _ in value])
+            fault = without_known_fields(self.names_to_have, [escaped(name) for name, _ in value])
         return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
 
     @property
@@ -210,16 +217,17 @@ class JsonRule:
         self, value: Members, schema: Mapping[str, Any], above: str, unknown: list[str]
     ) -> Fault | None:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
-        if (twice := _twice([member for member in value if member[0] in fields], above)) is not None:
+        told = [member for member in value if member[0] in fields] if self.pattern.takes_unknown else value
+        if (twice := name_twice(told, above)) is not None:
             return twice
         for name, item in value:
             if name in fields:
                 if fault := self._fault(item, fields[name], f"{above}{name}", unknown):
                     return fault
-            elif _HALF.search(name):
-                return _half_name(name, above)
-            elif not self.pattern.takes_unknown and _has_null_item(item):
-                return _without_type(f"{above}{name}")
+            elif HALF.search(name):
+                return half_name(name, above)
+            elif not self.pattern.takes_unknown and (fault := new_field_fault(name, item, above)):
+                return fault
             elif not _is_hollow(item):
                 unknown.append(f"{above}{name}")
         return None
@@ -227,11 +235,9 @@ class JsonRule:
     def _fault(self, value: Any, data_type: Type, where: str, unknown: list[str]) -> Fault | None:
         if value is None:
             return None
-        if data_type == NO_TYPE and _has_null_item(value):
-            return _without_type(where)
         if data_type == NO_TYPE:
             unknown.extend([where] if _has_value(value) else ())
-            return None
+            return first_look(value, where).fault
         if isinstance(data_type, str):
             return _leaf_fault(value, data_type, where, self.pattern.reading)
         kind = data_type["type"]
@@ -242,7 +248,7 @@ class JsonRule:
             return next((fault for fault in faults if fault is not None), None)
         if kind == "map" and isinstance(value, Members):
             inner = (self._fault(item, data_type["valueType"], where, unknown) for _, item in value)
-            return _names_fault(value, f"{where}.") or next(
+            return names_fault(value, f"{where}.") or next(
                 (fault for fault in inner if fault is not None), None
             )
         if kind == "udt":
@@ -263,20 +269,6 @@ def _is_hollow(value: Any) -> bool:
     return isinstance(value, list) and all(_is_hollow(item) for item in value)
 
 
-def _has_null_item(value: Any) -> bool:
-    """Whether a value has a list of nulls in it, at any depth, and no other value."""
-    if not isinstance(value, list) or _has_value(value):
-        return False
-    if isinstance(value, Members):
-        return any(_has_null_item(item) for _, item in value)
-    return any(item is None or _has_null_item(item) for item in value)
-
-
-def _without_type(where: str) -> Fault:
-    why = "expected values of a type, found a list of nothing but null, which no type keeps yet: declare it in source.schema, or leave it out"
-    return Fault(f"field {where}: {why}")
-
-
 def _has_value(value: Any) -> bool:
     """Whether a value, or one inside of it, is another than null."""
     if isinstance(value, Members):
@@ -286,30 +278,12 @@ def _has_value(value: Any) -> bool:
     return value is not None
 
 
-def _twice(value: Sequence[tuple[str, Any]], above: str) -> Fault | None:
-    seen: set[str] = set()
-    for name, _ in value:
-        if name in seen:
-            return Fault(f"field {above}{name} stands twice in it")
-        seen.add(name)
-    return None
-
-
-def _names_fault(value: Members, above: str) -> Fault | None:
-    halves = (_half_name(name, above) for name, _ in value if _HALF.search(name))
-    return _twice(value, above) or next(halves, None)
-
-
-def _half_name(name: str, above: str) -> Fault:
-    return Fault(f"field {above}{_escaped(name)}: expected a name in UTF-8, found half of a letter in it")
-
-
 def _any_fault(value: Any, where: str) -> Fault | None:
     """Why a variant does not hold all of a value: a name that stands twice in an object, at any depth, or a text or a number that it would change."""
     if isinstance(value, Members):
         above = f"{where}." if where else ""
         inner = (_any_fault(item, f"{above}{name}") for name, item in value)
-        return _names_fault(value, above) or next((fault for fault in inner if fault is not None), None)
+        return names_fault(value, above) or next((fault for fault in inner if fault is not None), None)
     if isinstance(value, list):
         return next((fault for item in value if (fault := _any_fault(item, where)) is not None), None)
     why = _number_of_variant_fault(value) if isinstance(value, Number) else _text_fault(value)
@@ -332,7 +306,7 @@ def _text_fault(value: Any) -> str | None:
     if isinstance(value, Number):
         return "a word that is no number of JSON" if value in _SPECIAL else None
     if isinstance(value, str):
-        return "half of a letter that has two escapes, which is no text" if _HALF.search(value) else None
+        return "half of a letter that has two escapes, which is no text" if HALF.search(value) else None
     inner = (
         [item for _, item in value]
         if isinstance(value, Members)
@@ -342,11 +316,6 @@ def _text_fault(value: Any) -> str | None:
     )
     texts = (_text_fault(item) for item in inner if not isinstance(item, str) or isinstance(item, Number))
     return next((why for why in texts if why is not None), None)
-
-
-def _escaped(text: str) -> str:
-    """Return a text with halves of letters by their numbers, so that it can be shown."""
-    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _leaf_fault(value: Any, data_type: str, where: str, reading: Reading) -> Fault | None:
@@ -402,5 +371,5 @@ def _seconds_fault(text: str) -> str | None:
 
 
 def _misfit(where: str, data_type: Type, found: str, value: Any = None) -> Fault:
-    text = _escaped(value) if isinstance(value, str) else None
+    text = escaped(value) if isinstance(value, str) else None
     return Fault(f"field {where}: expected {shown(data_type)}, found {found}", text)
