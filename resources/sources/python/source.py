@@ -5,28 +5,26 @@ The function is told the bounds, and its rows are filtered by the same predicate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from partitions.column.predicates import ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
-from partitions.ddl import Column, kinds_of, parse_ddl
-from partitions.errors import SchemaError, SchemaEvolved, SourceError
+from partitions.errors import SchemaError, SourceError
 from partitions.instants import as_datetime
 from partitions.load import Lacking
 from partitions.local_time import covering, repeated
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
-from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Predicate, columns_of
+from partitions.predicate import NOTHING, AllOf, Among, Predicate, columns_of
 from partitions.sources import PythonSource
-from partitions.unit_values import Kind, fitted, kind_of_value
+from partitions.unit_values import Kind, fitted
 from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
@@ -34,37 +32,27 @@ from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.functions import UserCode
-from resources.sources.evolving import FOLLOWS, changed, evolution_of
-from resources.sources.files.failures import other_schema
-from resources.sources.files.pinned import PinnedSchema
-from resources.sources.python.arrow_types import number_type
+from resources.sources.evolving import FOLLOWS
 from resources.sources.python.batches import (
     Raw,
-    WrongYield,
     cast_to,
     column_names,
-    fitting_schema,
-    inferred_schema,
     own_type,
     row_count,
 )
 from resources.sources.python.call import FunctionCaller
+from resources.sources.python.calls import FetchedRows, MeantRows, StartedCall
 from resources.sources.python.request import RowRequest
+from resources.sources.python.schema import SAMPLE_CALLS, FunctionSchema, arrow_schema
 from resources.sources.python.values import of_python, own_array, plain_value
-from resources.sources.schema import check_columns, kinds, pinned_struct, plain
+from resources.sources.schema import kinds, pinned_struct
 from resources.sources.source import ReadsAbove, RowSource, TellsLacking
 from resources.staging import Staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_SAMPLE_ROWS = 10_000
-_SAMPLE_BYTES = 64 * 2**20
-_SAMPLE_CALLS = 20
-"""Calls until one yields a row that a schema is inferred from."""
 
 
 class PythonRows(RowSource, ReadsAbove, TellsLacking):
@@ -84,19 +72,16 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         self._zone = dataflow.zone
         self._zone_name = "UTC" if isinstance(watermark, PathWatermark) else watermark.timezone
         self._caller = FunctionCaller(dataflow.name, source, code)
-        self._mode = dataflow.target.schema_mode
-        self._pinned: PinnedSchema | None = None
-        self._remarks: dict[str, None] = {}
-        self._schema: StructType | None = None
-        self._ahead: _Ahead | None = None
+        self._schema = FunctionSchema(dataflow, source, self._caller, self._zone_name)
+        self._ahead: StartedCall | None = None
         self._brought: set[str] = set()
-        self._fetched: _Fetched | None = None
+        self._fetched: FetchedRows | None = None
         self._files = 0
 
     @property
     def remarks(self) -> Sequence[str]:
         """Which pinned columns the function does not yield any more."""
-        return tuple(self._remarks)
+        return tuple(self._schema.remarks)
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The rows of a call without bounds, in their order."""
@@ -131,7 +116,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
             ConfigurationError: a column that the definition names is not there, or cannot be compared.
             SourceError: the function fails.
         """
-        return self._pin(spark, lambda: self._sampled)
+        return self._schema.pin(spark, lambda: self._schema.sampled)
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
         """The declared schema, or that of the first rows of these extents; None if there are none.
@@ -139,8 +124,8 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         Raises:
             ConfigurationError, SourceError: as :meth:`pin`.
         """
-        requests = [self._within(extent) for extent in disjoint(extents)[:_SAMPLE_CALLS]]
-        return self._pin(spark, lambda: self._inferred(requests))
+        requests = [self._within(extent) for extent in disjoint(extents)[:SAMPLE_CALLS]]
+        return self._schema.pin(spark, lambda: self._schema.inferred(requests))
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Compare ``source.schema`` with what was pinned; rows are compared as they come.
@@ -148,79 +133,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         Raises:
             SchemaError: reason ``incompatible_schema``.
         """
-        was = PinnedSchema.of(pinned)
-        self._pinned, self._schema = was, was.struct
-        if self._source.schema_ == was.declared:
-            return
-        declared = self._declared_in(spark)
-        if declared is None or plain(declared) == was.struct:
-            return
-        if self._mode in FOLLOWS:
-            evolution = evolution_of(self._mode, dataflow, was, plain(declared), "source.schema")
-            if evolution.action != "none":
-                again = replace(was, declared=self._source.schema_)
-                raise self._evolved(changed(again, evolution.schema, evolution.changes, "source.schema"))
-            return
-        raise other_schema(
-            f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
-            "Put it back",
-            dataflow,
-            None,
-        )
-
-    def _pin(self, spark: SparkSession, inferred: Callable[[], StructType | None]) -> str | None:
-        declared = self._declared_in(spark)
-        schema = inferred() if declared is None else declared
-        if schema is None:
-            return None
-        self._schema = plain(schema)
-        check_columns(self._source, self._schema)
-        self._pinned = PinnedSchema(self._schema.json(), (), self._source.schema_)
-        return self._pinned.to_text()
-
-    def _declared_in(self, spark: SparkSession) -> StructType | None:
-        if self._source.schema_ is None:
-            return None
-        return spark.createDataFrame([], self._source.schema_).schema
-
-    @cached_property
-    def _declared(self) -> Mapping[str, Kind]:
-        """What columns hold, by the declared schema."""
-        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
-
-    @cached_property
-    def _declared_columns(self) -> Mapping[str, Column]:
-        """Columns of the declared schema, by name."""
-        text = self._source.schema_
-        return {} if text is None else {column.name: column for column in parse_ddl(text)}
-
-    @cached_property
-    def _sampled(self) -> StructType | None:
-        """The columns of the first rows, asked for without bounds; None if there are no rows."""
-        return self._inferred([self._caller.request()])
-
-    def _inferred(self, requests: Iterable[RowRequest]) -> StructType | None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        sample: list[Raw] = next((rows for request in requests if (rows := self._sample(request))), [])
-        if not sample:
-            return None
-        try:
-            return from_arrow_schema(inferred_schema(sample), prefer_timestamp_ntz=True)
-        except WrongYield as error:
-            raise SchemaError(
-                f"dataflow {self._dataflow.name}: {self._source.shown}: {error}", reason="incompatible_schema"
-            ) from None
-
-    def _sample(self, request: RowRequest) -> list[Raw]:
-        sample: list[Raw] = []
-        with closing(self._caller.batches(request)) as batches:
-            for batch in batches:
-                if row_count(batch):
-                    sample.append(batch)
-                if _is_enough(sample):
-                    break
-        return sample
+        self._schema.check(spark, pinned, dataflow)
 
     # Windows and units
 
@@ -236,12 +149,12 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
             ConfigurationError: a unit's value cannot be one of its column.
             SourceError: the function fails, or yields something else than expected.
         """
-        schema, calls, earlier = pinned_struct(pinned), list[_Call](), list[Predicate]()
+        schema, calls, earlier = pinned_struct(pinned), list[MeantRows](), list[Predicate]()
         columns = self._columns_told(kinds(schema))
         for extent in disjoint(extents):
             rows = rows_of([extent], columns)
             calls.append(
-                _Call(self._within(extent, columns.kinds.get(columns.window or "")), rows, tuple(earlier))
+                MeantRows(self._within(extent, columns.kinds.get(columns.window or "")), rows, tuple(earlier))
             )
             if not columns.elsewhere:
                 earlier.append(rows)  # two units may be one value of the column
@@ -268,15 +181,15 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """The clock is the run's; only the function ``highest`` tells the highest values before rows are fetched."""
-        known = {name: self._declared[name] for name in columns if name in self._declared}
+        known = {name: self._schema.declared[name] for name in columns if name in self._schema.declared}
         maxima = {name: self._told(name) for name in columns} if self._source.highest is not None else {}
         return Observed(now, known, maxima)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Call the function without bounds for its first rows."""
-        if self._sampled is None:
+        if self._schema.sampled is None:
             return dict.fromkeys(columns)
-        held = kinds(self._sampled)
+        held = kinds(self._schema.sampled)
         return {name: held[name] for name in columns if name in held}
 
     def holds_any(self, rows: Predicate) -> bool:
@@ -286,7 +199,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         for batch in call:
             if row_count(self._compared(batch, rows, request)):
                 if not passed:
-                    self._ahead = _Ahead(request, batch, call)
+                    self._ahead = StartedCall(request, batch, call)
                 return True
             passed += row_count(self._compared(batch, _without_value(rows), request))
         return False
@@ -304,16 +217,16 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         Raises:
             SourceError: the function fails, or yields something else than expected.
         """
-        schema, highest = self._schema or self._sampled, dict[str, Any].fromkeys(columns)
+        schema, highest = self._schema.columns or self._schema.sampled, dict[str, Any].fromkeys(columns)
         if schema is None:
             return highest
-        arrow, call = _arrow(schema), _Call(self._above(rows), rows)
+        arrow, call = arrow_schema(schema), MeantRows(self._above(rows), rows)
         with self._staging.batches(self._next_name(), arrow) as staged:
             for table in self._tables(call, arrow):
                 staged.write(table)
                 highest = {name: _higher(highest[name], table, name) for name in columns}
         paths = [self._staging.folder.child(file.path).spark_url for file in staged.files]
-        self._fetched = _Fetched(rows, paths)
+        self._fetched = FetchedRows(rows, paths)
         return highest
 
     def read_rows(
@@ -327,7 +240,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         self._fetched = None
         if fetched is not None and len(parts) == 1 and fetched.begins_like(parts[0]):
             return spark.read.schema(schema).parquet(*fetched.paths).where(sql(parts[0], SPARK))
-        return self._staged(spark, [_Call(self._above(part), part) for part in parts], schema)
+        return self._staged(spark, [MeantRows(self._above(part), part) for part in parts], schema)
 
     def _above(self, rows: Predicate) -> RowRequest:
         """The request for rows above bounds. A time without zone counts as one of the second pass, so both passes of an hour are asked for."""
@@ -348,9 +261,9 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         """The highest value of a column, by the function ``highest``."""
         import pyarrow as pa
 
-        told, kind = self._caller.highest(self._caller.request(), column), self._declared.get(column)
+        told, kind = self._caller.highest(self._caller.request(), column), self._schema.declared.get(column)
         try:
-            type_ = self._type_of(column, NOTHING)
+            type_ = self._schema.type_of(column, NOTHING)
             array = (
                 own_array([told], self._zone_name)
                 if type_ is None
@@ -366,12 +279,12 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     # Fetching
 
-    def _staged(self, spark: SparkSession, calls: Sequence[_Call], schema: StructType) -> DataFrame:
+    def _staged(self, spark: SparkSession, calls: Sequence[MeantRows], schema: StructType) -> DataFrame:
         """Call the function, and put what is asked for where Spark reads it."""
         self._brought = set()
         if not calls:
             return spark.createDataFrame([], schema)
-        arrow = _arrow(schema)
+        arrow = arrow_schema(schema)
         with self._staging.batches(self._next_name(), arrow) as staged:
             for call in calls:
                 for table in self._tables(call, arrow):
@@ -379,17 +292,17 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         paths = [self._staging.folder.child(file.path).spark_url for file in staged.files]
         return spark.read.schema(schema).parquet(*paths)
 
-    def _tables(self, call: _Call, schema: pa.Schema) -> Iterator[pa.Table]:
+    def _tables(self, call: MeantRows, schema: pa.Schema) -> Iterator[pa.Table]:
         """What is asked for of each batch."""
         ignores = self._dataflow.unknown_fields == "ignore"
         for batch in self._calling(call.request):
             self._brought |= {name.casefold() for name in column_names(batch)}
             try:
-                given = self._with_all(batch, schema)
+                given = self._schema.with_all(batch, schema)
                 table = cast_to(given, schema, self._zone_name, ignore_unknown=ignores)
             except SchemaError as error:
-                self._follow(batch, schema)
-                if error.reason != "unknown_field" or self._mode not in FOLLOWS:
+                self._schema.follow(batch, schema)
+                if error.reason != "unknown_field" or self._dataflow.target.schema_mode not in FOLLOWS:
                     raise self._caller.wrong(error, call.request) from None
                 table = cast_to(
                     given, schema, self._zone_name, ignore_unknown=True
@@ -401,43 +314,6 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         """Return the pinned columns that no batch of the rows that were read last has."""
         names = pinned_struct(pinned).fieldNames() if self._brought else ()
         return tuple(Lacking(name) for name in names if name.casefold() not in self._brought)
-
-    def _with_all(self, batch: Raw, schema: pa.Schema) -> Raw:
-        """A batch with NULL for columns that it lacks, in a mode in which the source may lose some."""
-        import pyarrow as pa
-
-        if self._mode not in FOLLOWS or isinstance(batch, list):
-            return batch
-        missing = set(schema.names) - set(batch.column_names)
-        if missing:
-            names = ", ".join(sorted(missing))
-            self._remarks[f"{self._source.shown} yields no {names} any more: NULL in these rows"] = None
-        for name in missing:
-            batch = batch.append_column(name, pa.nulls(len(batch), schema.field(name).type))
-        return batch
-
-    def _follow(self, batch: Raw, schema: pa.Schema) -> None:
-        """Raise SchemaEvolved if the schema mode accepts what a batch has beside the pinned columns; SchemaError if it accepts none of it."""
-        if self._mode not in FOLLOWS or self._pinned is None:
-            return
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        try:
-            fields = fitting_schema(batch, schema, self._zone_name)
-        except SchemaError:
-            return  # the batch's own error says more
-        incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
-        evolution = evolution_of(self._mode, self._dataflow.name, self._pinned, incoming, self._source.shown)
-        if evolution.action != "none":
-            raise self._evolved(
-                changed(self._pinned, evolution.schema, evolution.changes, self._source.shown)
-            )
-
-    def _evolved(self, evolved: SchemaEvolved) -> SchemaEvolved:
-        """Fetch with the new columns from here on."""
-        self._pinned = PinnedSchema.of(evolved.pinned)
-        self._schema = self._pinned.struct
-        return evolved
 
     def _calling(self, request: RowRequest) -> Generator[Raw]:
         """The batches of a call, or the rest of one that a look has begun."""
@@ -479,7 +355,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
         try:
             types = {
-                name: self._type_of(name, rows) or own_type(batch, name)
+                name: self._schema.type_of(name, rows) or own_type(batch, name)
                 for name in (*columns_of(rows), *more)
             }
             table = cast_to(batch, pa.schema(types.items()), self._zone_name, ignore_unknown=True)
@@ -487,85 +363,14 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
             raise self._caller.wrong(error, request) from None
         return table.filter(expression(rows, table.schema))
 
-    def _type_of(self, column: str, rows: Predicate) -> pa.DataType | None:
-        """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers of no declared type, which compare as they are."""
-        import pyarrow as pa
-
-        if (declared := number_type(self._declared_columns.get(column))) is not None:
-            return declared
-
-        ranges = [range_ for range_ in ranges_of(rows) if range_.column == column]
-        bounds = [bound for range_ in ranges for bound in (range_.lower, range_.upper) if bound is not None]
-        held = self._declared.get(column) or (kind_of_value(bounds[0]) if bounds else None)
-        types: dict[Kind | None, pa.DataType] = {
-            "instant": pa.timestamp("us", "UTC"),
-            "local": pa.timestamp("us"),
-            "day": pa.date32(),
-            "text": pa.string(),
-        }
-        return types.get(held)
-
     def _next_name(self) -> str:
         self._files += 1
         return f"rows-{self._files}"
 
 
-class _Call(NamedTuple):
-    """A call, and which of its rows are meant.
-
-    Attributes:
-        rows: these,
-        earlier: but those of earlier calls.
-    """
-
-    request: RowRequest
-    rows: Predicate
-    earlier: tuple[Predicate, ...] = ()
-
-    def condition(self, schema: pa.Schema) -> pc.Expression:
-        """Of the rows that are meant; all rows have the schema."""
-        kept = expression(self.rows, schema)
-        return kept & ~expression(AnyOf(self.earlier), schema) if self.earlier else kept
-
-
-class _Ahead(NamedTuple):
-    """A call that was begun by a look.
-
-    Attributes:
-        request: of the call.
-        first: the batch that the look ended with; those before hold none of the rows, and none without a value.
-        call: the rest.
-    """
-
-    request: RowRequest
-    first: Raw
-    call: Generator[Raw]
-
-
-class _Fetched(NamedTuple):
-    """Rows that were staged before the upper bound of some columns was known.
-
-    Attributes:
-        rows: these.
-        paths: of the files.
-    """
-
-    rows: Predicate
-    paths: Sequence[str]
-
-    def begins_like(self, rows: Predicate) -> bool:
-        """Return whether these rows have the same lower bounds: those that lie above the highest fetched value are another run's."""
-        return _lower_bounds(self.rows) == _lower_bounds(rows)
-
-
 def _without_value(rows: Predicate) -> Predicate:
     """The rows without a value in any column that is compared: a first run reads them, too."""
     return AllOf(tuple(Among(name, (None,)) for name in columns_of(rows)))
-
-
-def _lower_bounds(rows: Predicate) -> set[tuple[str, Any, bool]]:
-    known = [range_ for range_ in ranges_of(rows) if range_.lower is not None]
-    return {(range_.column, range_.lower, range_.lower_inclusive) for range_ in known}
 
 
 def _higher(highest: Any, table: pa.Table, column: str) -> Any:
@@ -580,14 +385,3 @@ def _higher(highest: Any, table: pa.Table, column: str) -> Any:
     if value is None or highest is None:
         return highest if value is None else value
     return value if compare_values(value, highest) > 0 else highest
-
-
-def _arrow(schema: StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)
-
-
-def _is_enough(sample: Sequence[Raw]) -> bool:
-    size = sum(batch.nbytes for batch in sample if not isinstance(batch, list))
-    return sum(map(row_count, sample)) >= _SAMPLE_ROWS or size >= _SAMPLE_BYTES
