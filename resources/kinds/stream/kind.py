@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
@@ -17,33 +17,25 @@ from partitions.plan import Plan
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.buffer_limit import buffer_full_error
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.drain import drained
-from partitions.stream.ending import pending, raised_by
-from partitions.stream.epoch import closed, opened
-from partitions.stream.event_time import EventTime, after
-from partitions.stream.inputs import Nothing, Versions, input_of
-from partitions.stream.late_rows import are_diverted, are_refused, late_rows_error
+from partitions.stream.ending import pending
+from partitions.stream.inputs import input_of
+from partitions.stream.late_rows import are_diverted
 from partitions.stream.operators import EPOCH
 from partitions.stream.plan import plan
 from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
-from partitions.stream.ticks import event_time, span_ticks, ticks
 from partitions.target import HELPER_PREFIX
 from resources.kinds.kind import Aside, Kind, SliceBase
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.stream import judged_rows as R
-from resources.kinds.stream.buffer import Buffer
-from resources.kinds.stream.emission import emission_of, refusals_of_spark
-from resources.kinds.stream.epoch import Decision, Epoch
+from resources.kinds.stream.emission import refusals_of_spark
+from resources.kinds.stream.epoch import Epoch
 from resources.kinds.stream.inputs import Epochs, Waiting
-from resources.kinds.stream.sorted_rows import SortedRows
+from resources.kinds.stream.judging import Judging, rows_read
 from resources.sources.schema import pinned_struct
-from resources.spark.settings import tune, tune_for
 from resources.sql import quoted
-from resources.tables.contract.appends import VERSION
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, Intent
@@ -57,16 +49,8 @@ EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
 
 _SMALL, _FEW = 128 * 2**20, 1_000_000
 """Bytes of input, and rows that leave, which one task sorts."""
-_UNPACKED = 4
-"""So many times the bytes of a version's files their rows have as text, at least: a guess, until the rows are counted."""
-_SHOWN = 3
 _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 """Columns of side tables."""
-
-
-def _columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
-    return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
 
 
 @dataclass(frozen=True)
@@ -89,6 +73,10 @@ class StreamKind(Kind[EpochSlice]):
     epochs: Epochs
     sides: Mapping[str, Table]
     _pinned: dict[str, Version] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def _judging(self) -> Judging:
+        return Judging(self.dataflow, self.epochs, self.sides, self._pinned)
 
     @property
     def _definition(self) -> StreamWatermark:
@@ -223,7 +211,7 @@ class StreamKind(Kind[EpochSlice]):
     def rows_of(self, slice_: EpochSlice) -> int:
         """The epoch's own, and those of segments that it reads."""
         found = slice_.judged
-        return found.tally.rows_in + _rows_read(found.before, found.after.value)
+        return found.tally.rows_in + rows_read(found.before, found.after.value)
 
     def fix(self, slice_: EpochSlice, base: SliceBase) -> EpochSlice:
         """Look at the epoch's input, and decide what becomes of each row and of each watermark.
@@ -236,7 +224,7 @@ class StreamKind(Kind[EpochSlice]):
         """
         self.check_unchanged(slice_)
         with self._blaming(base.spark, slice_, base.pinned):
-            return self._judged(base.spark, base.entry, slice_, base.pinned, base.now)
+            return self._judging.judge(base.spark, base.entry, slice_, base.pinned, base.now)
 
     def check_fixed(self, slice_: EpochSlice, base: SliceBase) -> None:
         """Raise unless the buffer still holds the rows that an epoch was fixed on: they are counted once more.
@@ -246,7 +234,7 @@ class StreamKind(Kind[EpochSlice]):
             NeedsDecision: code ``buffer_lost``.
         """
         with self._blaming(base.spark, slice_, base.pinned):
-            self._decided(self._epoch(base.spark, slice_, base.pinned))
+            self._judging.decide(self._judging.epoch(base.spark, slice_, base.pinned))
 
     @contextmanager
     def _blaming(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:
@@ -260,142 +248,16 @@ class StreamKind(Kind[EpochSlice]):
                 raise
             raise bad from error
 
-    def _decided(self, epoch: Epoch) -> Decision:
-        """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
-        self._pinned.clear()
-        self._buffer.check_tables(epoch.before)
-        return self._emission.decide(epoch)
-
-    def _judged(
-        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
-    ) -> EpochSlice:
-        definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
-        number = entry.number + 1 if entry else 1
-        tune(spark, slice_.input.bytes * (_UNPACKED if isinstance(slice_.input, Versions) else 1))
-        rows = self._rows(spark, slice_, pinned)
-        type_name = R.time_type(rows, definition, self.dataflow.name)
-        timed = R.is_timed(type_name)
-        latest = self._latest(now, timed=timed)
-        marked = R.marked(rows, definition, type_name, latest)
-        timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
-        asks = not slice_.reads_nothing
-        found = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
-        quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
-        tops = {
-            row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
-        }
-        begun = opened(before, definition.policy, tops)
-        ended = closed(begun, definition.policy, tops, counts=slice_.counts)
-        if isinstance(slice_.input, Nothing):
-            ended = replace(ended, value=raised_by(slice_.input, ended, self.dataflow.operators))
-        bounds = {name: begun.bound(name) for name in sorted(tops)}
-        rows_in = sum(row["rows"] for row in found)
-        tune_for(spark, rows_in + _rows_read(before, ended.value))
-        # most epochs have no late row: then no row need be compared with the watermark of its split
-        any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
-        judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
-        epoch = Epoch(number, judged, before, ended.value, type_name, _columns(rows.columns), _ends(slice_))
-        decided = self._decided(epoch)
-        gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
-        after = replace(
-            ended,
-            segments=decided.segments,
-            epoch=number,
-            position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
-            emptied=tuple(sorted(gone)),
-            late=before.late + decided.late,
-            quarantined=before.quarantined + quarantined,
-            drained=ended.value,
-            carry=decided.carry,
-            flush=None if slice_.reads_nothing else before.flush,
-            heard_at=now if slice_.input.files else before.heard_at,
-        )
-        tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
-        fixed = replace(
-            slice_,
-            number=number,
-            before={"epoch": before.epoch, "global": before.value},
-            judgement=Judgement(before, after, bounds, timeout, latest, tally),
-        )
-        self._check_limits(fixed, epoch)
-        return fixed
-
-    def _latest(self, now: datetime, *, timed: bool) -> int | None:
-        ahead = self._definition.max_ahead
-        if ahead is None:
-            return None
-        if isinstance(ahead, int) or not timed:
-            raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only timestamps are compared with a clock), found {ahead}"
-            )
-        return ticks(after(now, ahead))
-
-    @property
-    def _emission(self) -> SortedRows:
-        return emission_of(self.dataflow, self._buffer)
-
-    @property
-    def _buffer(self) -> Buffer:
-        return Buffer(self.dataflow, self.sides, self._pinned)
-
-    def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
-        definition, name, judged = self._definition, self.dataflow.name, slice_.judged
-        late, waiting = judged.tally.late, judged.tally.buffered
-        if are_refused(definition.late, late):
-            raise late_rows_error(name, slice_.number, late, _latest_splits(epoch))
-        if waiting > definition.buffer.max_rows:
-            raise buffer_full_error(
-                name,
-                slice_.number,
-                self.dataflow.operators,
-                judged.after,
-                waiting=waiting,
-                for_splits=self._emission.above(epoch),
-                most=definition.buffer.max_rows,
-            )
-
-    # -- its rows -------------------------------------------------------------------------------------------------
-
-    def _epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
-        found = slice_.judged
-        rows = self._rows(spark, slice_, pinned)
-        type_name = R.time_type(rows, self._definition, self.dataflow.name)
-        marked = R.marked(rows, self._definition, type_name, found.latest)
-        if found.tally.late:
-            judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
-        else:
-            judged = R.none_late(marked)
-        names = _columns(pinned_struct(pinned).names)
-        after_, ends = found.after.value, _ends(slice_)
-        return Epoch(slice_.number, judged, found.before, after_, type_name, names, ends)
-
-    def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
-        """The rows of an epoch's input, with the pinned columns and ``VERSION``."""
-        from pyspark.sql import functions as F
-
-        if not slice_.reads_nothing:
-            return self.epochs.rows(spark, slice_.input, pinned)
-        rows = spark.createDataFrame([], pinned_struct(pinned))
-        return rows.withColumn(VERSION, F.lit(0).cast("long"))
-
-    def _no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
-        """One without rows."""
-        struct = pinned_struct(pinned)
-        rows = spark.createDataFrame([], struct)
-        type_name = R.time_type(rows, self._definition, self.dataflow.name)
-        marked = R.marked(rows, self._definition, type_name, None)
-        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, _columns(struct.names))
-
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
         """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
         from pyspark.sql import functions as F
 
         if slice_ is None:
-            epoch, small = self._no_epoch(spark, pinned), True
+            epoch, small = self._judging.no_epoch(spark, pinned), True
         else:
-            epoch = self._epoch(spark, slice_, pinned)
+            epoch = self._judging.epoch(spark, slice_, pinned)
             small = slice_.input.bytes < _SMALL and slice_.judged.tally.emitted < _FEW
-        rows = self._emission.rows(epoch, small=small)
+        rows = self._judging.emission.rows(epoch, small=small)
         return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
 
     @override
@@ -408,7 +270,7 @@ class StreamKind(Kind[EpochSlice]):
         from pyspark.sql import functions as F
 
         found, number = slice_.judged, slice_.number
-        read = self._epoch(spark, slice_, pinned)
+        read = self._judging.epoch(spark, slice_, pinned)
         judged = read.judged
         epoch = F.lit(number).cast("long").alias(EPOCH)
         definition = self._definition
@@ -417,7 +279,7 @@ class StreamKind(Kind[EpochSlice]):
         # which files these are come first, since statistics are kept of so many.
         at = F.col(quoted(definition.event_time))
         rest = [F.col(quoted(name)) for name in read.columns if name != definition.event_time]
-        waiting = self._emission.waiting(read).select(epoch, at, *rest).sortWithinPartitions(at)
+        waiting = self._judging.emission.waiting(read).select(epoch, at, *rest).sortWithinPartitions(at)
         above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in found.before.emptied)
         # side tables that stand before a first epoch are of a table that somebody has removed
@@ -449,7 +311,7 @@ class StreamKind(Kind[EpochSlice]):
         from pyspark.sql import functions as F
 
         before, after = slice_.judged.before.carry, slice_.judged.after.carry
-        carried = self._emission.carry(read)
+        carried = self._judging.emission.carry(read)
         assert carried is not None
         rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
         if after is None or after == before:
@@ -472,27 +334,3 @@ def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
     if state.heard_at is not None or entry is None or not state.epoch:
         return state
     return replace(state, heard_at=datetime.fromisoformat(entry.time))
-
-
-def _ends(slice_: EpochSlice) -> bool:
-    """Whether no row comes after those of an epoch, as far as values look ahead."""
-    return isinstance(slice_.input, Nothing) and slice_.input.ends
-
-
-def _rows_read(before: StreamState, value: EventTime | None) -> int:
-    """How many rows wait in the segments that are read as the global watermark becomes a value."""
-    return sum(segment.rows for segment in drained(before.segments, value).read)
-
-
-def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
-    """The splits with the most late rows, and how many each has."""
-    from pyspark.sql import functions as F
-
-    by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
-    worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
-    return [(row[R.SPLIT], row["rows"]) for row in worst]
-
-
-def _any_late(row: Any, bound: EventTime | None) -> bool:
-    """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
-    return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))

@@ -1,0 +1,230 @@
+"""Judge an epoch: which rows are late, leave or wait, and what becomes of each watermark (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.stream.buffer_limit import buffer_full_error
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.drain import drained
+from partitions.stream.ending import raised_by
+from partitions.stream.epoch import closed, opened
+from partitions.stream.event_time import EventTime, after
+from partitions.stream.inputs import Nothing, Versions
+from partitions.stream.late_rows import are_refused, late_rows_error
+from partitions.stream.operators import EPOCH
+from partitions.stream.slices import EpochSlice, Judgement, Tally
+from partitions.stream.state import StreamState
+from partitions.stream.ticks import event_time, span_ticks, ticks
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.stream import judged_rows as R
+from resources.kinds.stream.buffer import Buffer
+from resources.kinds.stream.emission import emission_of
+from resources.kinds.stream.epoch import Decision, Epoch
+from resources.kinds.stream.inputs import Epochs
+from resources.kinds.stream.sorted_rows import SortedRows
+from resources.sources.schema import pinned_struct
+from resources.spark.settings import tune, tune_for
+from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commits import Version
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_UNPACKED = 4
+"""So many times the bytes of a version's files their rows have as text, at least: a guess, until the rows are counted."""
+_SHOWN = 3
+
+
+def source_columns(names: Sequence[str]) -> Sequence[str]:
+    """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
+    return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Judges the epochs of one stream.
+
+    Attributes:
+        dataflow: what the user declared.
+        epochs: its source.
+        sides: the side tables, by their short names.
+        pinned: the version of each side table that an epoch is decided on.
+    """
+
+    dataflow: Dataflow
+    epochs: Epochs
+    sides: Mapping[str, Table]
+    pinned: dict[str, Version] = field(default_factory=dict)
+
+    @property
+    def _definition(self) -> StreamWatermark:
+        return self.dataflow.stream
+
+    def decide(self, epoch: Epoch) -> Decision:
+        """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
+        self.pinned.clear()
+        self.buffer.check_tables(epoch.before)
+        return self.emission.decide(epoch)
+
+    def judge(
+        self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
+    ) -> EpochSlice:
+        """Look at the epoch's input, and decide what becomes of each row and of each watermark.
+
+        Raises:
+            ConfigurationError: a column is not there, or of a type that is no event time.
+            StrandlineError: code ``late_rows``: there are late rows, and must not be; code ``buffer_full``: more rows would wait than may.
+            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
+        """
+        definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
+        number = entry.number + 1 if entry else 1
+        tune(spark, slice_.input.bytes * (_UNPACKED if isinstance(slice_.input, Versions) else 1))
+        rows = self._rows(spark, slice_, pinned)
+        type_name = R.time_type(rows, definition, self.dataflow.name)
+        timed = R.is_timed(type_name)
+        latest = self._latest(now, timed=timed)
+        marked = R.marked(rows, definition, type_name, latest)
+        timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
+        asks = not slice_.reads_nothing
+        found = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
+        quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
+        tops = {
+            row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
+        }
+        begun = opened(before, definition.policy, tops)
+        ended = closed(begun, definition.policy, tops, counts=slice_.counts)
+        if isinstance(slice_.input, Nothing):
+            ended = replace(ended, value=raised_by(slice_.input, ended, self.dataflow.operators))
+        bounds = {name: begun.bound(name) for name in sorted(tops)}
+        rows_in = sum(row["rows"] for row in found)
+        tune_for(spark, rows_in + rows_read(before, ended.value))
+        # most epochs have no late row: then no row need be compared with the watermark of its split
+        any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
+        judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
+        epoch = Epoch(
+            number, judged, before, ended.value, type_name, source_columns(rows.columns), _ends(slice_)
+        )
+        decided = self.decide(epoch)
+        gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
+        after = replace(
+            ended,
+            segments=decided.segments,
+            epoch=number,
+            position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
+            emptied=tuple(sorted(gone)),
+            late=before.late + decided.late,
+            quarantined=before.quarantined + quarantined,
+            drained=ended.value,
+            carry=decided.carry,
+            flush=None if slice_.reads_nothing else before.flush,
+            heard_at=now if slice_.input.files else before.heard_at,
+        )
+        tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
+        fixed = replace(
+            slice_,
+            number=number,
+            before={"epoch": before.epoch, "global": before.value},
+            judgement=Judgement(before, after, bounds, timeout, latest, tally),
+        )
+        self._check_limits(fixed, epoch)
+        return fixed
+
+    def _latest(self, now: datetime, *, timed: bool) -> int | None:
+        ahead = self._definition.max_ahead
+        if ahead is None:
+            return None
+        if isinstance(ahead, int) or not timed:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only timestamps are compared with a clock), found {ahead}"
+            )
+        return ticks(after(now, ahead))
+
+    @property
+    def emission(self) -> SortedRows:
+        """What leaves, and in which form."""
+        return emission_of(self.dataflow, self.buffer)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The rows that wait."""
+        return Buffer(self.dataflow, self.sides, self.pinned)
+
+    def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
+        definition, name, judged = self._definition, self.dataflow.name, slice_.judged
+        late, waiting = judged.tally.late, judged.tally.buffered
+        if are_refused(definition.late, late):
+            raise late_rows_error(name, slice_.number, late, _latest_splits(epoch))
+        if waiting > definition.buffer.max_rows:
+            raise buffer_full_error(
+                name,
+                slice_.number,
+                self.dataflow.operators,
+                judged.after,
+                waiting=waiting,
+                for_splits=self.emission.above(epoch),
+                most=definition.buffer.max_rows,
+            )
+
+    def epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
+        """Return an epoch that was judged before, with its rows."""
+        found = slice_.judged
+        rows = self._rows(spark, slice_, pinned)
+        type_name = R.time_type(rows, self._definition, self.dataflow.name)
+        marked = R.marked(rows, self._definition, type_name, found.latest)
+        if found.tally.late:
+            judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
+        else:
+            judged = R.none_late(marked)
+        names = source_columns(pinned_struct(pinned).names)
+        after_, ends = found.after.value, _ends(slice_)
+        return Epoch(slice_.number, judged, found.before, after_, type_name, names, ends)
+
+    def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
+        """The rows of an epoch's input, with the pinned columns and ``VERSION``."""
+        from pyspark.sql import functions as F
+
+        if not slice_.reads_nothing:
+            return self.epochs.rows(spark, slice_.input, pinned)
+        rows = spark.createDataFrame([], pinned_struct(pinned))
+        return rows.withColumn(VERSION, F.lit(0).cast("long"))
+
+    def no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
+        """One without rows."""
+        struct = pinned_struct(pinned)
+        rows = spark.createDataFrame([], struct)
+        type_name = R.time_type(rows, self._definition, self.dataflow.name)
+        marked = R.marked(rows, self._definition, type_name, None)
+        return Epoch(0, R.none_late(marked), StreamState(), None, type_name, source_columns(struct.names))
+
+
+def _ends(slice_: EpochSlice) -> bool:
+    """Whether no row comes after those of an epoch, as far as values look ahead."""
+    return isinstance(slice_.input, Nothing) and slice_.input.ends
+
+
+def rows_read(before: StreamState, value: EventTime | None) -> int:
+    """How many rows wait in the segments that are read as the global watermark becomes a value."""
+    return sum(segment.rows for segment in drained(before.segments, value).read)
+
+
+def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
+    """The splits with the most late rows, and how many each has."""
+    from pyspark.sql import functions as F
+
+    by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
+    worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
+    return [(row[R.SPLIT], row["rows"]) for row in worst]
+
+
+def _any_late(row: Any, bound: EventTime | None) -> bool:
+    """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
+    return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))
