@@ -16,6 +16,7 @@ from partitions.maintenance_periods import Maintenance
 from partitions.path import refusals as path
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
+from partitions.records.options import lenient_options
 from partitions.refusal import Refusal
 from partitions.sources import (
     ApiSource,
@@ -206,6 +207,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     yield from _fields(source, parts.unknown_fields)
     yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)
+    yield from _lenient(source, target.schema_mode)
     if isinstance(watermark, StructuredStream):
         given = (source, watermark, parts.operators, target, parts.on_bad_file, parts.late_files)
         yield from spark_stream.refusals(*given)
@@ -299,6 +301,15 @@ def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Ref
         yield Refusal(
             ("unknown_fields",), f"ignore beside schema_mode: {mode}", f"check (schema_mode: {mode} {does})"
         )
+
+
+def _lenient(source: SourceDefinition, schema_mode: str) -> Iterator[Refusal]:
+    """Yield options that let Spark take text that is no JSON, whose letters a rescued value could not keep."""
+    for key, part in source.parts.items() if schema_mode == "rescue" else ():
+        if isinstance(part, FilesSource) and part.format in ("json", "ndjson"):
+            for name in lenient_options(part.options):
+                expected = "JSON as its standard says, whose values are kept letter by letter; leave the option out, or take strict or merge"
+                yield Refusal((*key, "options", name), "true beside schema_mode: rescue", expected)
 
 
 def _fields(source: SourceDefinition, unknown_fields: str) -> Iterator[Refusal]:

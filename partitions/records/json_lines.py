@@ -46,18 +46,6 @@ from partitions.records.judge import (
     without_known_fields,
 )
 
-LENIENT = frozenset(
-    {
-        "allowcomments",
-        "allowunquotedfieldnames",
-        "allowsinglequotes",
-        "allownumericleadingzeros",
-        "allowbackslashescapinganycharacter",
-        "allowunquotedcontrolchars",
-    }
-)
-"""Options of Spark's reader, in lower case, with which it takes text that is no JSON."""
-
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
 _DIGITS_OF_VARIANT = 38
 _BREAK = re.compile(r"\r\n|\n|\r")

@@ -10,6 +10,26 @@ OF_ENCODING = ("encoding", "charset")
 """Names of the option for the encoding of files; the first one wins."""
 
 
+_LENIENT = frozenset(
+    {
+        "allowcomments",
+        "allowunquotedfieldnames",
+        "allowsinglequotes",
+        "allownumericleadingzeros",
+        "allowbackslashescapinganycharacter",
+        "allowunquotedcontrolchars",
+    }
+)
+"""Options of Spark's reader, in lower case, with which it takes text that is no JSON."""
+
+
+def lenient_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of options that let Spark take text that is no JSON."""
+    return [
+        name for name, value in options.items() if name.lower() in _LENIENT and str(value).lower() == "true"
+    ]
+
+
 def by_lower_name(options: Mapping[str, Any]) -> dict[str, str]:
     """Return options as texts, by their names in lower case."""
     return {name.lower(): str(value) for name, value in options.items()}

@@ -88,14 +88,19 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
         if (retyped := pattern.search(said_by_spark)) is None:
             continue
         column, found, expected = (retyped[part].strip('"') for part in ("column", "found", "expected"))
-        why = f"column {column}: expected {expected.lower()}, found {form}'s type {found}"
-        return BadFile(
-            f"file {path}, {why}. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
-            path=path,
-            why=why,
-        )
+        return other_type(path, column, expected.lower(), f"{form}'s type {found}", may_rescue=may_rescue)
     why = f"cannot be read: {_in_words(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+def other_type(path: str, column: str, expected: str, found: str, *, may_rescue: bool = True) -> BadFile:
+    """The error for a file with a column of a type whose values are none of the schema's type."""
+    why = f"column {column}: expected {expected}, found {found}"
+    return BadFile(
+        f"file {path}, {why}. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
+        path=path,
+        why=why,
+    )
 
 
 _RETYPED_REMEDY = "Mend or remove it; or, if a type holds the values of all files, declare it in source.schema and load the table again"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.conversions import conversion, shown_type
+from partitions.records.forms import Type
 from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives
-from resources.sources.files.failures import inexact_value
+from resources.sources.files.failures import inexact_value, other_type
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.format import FormatReader
@@ -63,6 +64,33 @@ def inexact_files(
                 may_rescue=form.may_rescue,
             )
             bad_files.setdefault(path, bad)
+    return bad_files
+
+
+def files_of_other_types(
+    form: FormatReader,
+    files: Sequence[SourceFile],
+    types: Mapping[str, Mapping[str, Type | None]],
+    pinned: PinnedSchema,
+) -> dict[str, BadFile]:
+    """Return why files cannot be loaded for the sake of a column whose type never becomes the pinned one, by path: Spark reads some of them as other values.
+
+    Args:
+        form: reads the files.
+        files: of the format.
+        types: of each file's columns, by path and name; None of one that only Spark knows.
+        pinned: the schema.
+    """
+    bad_files: dict[str, BadFile] = {}
+    for file in files:
+        own = {name.casefold(): data_type for name, data_type in types.get(file.path, {}).items()}
+        for field in form.beside_folders(file, pinned).data.fields:
+            of_file = own.get(field.name.casefold())
+            if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
+                found = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
+                expected = field.dataType.simpleString()
+                bad = other_type(file.path, field.name, expected, found, may_rescue=form.may_rescue)
+                bad_files.setdefault(file.path, bad)
     return bad_files
 
 

@@ -63,6 +63,18 @@ def test_every_format_says_whether_unfit_values_can_be_kept() -> None:
         ({"target": {"schema_mode": "merge"}, "unknown_fields": "ignore"}, "unknown_fields"),
         ({"target": {"schema_mode": "rescue"}, "unknown_fields": "ignore"}, "unknown_fields"),
         ({"target": {"schema_mode": "overwrite"}}, "target.schema_mode"),
+        (
+            {
+                "target": {"schema_mode": "rescue"},
+                "source": {
+                    "type": "files",
+                    "path": "x",
+                    "format": "json",
+                    "options": {"AllowComments": True, "allowSingleQuotes": False},
+                },
+            },
+            "source.options.AllowComments",
+        ),
         ({"watermark": {"type": "column", "columns": ["id"]}, "max_bad_records": 1}, "max_bad_records"),
     ],
 )

@@ -21,6 +21,7 @@ from partitions.records.conversions import (
     is_special_type,
 )
 from partitions.records.forms import Type
+from partitions.records.options import by_lower_name
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import own_struct, with_own_types
@@ -67,7 +68,7 @@ class AvroFiles(TypedFiles):
         bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
         texts = {file.path: self._schema(file) for file in sound if file.size}
-        types = {path: own_types(text) for path, text in texts.items() if text}
+        types = {path: self._own_types(text) for path, text in texts.items() if text}
         unknown = self._unknown_fields(sound, pinned)
         return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
@@ -80,7 +81,7 @@ class AvroFiles(TypedFiles):
                 continue
             own = {
                 name.casefold(): data_type
-                for name, data_type in own_types(text).items()
+                for name, data_type in self._own_types(text).items()
                 if data_type is not None
             }
             read = with_own_types(data, own)
@@ -109,7 +110,7 @@ class AvroFiles(TypedFiles):
 
     def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
         """The columns of one file: by its header if Spark would take some of them for numbers, else by Spark."""
-        own = own_types(text) if text else {}
+        own = self._own_types(text) if text else {}
         is_special = any(is_special_type(data_type) for data_type in own.values())
         if is_special and None not in own.values():
             return own_struct(own)
@@ -120,7 +121,7 @@ class AvroFiles(TypedFiles):
         texts = {file.path: self._schema(file) for file in files if file.size}
         pinned_paths = paths_of(pinned.struct)
         return {
-            path: unknown_names(fields_of(text), own_types(text), pinned_paths)
+            path: unknown_names(fields_of(text), self._own_types(text), pinned_paths)
             for path, text in texts.items()
             if text
         }
@@ -179,6 +180,13 @@ class AvroFiles(TypedFiles):
             self._headers = dict([*self._headers.items()][-_MOST_HEADERS:])
             self._headers[file] = header_of(self.place, file)
         return self._headers[file]
+
+    def _own_types(self, text: str) -> Mapping[str, Type | None]:
+        """The types of the columns of a header; of a union of several none is known if an option names its members."""
+        name = "enablestableidentifiersforuniontype"
+        return own_types(
+            text, are_members_numbered=by_lower_name(self.own_options).get(name, "false").lower() != "true"
+        )
 
     def _schema(self, file: SourceFile) -> str | None:
         return self._header(file).schema
@@ -346,43 +354,73 @@ def doubled_names(schema: str) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=64)
-def own_types(schema: str) -> Mapping[str, Type | None]:
-    """Return the types of an Avro schema's fields in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows."""
-    content, named = json.loads(schema), dict[str, Any]()
+def own_types(schema: str, *, are_members_numbered: bool = True) -> Mapping[str, Type | None]:
+    """Return the types of an Avro schema's fields in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows.
+
+    Args:
+        schema: as JSON.
+        are_members_numbered: whether Spark names the members of a union by their places; if not, only Spark knows the type.
+    """
+    content = json.loads(schema)
     if not isinstance(content, dict) or content.get("type") != "record":
         return {}
-    named[content["name"]] = content
-    return {field["name"]: _type_of(field["type"], named) for field in content["fields"]}
+    types = _Types({content["name"]: content}, are_members_numbered)
+    return {field["name"]: types.of(field["type"]) for field in content["fields"]}
 
 
-def _type_of(kind: Any, named: dict[str, Any]) -> Type | None:
-    if isinstance(kind, list):
-        members = [member for member in kind if member != "null"]
-        return _type_of_union(members, named) if len(members) > 1 else _type_of((*members, "null")[0], named)
-    if isinstance(kind, str):
-        if kind not in named:
-            return _PRIMITIVES.get(kind)
-        kind = named[kind]
-    if not isinstance(kind["type"], str):
-        return _type_of(kind["type"], named)
-    if kind["type"] in _NAMED:
-        named[kind["name"]] = kind
-    logical = kind.get("logicalType")
-    if logical == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})" if kind["precision"] <= 38 else None
-    if logical in _LOGICAL:
-        return _LOGICAL[logical]
-    if kind["type"] in ("record", "error"):
-        return _struct_of({field["name"]: _type_of(field["type"], named) for field in kind["fields"]})
-    if kind["type"] == "array":
-        item = _type_of(kind["items"], named)
-        return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
-    if kind["type"] == "map":
-        value = _type_of(kind["values"], named)
-        if value is None:
+class _Types:
+    """The types of one schema.
+
+    Attributes:
+        named: its types with a name that were met so far.
+        are_members_numbered: whether Spark names the members of a union by their places.
+    """
+
+    def __init__(self, named: dict[str, Any], are_members_numbered: bool) -> None:
+        self.named, self.are_members_numbered = named, are_members_numbered
+
+    def of(self, kind: Any) -> Type | None:
+        """Return a type in Spark's JSON form; None if only Spark knows it."""
+        if isinstance(kind, list):
+            members = [member for member in kind if member != "null"]
+            return self._of_union(members) if len(members) > 1 else self.of((*members, "null")[0])
+        if isinstance(kind, str):
+            if kind not in self.named:
+                return _PRIMITIVES.get(kind)
+            kind = self.named[kind]
+        if not isinstance(kind["type"], str):
+            return self.of(kind["type"])
+        if kind["type"] in _NAMED:
+            self.named[kind["name"]] = kind
+        logical = kind.get("logicalType")
+        if logical == "decimal":
+            return f"decimal({kind['precision']},{kind.get('scale', 0)})" if kind["precision"] <= 38 else None
+        if logical in _LOGICAL:
+            return _LOGICAL[logical]
+        if kind["type"] in ("record", "error"):
+            return _struct_of({field["name"]: self.of(field["type"]) for field in kind["fields"]})
+        if kind["type"] == "array":
+            item = self.of(kind["items"])
+            return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
+        if kind["type"] == "map":
+            value = self.of(kind["values"])
+            if value is None:
+                return None
+            return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
+        return {"enum": "string", "fixed": "binary"}.get(kind["type"], self.of(kind["type"]))
+
+    def _of_union(self, members: Sequence[Any]) -> Type | None:
+        """The type that Spark reads several types as: the wider of two numbers, else a struct with a field for each."""
+        plain = {
+            member["type"] if isinstance(member, dict) else member for member in members if _is_plain(member)
+        }
+        for numbers, wider in ((("int", "long"), "long"), (("float", "double"), "double")):
+            if len(members) == 2 and plain == set(numbers):
+                return wider
+        if not self.are_members_numbered:
             return None
-        return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
-    return {"enum": "string", "fixed": "binary"}.get(kind["type"], _type_of(kind["type"], named))
+        types = [self.of(member) for member in members]
+        return _struct_of({f"member{number}": data_type for number, data_type in enumerate(types)})
 
 
 def _struct_of(types: Mapping[str, Type | None]) -> Type | None:
@@ -393,18 +431,6 @@ def _struct_of(types: Mapping[str, Type | None]) -> Type | None:
         {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in types.items()
     ]
     return {"type": "struct", "fields": fields}
-
-
-def _type_of_union(members: Sequence[Any], named: dict[str, Any]) -> Type | None:
-    """The type that Spark reads several types as: the wider of two numbers, else a struct with a field for each."""
-    plain = {
-        member["type"] if isinstance(member, dict) else member for member in members if _is_plain(member)
-    }
-    for numbers, wider in ((("int", "long"), "long"), (("float", "double"), "double")):
-        if len(members) == 2 and plain == set(numbers):
-            return wider
-    types = [_type_of(member, named) for member in members]
-    return _struct_of({f"member{number}": data_type for number, data_type in enumerate(types)})
 
 
 def _is_plain(member: Any) -> bool:

@@ -12,14 +12,13 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names
-from partitions.records.json_lines import LENIENT, JsonRule
-from partitions.records.options import other_encoding, without_encoding
+from partitions.records.json_lines import JsonRule
+from partitions.records.options import lenient_options, other_encoding, without_encoding
 from partitions.schema_merging import new_fields
 from partitions.sources.formats import Option
 from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.copies import Rewrite, write_in_utf8, write_records_as_lines
-from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.json_inferring import JsonColumns
 from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
@@ -33,7 +32,7 @@ from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_records
 from resources.sources.files.scan import Scanner
-from resources.sources.files.text_lines import TEXT, lines_of
+from resources.sources.files.text_lines import lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +44,7 @@ class _Json(JsonColumns):
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Hold all records against the rule of the schema."""
-        if self._is_lenient:
+        if lenient_options(self.source.options):
             return CheckedFiles()
         bad_files: dict[str, BadFile] = {}
         records: list[tuple[str, BadRecord]] = []
@@ -96,12 +95,6 @@ class _Json(JsonColumns):
         options = super().reader_options(path, infer=infer)
         return options if other_encoding(options) else without_encoding(options)
 
-    @property
-    def _is_lenient(self) -> bool:
-        """Whether options let Spark take text that is no JSON."""
-        options = self.source.options.items()
-        return not LENIENT.isdisjoint(name.lower() for name, value in options if str(value).lower() == "true")
-
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -141,18 +134,8 @@ class _Json(JsonColumns):
         scanner: Scanner,
     ) -> DataFrame:
         """Parse the text of each record once as it is, and once with the pinned columns."""
-        return rescued_records(self._texts(spark, files, scanner), data, folders, self.own_options)
-
-    def _texts(self, spark: SparkSession, files: Sequence[SourceFile], scanner: Scanner) -> DataFrame:
-        """Return the texts of records, or of documents; what is no JSON by itself is written anew."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType, VariantType
-
-        if self._is_lenient:
-            schema = StructType().add(RECORD, VariantType())
-            records = self.scan(spark, files, schema, scanner, singleVariantColumn=RECORD)
-            return records.select(F.to_json(RECORD).alias(TEXT))
-        return lines_of(spark, scanner, files, self.own_options)
+        texts = lines_of(spark, scanner, files, self.own_options)
+        return rescued_records(texts, data, folders, self.own_options)
 
     @override
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
@@ -207,7 +190,7 @@ class JsonFiles(_Json):
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return what rewrites a packed file as well, whose letters Spark does not see either; and with ``rescue`` each, in which it would write all records anew."""
         if self.rescues:
-            return None if self._is_lenient else write_records_as_lines
+            return write_records_as_lines
         return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
 
     def _check_alike(

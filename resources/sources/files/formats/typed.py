@@ -17,7 +17,7 @@ from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.footers import FieldPath, shown, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inexact import inexact_files, taking_checked
+from resources.sources.files.inexact import files_of_other_types, inexact_files, taking_checked
 from resources.sources.files.nanoseconds import folded
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.untyped_values import files_with_untyped_values
@@ -74,6 +74,8 @@ class TypedFiles(FormatReader):
             sound = [file for file in files if file.path not in bad]
             bad |= files_with_untyped_values(self, spark, sound, types, pinned)
         if not self.rescues:
+            sound = [file for file in files if file.path not in bad]
+            bad |= files_of_other_types(self, sound, types, pinned)
             show = self._dataflow.show_bad_records
             for check in (inexact_files, contradicting_files):
                 sound = [file for file in files if file.path not in bad]

@@ -141,6 +141,7 @@ def test_a_union_of_several_types_has_the_type_that_spark_reads_it_as() -> None:
         "either": ["null", "string", struct],
     }
     types = own_types(json.dumps(record("row", **unions)))
+    assert own_types(json.dumps(record("row", **unions)), are_members_numbered=False)["either"] is None
     assert (types["whole"], types["near"]) == ("long", "double")
     either = types["either"]
     assert isinstance(either, dict)
