@@ -99,7 +99,7 @@ class TestUnreadable:
         feed.put_parquet("a.parquet", 1)
         feed.put_parquet("b.parquet", {"id": "x"})
         _fails_at_b(feed, outcome := feed.run())
-        assert "column id: expected bigint, found Parquet's type BINARY. Mend or remove it" in str(
+        assert "column id: expected bigint, found Parquet's type string. Mend or remove it" in str(
             outcome.error
         )
 
