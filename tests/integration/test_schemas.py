@@ -230,7 +230,7 @@ class TestFolders:
         feed = make_feed(source=source, on_bad_file="quarantine")
         date_type, time_type = {"type": "int", "logicalType": "date"}, {"type": "long", "logicalType": "timestamp-micros"}  # fmt: skip
         now = datetime(2026, 1, 2, tzinfo=UTC)
-        columns = {
+        columns: dict[str, tuple[Any, Any, Any]] = {
             "day": (pa.int32(), "int", 5),
             "at": (pa.int64(), "long", 5),
             "n": (pa.timestamp("us", "UTC"), time_type, now),
@@ -564,7 +564,8 @@ class TestNanoseconds:
         _put(feed, "a.parquet", pa.table({"at": pa.array([0], pa.timestamp("ns", "UTC"))}))
         error = feed.fail()
         assert (
-            "file a.parquet, column at: expected timestamp_ntz, found Parquet's type timestamp" in error.message
+            "file a.parquet, column at: expected timestamp_ntz, found Parquet's type timestamp"
+            in error.message
         )
 
 
