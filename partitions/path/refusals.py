@@ -36,4 +36,4 @@ def refusals(
         if on_bad_file == "quarantine":
             yield Refusal(("on_bad_file",), "quarantine beside load: merge_overwrite", f"stop {_BESIDE}")
     if schedule:
-        yield Refusal(("schedule",), "one", "no schedule (a path watermark has a sensor)")
+        yield Refusal(("schedule",), repr(schedule), "no schedule (a path watermark has a sensor)")
