@@ -14,12 +14,13 @@ from partitions.path.source import SourceFile
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.encodings import check_encoding
-from resources.sources.files.failures import bad_document, bad_file, why_unreadable, without_known_columns
+from resources.sources.files.failures import bad_document, without_known_columns
 from resources.sources.files.folders import in_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.reader import FilesReader
 from resources.sources.files.required import without_required_values
+from resources.sources.files.spark_failures import bad_file, why_unreadable
 from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.sources.files.formats.csv import separator
+from resources.sources.files.formats.csv_headers import separator
 from resources.sources.files.lines import fault_of_archive, unpacked
 from resources.sources.files.workbook import content_of, read_sheet
 

@@ -21,17 +21,13 @@ from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.encodings import check_encoding
 from resources.sources.files.evolving import Growth, SchemaFollower
-from resources.sources.files.failures import (
-    BAD_RECORD,
-    bad_file,
-    bad_records,
-    unknown_field,
-)
+from resources.sources.files.failures import BAD_RECORD, bad_records, unknown_field
 from resources.sources.files.formats.registry import open_format
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SAMPLE_FILES, SchemaPinner, sample_of
 from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
+from resources.sources.files.spark_failures import bad_file
 from resources.staging import Staging
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from partitions.records.csv_form import NO_MARK
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructType
@@ -12,13 +14,13 @@ if TYPE_CHECKING:
 XML_SPACES = " \t\r\n"
 """What XML takes for spaces: others, such as a no-break space, are letters of a text."""
 
-_MEANING = ("dateformat", "timestampformat", "timestampntzformat", "locale", "timezone", "nanvalue", "positiveinf", "negativeinf")  # fmt: skip
-"""Options that say what a text means."""
+_OF_LINES = frozenset(
+    {"quote", "escape", "comment", "linesep", "sep", "delimiter", "header", "encoding", "charset"}
+) | {"multiline", "mode"}
+"""Options, in lower case, that say nothing of a value."""
 
-_ONE_VALUE: Mapping[str, str] = {"sep": "\u0001", "quote": "\u0000"}
-"""A line of CSV with no sign of its own: Spark reads the texts of CSV and XML by the same rules, and has a function for CSV that takes one value."""
-
-_NO_VALUE = "[\\r\\n\\x01]"
+_QUOTES_DOUBLED: Mapping[str, str] = {"escape": '"', "charToEscapeQuoteEscaping": NO_MARK}
+"""How a quote stands within quotes, whatever stands before it."""
 
 
 def trimmed(text: Column) -> Column:
@@ -29,18 +31,20 @@ def trimmed(text: Column) -> Column:
 
 
 def value_of(text: Column, data_type: DataType, options: Mapping[str, str]) -> Column:
-    """Return the value that Spark reads a text as, spaces around it left out; NULL if it cannot.
+    """Return the value that Spark reads a text as, as the only value of a line of CSV: its readers of CSV and XML have the same rules; NULL if it cannot.
 
     Args:
-        text: a column of texts.
-        data_type: without parts, and no text.
+        text: a column of texts; spaces around it count.
+        data_type: without parts.
         options: of the reader, of which those count that say what a text means.
     """
     from pyspark.sql import functions as F
 
-    meaning = {name: value for name, value in options.items() if name.lower() in _MEANING}
-    line = F.from_csv(trimmed(text), f"v {data_type.simpleString()}", {**meaning, **_ONE_VALUE})
-    return F.when(~trimmed(text).rlike(_NO_VALUE), line.getField("v"))
+    meaning = {name: value for name, value in options.items() if name.lower() not in _OF_LINES}
+    quote = F.lit('"')
+    line = F.concat(quote, F.replace(text, quote, F.lit('""')), quote)
+    schema = f"v {data_type.simpleString()}"
+    return F.from_csv(line, schema, {**meaning, **_QUOTES_DOUBLED, "mode": "PERMISSIVE"}).getField("v")
 
 
 def with_texts(schema: StructType) -> StructType:
@@ -74,7 +78,7 @@ def typed(value: Column, data_type: DataType, null: str, options: Mapping[str, s
         return F.transform(value, lambda item: typed(item, data_type.elementType, null, options))
     if isinstance(data_type, MapType):
         return F.transform_values(value, lambda _, item: typed(item, data_type.valueType, null, options))
-    return F.when(~trimmed(value).isin("", null), value_of(value, data_type, options))
+    return F.when(~trimmed(value).isin("", null), value_of(trimmed(value), data_type, options))
 
 
 def _as_text(data_type: DataType) -> DataType:

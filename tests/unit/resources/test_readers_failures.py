@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.failures import bad_file, bad_header, bad_records, inexact_value, why_unreadable
+from resources.sources.files.failures import bad_header, bad_records, inexact_value
+from resources.sources.files.spark_failures import bad_file, why_unreadable
 from resources.spark.failures import cause
 
 LONG = "no room left on " + "x" * 400

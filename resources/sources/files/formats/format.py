@@ -22,11 +22,12 @@ from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.copies import REWRITTEN_ENDING, FileCopies, Rewrite
-from resources.sources.files.failures import bad_document, bad_file
+from resources.sources.files.failures import bad_document
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns, surviving
 from resources.sources.files.scan import RewrittenScanner, Scanner
+from resources.sources.files.spark_failures import bad_file
 from resources.staging import Staging
 
 if TYPE_CHECKING:

@@ -19,12 +19,7 @@ from partitions.records.options import other_encoding
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.connections.places import Place
-from resources.sources.files.failures import (
-    bad_document,
-    bad_encoding,
-    bad_records,
-    names_in_two_cases,
-)
+from resources.sources.files.failures import bad_document, bad_encoding, bad_records, names_in_two_cases
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.json_check import is_deeper, records_of

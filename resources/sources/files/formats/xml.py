@@ -235,7 +235,7 @@ class XmlFiles(FormatReader):
 
         def other(text: Column) -> Column:
             is_text = isinstance(data_type, StringType)
-            value = trimmed(text) if is_text else value_of(text, data_type, self.own_options)
+            value = trimmed(text) if is_text else value_of(trimmed(text), data_type, self.own_options)
             return ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
 
         return F.try_element_at(F.filter(texts, other), F.lit(1))

@@ -13,13 +13,8 @@ import pytest
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
 from resources.connections.places import Place
-from resources.sources.files.formats.avro import (
-    doubled_names,
-    fields_of,
-    header_of,
-    own_types,
-    unreadable_field,
-)
+from resources.sources.files.avro_headers import header_of
+from resources.sources.files.avro_schemas import doubled_names, fields_of, own_types, unreadable_field
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:

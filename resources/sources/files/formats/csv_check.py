@@ -1,0 +1,360 @@
+"""Which CSV files and records cannot be loaded: headers are compared, and all lines are held against the rule of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from partitions.records.csv_form import SKIPPED
+from partitions.records.csv_lines import CsvItem, CsvRule
+from partitions.records.forms import Reading
+from partitions.records.judge import Fault
+from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
+from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
+from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
+from resources.sources.files.first_values import first_values
+from resources.sources.files.formats.alike import only, read_alike
+from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice
+from resources.sources.files.formats.csv_inferring import CsvColumns
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.lines import (
+    Lines,
+    binary_by_mark,
+    encoding_by_mark,
+    undecodable_line,
+    whole_text,
+)
+from resources.sources.files.own_forms import data_type_of, has_own_form, misread
+from resources.sources.files.own_forms import fault as own_form_fault
+from resources.sources.files.paths import folder_column
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of
+from resources.sources.files.text_values import value_of
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class CsvCheck:
+    """Looks through files before they are loaded.
+
+    Attributes:
+        line_by_line: the files with lines that Spark's reader skips, though they are records.
+        with_header_again: the files with a record that has the text of their header.
+    """
+
+    def __init__(self, form: CsvColumns, headers: CsvHeaders, dataflow: Dataflow) -> None:
+        """Look at no file yet.
+
+        Args:
+            form: reads the files.
+            headers: of these.
+            dataflow: the definition.
+        """
+        self._form, self._headers, self._dataflow = form, headers, dataflow
+        self.line_by_line: set[str] = set()
+        self.with_header_again: set[str] = set()
+
+    def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """Compare the headers, and hold all records against the rule of the schema."""
+        bad_files = {} if self._form.is_strict else self._with_nameshas_name_twice(files)
+        records: list[tuple[str, BadRecord]] = []
+        sound = [file for file in files if file.path not in bad_files]
+        for group, schema in read_alike(self._form, sound, pinned):
+            checked = self._check_alike(spark, group, schema, pinned)
+            bad_files |= checked.bad_files
+            records += checked.bad_records
+        return CheckedFiles(bad_files, in_order(records, files))
+
+    def _with_nameshas_name_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
+        """Files whose header names a column twice."""
+        return {
+            path: bad_header(path, (), header.names)
+            for path, header in self._headers.of(files).items()
+            if has_name_twice(header.names)
+        }
+
+    def _check_alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        """Look through files that are read in one scan."""
+        form = self._headers.form_with_break(files[0].path)
+        fields = [
+            (field.name, "string" if self._form.rescues else field.dataType.jsonValue())
+            for field in schema.fields
+        ]
+        rule = CsvRule(form, fields, Reading.of(self._form.source.options, inferred=pinned.declared is None))
+        if form.is_whole:
+            return self._check_whole(spark, files, rule, pinned)
+        return self._check_lines(spark, files, rule, pinned)
+
+    def _check_lines(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        from pyspark.sql import functions as F
+
+        first = self._headers.first_record(files[0]) if rule.form.header else None
+        rows, text = lines_of(spark, self._form.scanner, files, self._form.own_options), F.col(TEXT)
+        accepted = text.rlike(rule.pattern(None if first is None else first.text))
+        if rule.form.encoding is None:
+            accepted &= F.is_valid_utf8(text)
+        others = [
+            *((place, True, text) for place, text in self._misread(rule, lambda: self._values_of_line(rule))),
+            *((place, False, text) for place, text in self._contradicting(files, rule, pinned)),
+        ]
+        for *_, other in others:
+            accepted &= other.isNull()
+        rejected = rows.where(~accepted).select(
+            self._form.scanner.path_of(files).alias("path"),
+            F.try_validate_utf8(text).alias(TEXT),
+            *[other.alias(f"c{number}") for number, (*_, other) in enumerate(others)],
+        )
+        spelt = folder_fields(files[0].path, pinned)
+        some = rejected.limit(MOST_AT_ONCE + 1).collect()
+        lines = _Rejected(rule)
+        for row in some if len(some) <= MOST_AT_ONCE else rejected.toLocalIterator():
+            faults = (
+                own_form_fault(*rule.fields[place], value)
+                if is_own_form
+                else fault_beside_folder(name := rule.fields[place][0], spelt[name], row["path"], value)
+                for number, (place, is_own_form, _) in enumerate(others)
+                if (value := row[f"c{number}"]) is not None
+            )
+            lines.add(row["path"], row[TEXT], next(faults, None))
+        return self._told(lines, files, pinned)
+
+    def _misread(self, rule: CsvRule, texts: Callable[[], Sequence[Column]]) -> list[tuple[int, Column]]:
+        """The places of columns whose values stand in forms that options name, each with the text of a record's value that is misread; NULL of another.
+
+        Args:
+            rule: of the records.
+            texts: returns the values of a record as texts, in their order.
+        """
+        from pyspark.sql import functions as F
+
+        own = [(place, of) for place, (_, of) in enumerate(rule.fields) if has_own_form(of, rule.reading)]
+        values = texts() if own else ()
+        misread_texts: list[tuple[int, Column]] = []
+        for place, data_type in own:
+            read = partial(value_of, values[place], options=self._form.own_options)
+            is_misread = values[place].isNotNull() & misread(read, data_type_of(data_type))
+            misread_texts.append((place, F.when(is_misread, values[place])))
+        return misread_texts
+
+    def _contradicting(
+        self, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> list[tuple[int, Column]]:
+        """The places of columns that folders of these files name, too, each with the text of a line's value that is another one; NULL of the same."""
+        from pyspark.sql import functions as F
+
+        spelt = folder_fields(files[0].path, pinned)
+        both = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spelt]
+        if not both or self._form.rescues:
+            return []
+        values = self._values_of_line(rule)
+        contradicting: list[tuple[int, Column]] = []
+        for place, name in both:
+            text, data_type = values[place], pinned.struct[name].dataType
+            folder = folder_column(self._form.scanner.path_of(files), spelt[name])
+            other = contradicts(value_of(text, data_type, self._form.own_options), folder, data_type)
+            contradicting.append((place, F.when(other, text)))
+        return contradicting
+
+    def _values_of_line(self, rule: CsvRule) -> Sequence[Column]:
+        """The values of a line as texts."""
+        from pyspark.sql import functions as F
+
+        options = {**options_of_line(self._form, ""), "sep": rule.form.separator, "mode": "PERMISSIVE"}
+        places = range(len(rule.fields))
+        schema = ", ".join(f"c{place} string" for place in places)
+        line = F.from_csv(F.col(TEXT), schema, options)
+        return [line.getField(f"c{place}") for place in places]
+
+    def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
+        """What is wrong with files whose lines were judged."""
+        form, bad_files = rejected.rule.form, dict[str, BadFile]()
+        self.with_header_again |= rejected.with_header_again
+        self.line_by_line |= rejected.line_by_line
+        texts = [(path, item.text) for path, items in rejected.items.items() for item in items]
+        lines = Lines(self._form.place, texts, form.encoding or "utf-8")
+        records: list[tuple[str, BadRecord]] = []
+        for file in files:
+            path, items = file.path, rejected.items.get(file.path, [])
+            suspicious = bool(items) or rejected.headers.get(path, 0) != 1
+            wrong = self._wrong_header(file, pinned) if form.header and suspicious else None
+            if path in rejected.undecodable:
+                bad_files[path] = self._other_encoding(path, undecodable_line(self._form.place, path))
+            elif wrong is not None:
+                bad_files[path] = wrong
+            else:
+                if form.header and (header := self._headers.first_record(file)) is not None:
+                    lines.next(path, header.text)  # the header is no record, also if one has its text
+                numbered = [(lines.next(path, item.text), item) for item in items]
+                opened = next((line for line, item in numbered if item.is_open), None)
+                if any(item.is_open for item in items):
+                    bad_files[path] = open_quote(path, opened, over_lines=form.over_lines)
+                records += [
+                    (path, BadRecord(item.text, item.fault.reason, line, item.fault.value))
+                    for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
+                ]
+        return CheckedFiles(bad_files, records)
+
+    def _check_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> CheckedFiles:
+        """Look through files whose records are told apart in their whole text only: of one that has a bad record none is loaded."""
+        from pyspark.sql import functions as F
+
+        rows = lines_of(spark, self._form.scanner, files, self._form.own_options, wholetext="true")
+        accepted = F.col(TEXT).rlike(rule.text_pattern())
+        if rule.form.encoding is None:
+            accepted &= F.is_valid_utf8(F.col(TEXT))
+        rejected = rows.where(~accepted).select(self._form.scanner.path_of(files).alias("path"))
+        paths = {row["path"] for row in rejected.collect()}
+        bad_files: dict[str, BadFile] = {}
+        form = rule.form
+        for file in files:
+            rejected_here = file.path in paths
+            line = (
+                undecodable_line(self._form.place, file.path)
+                if rejected_here and form.encoding is None
+                else None
+            )
+            wrong = self._wrong_header(file, pinned) if form.header else None
+            if line is not None:
+                bad_files[file.path] = self._other_encoding(file.path, line)
+            elif wrong is not None:
+                bad_files[file.path] = wrong
+            elif rejected_here and (items := self._bad_items(file.path, rule)):
+                bad_files[file.path] = self._bad(file.path, items)
+        sound = [file for file in files if file.path not in bad_files]
+        bad_files |= self._misread_whole(spark, sound, rule)
+        sound = [file for file in files if file.path not in bad_files]
+        return CheckedFiles(bad_files | self._contradicting_whole(spark, sound, rule, pinned))
+
+    def _bad_items(self, path: str, rule: CsvRule) -> Sequence[CsvItem]:
+        """The records of a whole text that cannot be loaded."""
+        text = whole_text(self._form.place, path, rule.form.encoding or "utf-8")
+        return list(rule.judge_text(text, has_header=rule.form.header))
+
+    def _misread_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule
+    ) -> dict[str, BadFile]:
+        """Files with a value in a form of an option that Spark would misread."""
+        from pyspark.sql import functions as F
+
+        names = [name for name, _ in rule.fields]
+        misread_texts = self._misread(rule, lambda: [F.col(quoted(name)) for name in names])
+        bad_files: dict[str, BadFile] = {}
+        for group in self._form.scanner.together(files) if misread_texts else ():
+            rows, path_column = self._form.as_texts(spark, group, names), self._form.scanner.path_of(group)
+            misread_values = first_values(rows, path_column, [text for _, text in misread_texts])
+            for path, values in groupby(misread_values, key=itemgetter(0)):
+                places = [(misread_texts[number][0], value) for _, number, value in values]
+                faults = {
+                    place: (value, own_form_fault(*rule.fields[place], value)) for place, value in places
+                }
+                items = self._bad_items(path, replace(rule, misread=faults))
+                _, fault = next(iter(faults.values()))
+                bad_files[path] = self._bad(path, items or [CsvItem(None, "", fault, False)])
+        return bad_files
+
+    def _contradicting_whole(
+        self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
+    ) -> dict[str, BadFile]:
+        """Files with a value that is another than the folder's, of which no line is told."""
+        from pyspark.sql import functions as F
+
+        spelt = folder_fields(files[0].path, pinned) if files and not self._form.rescues else {}
+        both = [name for name, _ in rule.fields if name in spelt]
+        if not both:
+            return {}
+        path, columns = self._form.scanner.path_of(files), pinned.struct
+        others = [
+            F.when(
+                contradicts(F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType),
+                F.col(quoted(name)).cast("string"),
+            )
+            for name in both
+        ]
+        rows = self._form.scan(spark, files, only(columns, [name for name, _ in rule.fields]))
+        bad_files: dict[str, BadFile] = {}
+        for bad_path, place, value in first_values(rows, path, others):
+            fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
+            record = BadRecord("", fault.reason, None, fault.value)
+            bad = bad_records(bad_path, [record], show=self._dataflow.show_bad_records)
+            bad_files.setdefault(bad_path, bad)
+        return bad_files
+
+    def _other_encoding(self, path: str, line: int | None) -> BadFile:
+        encoding = encoding_by_mark(self._form.place, path) or "windows-1252"
+        return bad_encoding(path, line, f"encoding: {encoding}", binary_by_mark(self._form.place, path))
+
+    def _bad(self, path: str, items: Sequence[CsvItem]) -> BadFile:
+        if items[0].is_open:
+            return open_quote(path, items[0].line, over_lines=self._headers.form(path).over_lines)
+        records = [BadRecord(item.text, item.fault.reason, item.line, item.fault.value) for item in items]
+        return bad_records(path, records, show=self._dataflow.show_bad_records)
+
+    def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Compare a file's header with the one that it must have."""
+        header = self._headers.first_record(file)
+        if header is None or not self._form.is_strict:
+            return None
+        expected = self._form.beside_folders(file, pinned).data.fieldNames()
+        if folded(expected) == folded(header.names):
+            return None
+        takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
+        return bad_header(file.path, expected, header.names, takes=takes)
+
+
+class _Rejected:
+    """The lines that a pattern did not accept, by their files."""
+
+    def __init__(self, rule: CsvRule) -> None:
+        """Have none yet."""
+        self.rule = rule
+        self.items: dict[str, list[CsvItem]] = {}
+        self.headers: dict[str, int] = {}
+        self.undecodable: set[str] = set()
+        self.with_header_again: set[str] = set()
+        self.line_by_line: set[str] = set()
+        self._names = folded([name for name, _ in rule.fields])
+
+    def add(self, path: str, line: str | None, by_spark: Fault | None) -> None:
+        """Judge a line; None is one with bytes that are no text. ``by_spark`` is what Spark finds wrong with a value of it."""
+        if line is None:
+            self.undecodable.add(path)
+            return
+        is_header = self.rule.form.header and self._is_header(line)
+        if is_header and self.headers.get(path):
+            self.with_header_again.add(path)
+        if is_header and not self.headers.get(path):
+            self.headers[path] = 1
+        elif (item := self.rule.judge(line)) is not None:
+            self.items.setdefault(path, []).append(item._replace(text=line))
+        elif by_spark is not None and not self.rule.form.is_none(line):
+            self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
+        elif not line.strip(SKIPPED):
+            self.line_by_line.add(path)
+
+    def _is_header(self, line: str) -> bool:
+        names = self.rule.form.values(line)
+        return names is not None and self._names == folded(
+            [name or f"_c{place}" for place, name in enumerate(names)]
+        )
+
+
+def options_of_line(form: FormatReader, path: str) -> dict[str, str]:
+    """Return what Spark's reader is told of a line of such a file."""
+    options = form.reader_options(path, infer=True)
+    return {name: value for name, value in options.items() if name.lower() not in ("header", "multiline")}

@@ -1,0 +1,124 @@
+"""Which file is to blame when Spark fails, and why, in words for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from partitions.errors import BadFile
+from partitions.path.bad_files import FILE_VANISHED
+from resources.connections.object_store_errors import spark_failure
+from resources.sources.files.failures import other_type
+from resources.spark.failures import cause
+
+_READING = re.compile(
+    r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
+)
+
+
+_MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
+
+
+_RETYPED = {
+    "Parquet": re.compile(
+        r"column: \[(?P<column>.+)\], physicalType: (?P<found>\w+), logicalType: (?P<expected>.+)"
+    ),
+    "Avro": re.compile(
+        r"Cannot convert Avro field '(?P<column>.+?)' to SQL .*\(avroType = (?P<found>.+), sqlType = (?P<expected>.+)\)"
+    ),
+}
+"""What Spark says of a column whose type is another one than the table's, by format."""
+
+
+_QUOTED_VALUES = (
+    (
+        re.compile(r"the value .*? of the (?=(?:JSON token )?type)", re.DOTALL | re.IGNORECASE),
+        "a value of the ",
+    ),
+    (re.compile(r"(?<=Malformed CSV record: ).*", re.DOTALL), "…"),
+    (re.compile(r"(?<=detected in record parsing: ).*", re.DOTALL), "…"),
+    (re.compile(r"(?<=For input string: ).*", re.DOTALL), "…"),
+)
+
+
+def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True) -> BadFile | None:
+    """Find the file that made Spark fail among those of the slice; None if no file is to blame, as when a store does not answer.
+
+    Args:
+        error: Spark's.
+        paths: of the files that it read.
+        may_rescue: whether the dataflow may have ``schema_mode: rescue``.
+    """
+    text = str(error)
+    if (of_store := spark_failure(text)) and of_store[1].transient:
+        return None
+    match = _READING.search(text) or _MISSING.search(text)
+    if match is None:
+        return None
+    named = unquote(next(group for group in match.groups() if group))
+    path = max((path for path in paths if named.endswith(f"/{path}")), key=len, default=None)
+    if path is None:
+        return None
+    if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
+        return BadFile(
+            f"file {path}: it was listed, and is gone now. It stays above the watermark",
+            path=path,
+            why="it was listed, and had vanished when it was to be read",
+            code=FILE_VANISHED,
+        )
+    said_by_spark = cause(error)
+    for form, pattern in _RETYPED.items():
+        if (retyped := pattern.search(said_by_spark)) is None:
+            continue
+        column, found, expected = (retyped[part].strip('"') for part in ("column", "found", "expected"))
+        return other_type(path, column, expected.lower(), f"{form}'s type {found}", may_rescue=may_rescue)
+    why = f"cannot be read: {_in_words(said_by_spark)}"
+    return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+_WORDS = (
+    (r"Invalid sync", "a block ends with another mark than the file's: it is damaged"),
+    (r"Block read partially", "a block has more records than it tells: it is damaged"),
+    (r"Block size invalid", "more stands behind the last block, or it is damaged"),
+    (
+        r"could not verify page integrity|CRC checksum",
+        "a page has another checksum than the one beside it: it is damaged",
+    ),
+    (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
+    (r"Expected EndElement", "an element of a value has a comment or an instruction within it"),
+    (
+        r"Invalid UTF-8",
+        "its bytes are no UTF-8: name the encoding in options.encoding of the source, or in its declaration",
+    ),
+    (
+        r"MALFORMED_CHARACTER_CODING",
+        "its bytes are no text in the encoding that options.encoding names: write it in that one, or name its own",
+    ),
+    (r"ParquetCrypto|Decryptor", "it is encrypted"),
+    (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
+)
+"""What Spark's readers say, as people understand it."""
+
+
+_CLASS = re.compile(r"^(?:\([\w.$]+\) |(?:[\w.$]*\.)?\w*(?:Exception|Error)[\w$]*: )+")
+
+
+_ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
+
+
+def why_unreadable(error: Exception) -> str:
+    """Return why Spark cannot read a file: without a class of Java, the file's address, or a value."""
+    return _in_words(cause(error))
+
+
+def _in_words(said_by_spark: str) -> str:
+    words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)
+    return words or _ADDRESS.sub("it", _CLASS.sub("", _without_values(said_by_spark)))
+
+
+def _without_values(said_by_spark: str) -> str:
+    """Return Spark's words without the values that they quote, which may be personal data."""
+    for quoted, instead in _QUOTED_VALUES:
+        said_by_spark = quoted.sub(instead, said_by_spark)
+    return said_by_spark
