@@ -23,7 +23,7 @@ class RescuedRows:
     def __init__(self) -> None:
         """Nothing is counted yet."""
         self._rows = 0
-        self._first: str | None = None
+        self._example: str | None = None
 
     def watched(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], None]]:
         """Have the write of a slice count them; return the rows, and what takes the count once they are written."""
@@ -46,7 +46,7 @@ class RescuedRows:
         def count() -> None:
             told = observed(observation)
             self._rows += told.get("rows") or 0
-            self._first = self._first or told.get("first")
+            self._example = self._example or told.get("first")
 
         return asked, count
 
@@ -55,6 +55,6 @@ class RescuedRows:
         """What people are told; None if there is none."""
         if not self._rows:
             return None
-        file, _, names = (self._first or "").partition(_APART)
+        file, _, names = (self._example or "").partition(_APART)
         first = ": ".join(filter(None, [f"file {file}" if file else "", names]))
-        return f"values of {counted(self._rows, 'row')} are in {RESCUED_DATA}{f'. The first: {first}' if first else ''}"
+        return f"values of {counted(self._rows, 'row')} are in {RESCUED_DATA}{f'. One of them: {first}' if first else ''}"
