@@ -54,6 +54,7 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     )
     return {
         "dataflow": dataflow.name,
+        "is_declared": dataflow.source.declared_schema is not None,
         "columns": fresh,
         "difference": None if pinned is None or fresh is None else _difference(pinned["columns"], fresh),
         "evolution": None if pinned is None or text is None else _evolution(platform, dataflow, text),
@@ -73,6 +74,10 @@ def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, A
         # No sample tells what the values of all others are; but a whole number of CSV is inferred as wide as its largest value.
         wider = with_wider_integers(new_fields(known, fresh), fresh) if mode == "merge" else None
         fresh = wider if wider and dataflow.source.form == "csv" else new_fields(known, fresh)
+    elif dataflow.source.declared_schema is not None:
+        fresh = new_fields(
+            known, fresh
+        )  # a run reads declared columns as declared, whatever a sample looks like
     values = _BY_VALUES[mode] if by_values else None
     try:
         found = evolved(known, fresh, mode)

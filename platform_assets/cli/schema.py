@@ -91,6 +91,8 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
         click.echo(
             f"  {change['column']}: pinned {change['pinned'] or 'no such column'}, found {change['found'] or 'no such column'}"
         )
+    if difference and document["is_declared"]:
+        click.echo("  a run reads the columns that source.schema declares as it declares them")
     evolution = document["evolution"]
     if evolution is not None and difference:
         does = _DOES[evolution["action"]].format(mode=evolution["mode"])

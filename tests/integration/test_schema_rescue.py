@@ -86,7 +86,9 @@ def test_a_run_warns_once_of_all_rescued_rows(make_feed: MakeFeed, target: dict[
     )
     for number in (1, 2, 3):
         feed.put(f"{number}.ndjson", {"id": number, **({"amount": "x"} if number > 1 else {})})
-    assert feed.load().warnings == ["values of 2 rows are in _rescued_data. One of them: file 2.ndjson: amount"]
+    assert feed.load().warnings == [
+        "values of 2 rows are in _rescued_data. One of them: file 2.ndjson: amount"
+    ]
     feed.put("4.ndjson", 4)
     assert feed.load().warnings == []
 

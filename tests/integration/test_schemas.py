@@ -616,4 +616,11 @@ class TestCommands:
             {"column": "id", "pinned": "string", "found": "bigint"},
             {"column": "more", "pinned": None, "found": "string"},
         ]
+        # the declared column is read as declared: only the new one is refused
+        (refused,) = found["evolution"]["changes"]
+        assert (found["evolution"]["action"], "more" in refused, "id was" in refused) == (
+            "refuse",
+            True,
+            False,
+        )
         assert len(feed.entries) == 1
