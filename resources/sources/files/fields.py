@@ -60,3 +60,10 @@ def _none() -> Column:
     from pyspark.sql import functions as F
 
     return F.array().cast("array<string>")
+
+
+def is_leaf(data_type: DataType) -> bool:
+    """Return whether a type has no parts, and its values are told by one text each."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    return not isinstance(data_type, ArrayType | MapType | StructType | VariantType)

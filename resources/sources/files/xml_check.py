@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.records.forms import WHOLE_BITS, Reading
-from partitions.records.judge import Fault, fault_of_text, shown, without_known_fields
+from partitions.records.judge import Fault
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.fields import item_type
-from resources.sources.files.own_forms import fault as fault_of_form
+from resources.sources.files.fields import is_leaf, item_type
 from resources.sources.files.own_forms import has_own_form, misread
-from resources.sources.files.text_values import XML_SPACES, trimmed, value_of
-from resources.sources.files.xml_names import XSI_NIL
+from resources.sources.files.text_values import trimmed, value_of
+from resources.sources.files.xml_faults import XmlFaults
 from resources.sql import all_of, any_of, quoted
 
 if TYPE_CHECKING:
@@ -61,8 +60,11 @@ class XmlRule:
                     f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML tells no"
                     " types, and Spark would guess them (007 is 7). Declare string, or a struct of its elements"
                 )
-        self._takes_nil, self._must_know_some, self._options = takes_nil, must_know_some, options
-        self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
+        self._must_know_some, self._options = must_know_some, options
+        self._schema, self._reading, self._value_tag = schema, reading, value_tag
+        self._faults = XmlFaults(
+            schema, reading, prefix, value_tag, takes_nil=takes_nil, must_know_some=must_know_some
+        )
 
     def as_texts(self) -> StructType:
         """Return the columns to read files with for the look: texts, as many as there are elements."""
@@ -100,7 +102,7 @@ class XmlRule:
         from pyspark.sql import functions as F
 
         value = F.col(quoted(name))
-        texts = F.array(value) if self._stands_alone(name) else value
+        texts = F.array(value) if self._faults.stands_alone(name) else value
         return F.filter(texts, lambda text: text.isNotNull() & ~trimmed(text).isin("", self._reading.null))
 
     def fault(
@@ -112,19 +114,7 @@ class XmlRule:
             element: a record.
             misread_texts: of the file, as :meth:`misread_texts` tells them.
         """
-        fault = self._fault_in(element, self._schema, "", misread_texts or {})
-        return self._fault_of_strangers(element) if fault is None and self._must_know_some else fault
-
-    def _fault_of_strangers(self, element: Element) -> tuple[int, Fault] | None:
-        """What is wrong with a record of which nothing is known, and its line."""
-        attributes = [name for name in element.attributes if name.partition(":")[0] not in ("xmlns", "xsi")]
-        names = [*(child.name for child in element.children), *(self._prefix + name for name in attributes)]
-        if element.text.strip(XML_SPACES):
-            names.append(self._value_tag)
-        columns = self._schema.names
-        if not names or any(_is_called(name, column) for name in names for column in columns):
-            return None
-        return element.line, without_known_fields(columns, names)
+        return self._faults.first(element, misread_texts)
 
     def _struct(self, schema: StructType) -> StructType:
         from pyspark.sql.types import StructField, StructType
@@ -136,7 +126,7 @@ class XmlRule:
     def _wide(self, name: str, data_type: DataType) -> DataType:
         from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
-        if self._stands_alone(name):
+        if self._faults.stands_alone(name):
             return StringType()
         inner = item_type(data_type)
         if isinstance(inner, StructType):
@@ -144,9 +134,9 @@ class XmlRule:
             if self._value_tag not in inside.names:  # a text that no column takes would be lost
                 inside = inside.add(self._value_tag, StringType())
             return ArrayType(inside)
-        if isinstance(inner, MapType) and _is_leaf(inner.valueType):
+        if isinstance(inner, MapType) and is_leaf(inner.valueType):
             return ArrayType(MapType(StringType(), StringType()))
-        return ArrayType(StringType()) if _is_leaf(inner) else data_type
+        return ArrayType(StringType()) if is_leaf(inner) else data_type
 
     def _any(
         self, schema: StructType, column: Callable[[str], Column], is_so: TextRule, *, counts: bool
@@ -164,7 +154,7 @@ class XmlRule:
         for field in schema.fields:
             value, kind = column(field.name), field.dataType
             inner = item_type(kind)
-            is_attribute = self._stands_alone(field.name)
+            is_attribute = self._faults.stands_alone(field.name)
             if is_attribute:
                 value = F.array(value)
             elif not isinstance(self._wide(field.name, kind), ArrayType):
@@ -221,114 +211,6 @@ class XmlRule:
             conditions.append(text.isin(*self._reading.specials))
         return F.coalesce(any_of(conditions), F.lit(False))
 
-    def _stands_alone(self, name: str) -> bool:
-        """Whether a column is an attribute, of which an element has one."""
-        return name != self._value_tag and name.startswith(self._prefix)
-
-    def _fault_in(
-        self, element: Element, schema: StructType, above: str, misread_texts: Mapping[str, Collection[str]]
-    ) -> tuple[int, Fault] | None:
-        from pyspark.sql.types import ArrayType, MapType, StructType
-
-        for field in schema.fields:
-            name = f"{above}{field.name}"
-            is_array = isinstance(field.dataType, ArrayType)
-            inner = item_type(field.dataType)
-            if self._stands_alone(field.name) or field.name == self._value_tag:
-                texts = self._texts(element, field.name)
-                fault = self._fault_of_texts(
-                    texts, inner, name, misread_texts.get(name, ()), several=is_array
-                )
-                if fault is not None:
-                    return element.line, fault
-                continue
-            children = [child for child in element.children if _is_called(child.name, field.name)]
-            if len(children) > 1 and not is_array:
-                spellings = list(dict.fromkeys(child.name for child in children))
-                count = len(children) if len(spellings) == 1 else f"{len(children)} ({', '.join(spellings)})"
-                why = f"field {name}: expected one element, found {count}; a column that holds several is an array, which source.schema declares"
-                return children[1].line, Fault(why)
-            for child in children:
-                if isinstance(inner, StructType):
-                    text = child.text.strip(XML_SPACES)
-                    if text and self._value_tag not in inner.names:
-                        why = f"field {name}: expected elements, found text beside them, which a column {self._value_tag} in it would take"
-                        return child.line, Fault(why, text)
-                    found_inside = self._fault_in(child, inner, f"{name}.", misread_texts)
-                    if found_inside is not None:
-                        return found_inside
-                elif _is_leaf(inner):
-                    if not self._takes_nil and inner.simpleString() == "string" and _is_nil(child):
-                        return child.line, self._fault_of_nil(name, is_array=is_array)
-                    if child.children and inner.simpleString() != "string":
-                        return child.line, Fault(
-                            f"field {name}: expected {shown(inner.jsonValue())}, found elements"
-                        )
-                    fault = self._text_fault(child.text, inner, name, misread_texts.get(name, ()))
-                    if fault is not None:
-                        return child.line, fault
-                elif isinstance(inner, MapType) and _is_leaf(inner.valueType):
-                    of_value = self._fault_of_values(child, inner.valueType, name)
-                    if of_value is not None:
-                        return of_value
-        return None
-
-    def _fault_of_values(self, element: Element, data_type: DataType, name: str) -> tuple[int, Fault] | None:
-        """What is wrong with the values of a map, and the line."""
-        texts = [
-            (element.line, text)
-            for text in (*element.attributes.values(), *self._texts(element, self._value_tag))
-        ]
-        texts += [(child.line, child.text) for child in element.children]
-        for line, text in texts:
-            if (fault := self._text_fault(text, data_type, name, ())) is not None:
-                return line, fault
-        return None
-
-    def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
-        told = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
-        return Fault(
-            f"field {name}: expected a text, found an element with {XSI_NIL}, which no column of texts tells from an empty one; leave the element out,"
-            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
-        )
-
-    def _texts(self, element: Element, name: str) -> list[str]:
-        """The texts of an element, or of its attribute."""
-        if name == self._value_tag:
-            return [text for text in element.texts if text.strip(XML_SPACES)]
-        own = element.attributes.items()
-        return [value for key, value in own if _is_called(key, name.removeprefix(self._prefix))]
-
-    def _fault_of_texts(
-        self,
-        texts: Sequence[str],
-        data_type: DataType,
-        name: str,
-        misread_texts: Collection[str],
-        *,
-        several: bool,
-    ) -> Fault | None:
-        if len(texts) > 1 and not several:
-            return Fault(
-                f"field {name}: expected one text, found {len(texts)} with elements or comments between them; a column that holds several is an"
-                " array, which source.schema declares"
-            )
-        faults = (self._text_fault(text, data_type, name, misread_texts) for text in texts)
-        return next((fault for fault in faults if fault is not None), None)
-
-    def _text_fault(
-        self, text: str, data_type: DataType, name: str, misread_texts: Collection[str]
-    ) -> Fault | None:
-        stripped = text.strip(XML_SPACES)
-        if stripped in ("", self._reading.null):
-            return None
-        if stripped in misread_texts:
-            return fault_of_form(name, data_type.jsonValue(), stripped)
-        why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
-        if why is None:
-            return None
-        return Fault(f"field {name}: expected {shown(data_type.jsonValue())}, found {why}", stripped)
-
 
 def _column(name: str) -> Column:
     from pyspark.sql import functions as F
@@ -346,19 +228,9 @@ def _type_at(data_type: DataType, path: Sequence[str]) -> DataType | None:
 
     inner = item_type(data_type)
     if not path:
-        return inner if _is_leaf(inner) else None
+        return inner if is_leaf(inner) else None
     known = isinstance(inner, StructType) and path[0] in inner.names
     return _type_at(inner[path[0]].dataType, path[1:]) if known else None  # type: ignore[index]
-
-
-def _is_nil(element: Element) -> bool:
-    """Whether an element says of itself that it has no value."""
-    return element.attributes.get(XSI_NIL, "").strip() in ("true", "1")
-
-
-def _is_called(name: str, column: str) -> bool:
-    """Whether an element or attribute of a name is of a column, as Spark takes it: whatever the case, and the prefix of an element's namespace."""
-    return column.casefold() in (name.casefold(), name.rpartition(":")[2].casefold())
 
 
 def texts_at(value: Column, data_type: DataType) -> list[tuple[tuple[str, ...], Column]]:
@@ -396,9 +268,3 @@ def _leaf_of(name: str, data_type: DataType, path: tuple[str, ...]):  # type: ig
         return dict(texts_at(item.getField(name), data_type))[path]
 
     return texts
-
-
-def _is_leaf(data_type: DataType) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
-
-    return not isinstance(data_type, ArrayType | MapType | StructType | VariantType)

@@ -1,0 +1,180 @@
+"""What is wrong with a record of XML: its elements one by one, held against the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.records.forms import Reading
+from partitions.records.judge import Fault, fault_of_text, shown, without_known_fields
+from resources.sources.files.elements import Element
+from resources.sources.files.fields import is_leaf, item_type
+from resources.sources.files.own_forms import fault as fault_of_form
+from resources.sources.files.text_values import XML_SPACES
+from resources.sources.files.xml_names import XSI_NIL
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+class XmlFaults:
+    """Tells the first fault of a record."""
+
+    def __init__(
+        self,
+        schema: StructType,
+        reading: Reading,
+        prefix: str,
+        value_tag: str,
+        *,
+        takes_nil: bool,
+        must_know_some: bool,
+    ) -> None:
+        """Use the columns of the records, what the definition says of texts, and how attributes and texts beside them are named.
+
+        Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
+        With ``must_know_some`` a record with elements or attributes of which no column takes one is a fault.
+        """
+        self._takes_nil, self._must_know_some = takes_nil, must_know_some
+        self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
+
+    def first(
+        self, element: Element, misread_texts: Mapping[str, Collection[str]] | None = None
+    ) -> tuple[int, Fault] | None:
+        """Return the line of what is wrong in an element, and what it is; None if the columns hold it exactly.
+
+        Args:
+            element: a record.
+            misread_texts: of the file, as :meth:`XmlRule.misread_texts` tells them.
+        """
+        fault = self._fault_in(element, self._schema, "", misread_texts or {})
+        return self._fault_of_strangers(element) if fault is None and self._must_know_some else fault
+
+    def _fault_of_strangers(self, element: Element) -> tuple[int, Fault] | None:
+        """What is wrong with a record of which nothing is known, and its line."""
+        attributes = [name for name in element.attributes if name.partition(":")[0] not in ("xmlns", "xsi")]
+        names = [*(child.name for child in element.children), *(self._prefix + name for name in attributes)]
+        if element.text.strip(XML_SPACES):
+            names.append(self._value_tag)
+        columns = self._schema.names
+        if not names or any(_is_called(name, column) for name in names for column in columns):
+            return None
+        return element.line, without_known_fields(columns, names)
+
+    def stands_alone(self, name: str) -> bool:
+        """Return whether a column is an attribute, of which an element has one."""
+        return name != self._value_tag and name.startswith(self._prefix)
+
+    def _fault_in(
+        self, element: Element, schema: StructType, above: str, misread_texts: Mapping[str, Collection[str]]
+    ) -> tuple[int, Fault] | None:
+        from pyspark.sql.types import ArrayType, MapType, StructType
+
+        for field in schema.fields:
+            name = f"{above}{field.name}"
+            is_array = isinstance(field.dataType, ArrayType)
+            inner = item_type(field.dataType)
+            if self.stands_alone(field.name) or field.name == self._value_tag:
+                texts = self._texts(element, field.name)
+                fault = self._fault_of_texts(
+                    texts, inner, name, misread_texts.get(name, ()), several=is_array
+                )
+                if fault is not None:
+                    return element.line, fault
+                continue
+            children = [child for child in element.children if _is_called(child.name, field.name)]
+            if len(children) > 1 and not is_array:
+                spellings = list(dict.fromkeys(child.name for child in children))
+                count = len(children) if len(spellings) == 1 else f"{len(children)} ({', '.join(spellings)})"
+                why = f"field {name}: expected one element, found {count}; a column that holds several is an array, which source.schema declares"
+                return children[1].line, Fault(why)
+            for child in children:
+                if isinstance(inner, StructType):
+                    text = child.text.strip(XML_SPACES)
+                    if text and self._value_tag not in inner.names:
+                        why = f"field {name}: expected elements, found text beside them, which a column {self._value_tag} in it would take"
+                        return child.line, Fault(why, text)
+                    found_inside = self._fault_in(child, inner, f"{name}.", misread_texts)
+                    if found_inside is not None:
+                        return found_inside
+                elif is_leaf(inner):
+                    if not self._takes_nil and inner.simpleString() == "string" and _is_nil(child):
+                        return child.line, self._fault_of_nil(name, is_array=is_array)
+                    if child.children and inner.simpleString() != "string":
+                        return child.line, Fault(
+                            f"field {name}: expected {shown(inner.jsonValue())}, found elements"
+                        )
+                    fault = self._text_fault(child.text, inner, name, misread_texts.get(name, ()))
+                    if fault is not None:
+                        return child.line, fault
+                elif isinstance(inner, MapType) and is_leaf(inner.valueType):
+                    of_value = self._fault_of_values(child, inner.valueType, name)
+                    if of_value is not None:
+                        return of_value
+        return None
+
+    def _fault_of_values(self, element: Element, data_type: DataType, name: str) -> tuple[int, Fault] | None:
+        """What is wrong with the values of a map, and the line."""
+        texts = [
+            (element.line, text)
+            for text in (*element.attributes.values(), *self._texts(element, self._value_tag))
+        ]
+        texts += [(child.line, child.text) for child in element.children]
+        for line, text in texts:
+            if (fault := self._text_fault(text, data_type, name, ())) is not None:
+                return line, fault
+        return None
+
+    def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
+        told = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
+        return Fault(
+            f"field {name}: expected a text, found an element with {XSI_NIL}, which no column of texts tells from an empty one; leave the element out,"
+            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
+        )
+
+    def _texts(self, element: Element, name: str) -> list[str]:
+        """The texts of an element, or of its attribute."""
+        if name == self._value_tag:
+            return [text for text in element.texts if text.strip(XML_SPACES)]
+        own = element.attributes.items()
+        return [value for key, value in own if _is_called(key, name.removeprefix(self._prefix))]
+
+    def _fault_of_texts(
+        self,
+        texts: Sequence[str],
+        data_type: DataType,
+        name: str,
+        misread_texts: Collection[str],
+        *,
+        several: bool,
+    ) -> Fault | None:
+        if len(texts) > 1 and not several:
+            return Fault(
+                f"field {name}: expected one text, found {len(texts)} with elements or comments between them; a column that holds several is an"
+                " array, which source.schema declares"
+            )
+        faults = (self._text_fault(text, data_type, name, misread_texts) for text in texts)
+        return next((fault for fault in faults if fault is not None), None)
+
+    def _text_fault(
+        self, text: str, data_type: DataType, name: str, misread_texts: Collection[str]
+    ) -> Fault | None:
+        stripped = text.strip(XML_SPACES)
+        if stripped in ("", self._reading.null):
+            return None
+        if stripped in misread_texts:
+            return fault_of_form(name, data_type.jsonValue(), stripped)
+        why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
+        if why is None:
+            return None
+        return Fault(f"field {name}: expected {shown(data_type.jsonValue())}, found {why}", stripped)
+
+
+def _is_nil(element: Element) -> bool:
+    """Whether an element says of itself that it has no value."""
+    return element.attributes.get(XSI_NIL, "").strip() in ("true", "1")
+
+
+def _is_called(name: str, column: str) -> bool:
+    """Whether an element or attribute of a name is of a column, as Spark takes it: whatever the case, and the prefix of an element's namespace."""
+    return column.casefold() in (name.casefold(), name.rpartition(":")[2].casefold())
