@@ -28,25 +28,26 @@ from resources.sources.files.elements import (
 from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
 from resources.sources.files.formats.alike import only, read_alike
-from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.format import CORRUPT
 from resources.sources.files.formats.variants import (
     columns_of_records,
     names_told_by_case,
     struct_of,
     wider_numbers,
 )
-from resources.sources.files.inferring import type_of_sample, types_of_texts
+from resources.sources.files.formats.xml_inferring import XmlColumns, with_types
+from resources.sources.files.inferring import type_of_sample
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_values import XML_SPACES, trimmed, typed, value_of, with_texts
-from resources.sources.files.xml_check import XmlRule, texts_at
+from resources.sources.files.xml_check import XmlRule
 from resources.sources.files.xml_names import NameRules
 from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _MOST_NAMES = 10
@@ -54,7 +55,7 @@ _OLD_PARSER = "useLegacyXMLParser"
 _TRIMS = "ignoreSurroundingSpaces"
 
 
-class XmlFiles(FormatReader):
+class XmlFiles(XmlColumns):
     """Elements of one name, wherever they stand in the document."""
 
     READER: ClassVar[str] = "xml"
@@ -122,53 +123,23 @@ class XmlFiles(FormatReader):
             if texts.fields:
                 if (spellings := spelt_in_two_cases(texts)) is not None:
                     raise names_in_two_cases(file.path, *spellings, None, may_be_ignored=False)
-                types = self._types(spark, [file], texts)
+                types = self.types_of_leaves(spark, [file], texts)
                 if len(files) > 1:
-                    sample = self._types(spark, files, texts)
+                    sample = self.types_of_leaves(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
-                return struct_of(_typed(texts.jsonValue(), (), types))
+                return struct_of(with_types(texts.jsonValue(), (), types))
             broken = self._look(file).broken
             if broken is not None:
                 raise bad_records(file.path, [_as_record(broken)], show=self._dataflow.show_bad_records)
         self._note_missing_tag(files)
         return None
 
-    def _types(
-        self, spark: SparkSession, files: Sequence[SourceFile], texts: StructType
-    ) -> Mapping[tuple[str, ...], str]:
-        """The types of the texts of files, by the paths of elements and attributes."""
-        from pyspark.sql import functions as F
-
-        rows = self.scan(spark, files, texts, mode="PERMISSIVE")
-        leaves = [
-            ((field.name, *path), column)
-            for field in texts.fields
-            for path, column in texts_at(F.col(quoted(field.name)), field.dataType)
-        ]
-        texts_with_values = [
-            F.transform(column, lambda text: F.nullif(trimmed(text), F.lit(""))) for _, column in leaves
-        ]
-        reading = Reading.of(self.source.options, inferred=True)
-        types = types_of_texts(rows, texts_with_values, self.source.options, reading, several=True)
-        return dict(zip([path for path, _ in leaves], types, strict=True))
-
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Read all leaves as texts, and judge files with one that is not exact; look whether each has records, and ends."""
-        from pyspark.sql import functions as F
-
         self._looks = {file: look for file, look in self._looks.items() if file in files}
         looks = {file.path: self._look(file) for file in files}
-        rules = self._name_rules
-        strays = {name: rules.strays(look.names, pinned.struct) for name, look in looks.items()}
+        strays = {name: self._name_rules.strays(look.names, pinned.struct) for name, look in looks.items()}
         is_checked = self._dataflow.unknown_fields != "ignore"
-        bad_files: dict[str, BadFile] = {}
-        for name, look in looks.items():
-            names = strays[name].names if is_checked else ()
-            spellings = spelt_in_two_cases(pinned.struct, names) or rules.spelt_in_two_cases(
-                look.names, pinned.struct
-            )
-            if spellings is not None:
-                bad_files[name] = names_in_two_cases(name, *spellings, None, may_be_ignored=False)
         with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
@@ -176,48 +147,26 @@ class XmlFiles(FormatReader):
         for group, schema in read_alike(self, files, pinned):
             reading = Reading.of(self.source.options, inferred=pinned.declared is None)
             spelt = folder_fields(group[0].path, pinned)
-            with_folders = only(pinned.struct, [*schema.names, *spelt])
             rule = XmlRule(
-                with_folders,
+                only(pinned.struct, [*schema.names, *spelt]),
                 reading,
                 *self._names,
                 self.own_options,
                 takes_nil=not with_nils,
                 must_know_some=not is_checked and not self.rescues,
             )
-            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            rows = self.scan(spark, group, rule.as_texts().add(CORRUPT, "string"), **options)
-            path = self.scanner.path_of(group).alias("path")
-            is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
-            is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
-            first = schema.fieldNames()[0]
-            some = F.count(quoted(first)).alias("some")  # Spark refuses to read corrupt records alone
-            others = [
-                F.first(
-                    self._contradicting(
-                        rule.texts(name),
-                        folder_column(self.scanner.path_of(group), spelt[name]),
-                        with_folders[name].dataType,
-                    ),
-                    ignorenulls=True,
-                ).alias(f"other{place}")
-                for place, name in enumerate(spelt)
-            ]
-            judged = rows.groupBy(path).agg(is_bad, is_converted, some, *others)
-            answers = {row["path"]: row for row in judged.collect()}
+            answers = self._answers(spark, group, schema, rule, spelt, pinned)
             self._converted -= {file.path for file in group}
             self._converted |= {name for name, row in answers.items() if row["is_converted"]}
             empty += [file for file in group if file.path not in answers]
             for file in group:
-                is_suspect = file.path in with_nils or (file.path in answers and answers[file.path]["is_bad"])
+                answer, broken = answers.get(file.path), looks[file.path].broken
+                is_suspect = file.path in with_nils or (answer is not None and answer["is_bad"])
                 of_file, count = self._judged(spark, file, rule) if is_suspect else ([], 0)
-                broken = looks[file.path].broken
                 if not of_file and broken is not None:
                     of_file = [_as_record(broken)]
-                for place, name in enumerate(spelt if not of_file and file.path in answers else ()):
-                    if (value := answers[file.path][f"other{place}"]) is not None:
-                        fault = fault_beside_folder(name, spelt[name], file.path, value)
-                        of_file = [BadRecord("", fault.reason, None, fault.value)]
+                elif not of_file and answer is not None:
+                    of_file = _beside_folder(file.path, answer, spelt)
                 records += [(file.path, record) for record in of_file]
                 counts |= {file.path: count} if count else {}
         self._note_missing_tag(empty)
@@ -226,7 +175,67 @@ class XmlFiles(FormatReader):
             for name, stray in strays.items()
             if stray.names and is_checked and looks[name].broken is None
         }
+        names = {path: (look.names, strays[path].names if is_checked else ()) for path, look in looks.items()}
+        bad_files = self._in_two_cases(names, pinned)
         return CheckedFiles(bad_files, in_order(records, files), counts, unknown=lacking)
+
+    def _in_two_cases(
+        self, names: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
+    ) -> dict[str, BadFile]:
+        """Files with two names that differ in upper and lower case only.
+
+        Args:
+            names: of the elements of each file, and those of its unknown fields, by path.
+            pinned: the schema.
+        """
+        bad_files: dict[str, BadFile] = {}
+        for path, (of_elements, unknown) in names.items():
+            spellings = spelt_in_two_cases(pinned.struct, unknown) or self._name_rules.spelt_in_two_cases(
+                of_elements, pinned.struct
+            )
+            if spellings is not None:
+                bad_files[path] = names_in_two_cases(path, *spellings, None, may_be_ignored=False)
+        return bad_files
+
+    def _answers(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        rule: XmlRule,
+        spelt: Mapping[str, str],
+        pinned: PinnedSchema,
+    ) -> Mapping[str, Row]:
+        """What Spark tells of the texts of files that are read in one scan, by path; nothing of one without records.
+
+        Args:
+            spark: a session.
+            files: that are read in one scan.
+            schema: of their records.
+            rule: of these.
+            spelt: how folders spell the columns that they name, too.
+            pinned: the schema.
+        """
+        from pyspark.sql import functions as F
+
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        rows = self.scan(spark, files, rule.as_texts().add(CORRUPT, "string"), **options)
+        path = self.scanner.path_of(files)
+        is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
+        is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
+        # Spark refuses to read corrupt records alone.
+        some = F.count(quoted(schema.fieldNames()[0])).alias("some")
+        others = [
+            F.first(
+                self._contradicting(
+                    rule.texts(name), folder_column(path, spelt[name]), pinned.struct[name].dataType
+                ),
+                ignorenulls=True,
+            ).alias(f"other{place}")
+            for place, name in enumerate(spelt)
+        ]
+        judged = rows.groupBy(path.alias("path")).agg(is_bad, is_converted, some, *others)
+        return {row["path"]: row for row in judged.collect()}
 
     def _contradicting(self, texts: Column, folder: Column, data_type: DataType) -> Column:
         """The first of some texts that has another value than the folder."""
@@ -348,22 +357,18 @@ class XmlFiles(FormatReader):
         return by_lower_name(self.source.options).get(name.lower(), default)
 
 
+def _beside_folder(path: str, answer: Row, spelt: Mapping[str, str]) -> list[BadRecord]:
+    """The first value of a file that is another than the folder's."""
+    for place, name in enumerate(spelt):
+        if (value := answer[f"other{place}"]) is not None:
+            fault = fault_beside_folder(name, spelt[name], path, value)
+            return [BadRecord("", fault.reason, None, fault.value)]
+    return []
+
+
 def _as_record(broken: BrokenXmlError) -> BadRecord:
     why = broken.why if broken.is_xml else f"expected XML, found text that is none ({broken.why})"
     return BadRecord("", why, broken.line)
-
-
-def _typed(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...], str]) -> Any:
-    """A type in Spark's JSON form, with the types of its leaves."""
-    if isinstance(data_type, str):
-        return types.get(path, data_type)
-    if data_type["type"] == "struct":
-        fields = [
-            {**field, "type": _typed(field["type"], (*path, field["name"]), types)}
-            for field in data_type["fields"]
-        ]
-        return {**data_type, "fields": fields}
-    return {**data_type, "elementType": _typed(data_type["elementType"], path, types)}
 
 
 def _shown(found: Element) -> str:
