@@ -119,9 +119,49 @@ def contradicting_files(
 
     Only files that have a column which a folder names are read, and of these only such columns.
     """
+    fields = {file.path: folder_fields(file.path, pinned) for file in files}
+    columns = {field.name: field for field in pinned.struct.fields}
+    own = _columns_of_both(form, spark, files, fields, pinned)
+    groups: dict[tuple[str, ...], list[SourceFile]] = {}
+    for file in files:
+        if (read := own.get(file.path)) is not None:
+            key = (read.json(), *(fields[file.path][name] for name in read.names))
+            groups.setdefault(key, []).append(file)
+    bad_files: dict[str, BadFile] = {}
+    for alike in groups.values():
+        spelt = fields[alike[0].path]
+        for group in form.scanner.together(alike):
+            read, path = own[group[0].path], form.scanner.path_of(group)
+            others = [
+                _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name]))
+                for name in read.names
+            ]
+            for bad_path, place, value in first_values(form.scan(spark, group, read), path, others):
+                name = read.names[place]
+                fault = fault_beside_folder(name, spelt[name], bad_path, value)
+                why = shown_record(BadRecord("", fault.reason, None, fault.value), show=show)
+                bad_files.setdefault(bad_path, bad_document(bad_path, why))
+    return bad_files
+
+
+def _columns_of_both(
+    form: FormatReader,
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    fields: Mapping[str, Mapping[str, str]],
+    pinned: PinnedSchema,
+) -> dict[str, StructType]:
+    """Return the columns that a file has beside the folder of their name, as they are read, by the paths of files with some.
+
+    Args:
+        form: reads the files.
+        spark: a session.
+        files: of the format.
+        fields: the columns that folders name, each as it is spelt there, by path.
+        pinned: the schema.
+    """
     from pyspark.sql.types import StructType
 
-    fields = {file.path: folder_fields(file.path, pinned) for file in files}
     below = [file for file in files if fields[file.path]]
     names = (form.names_of(spark, below, pinned.struct.names) or {}) if below else {}
     columns = {field.name: field for field in pinned.struct.fields}
@@ -139,26 +179,8 @@ def contradicting_files(
     }
     of_files = form.own_schemas(spark, below, pinned.struct) if below else {}
     own = {path: _as_written(schema, of_files.get(path, schema)) for path, schema in own.items()}
-    below = [file for file in below if own[file.path].fields]  # a column without a type has no value
-    groups: dict[tuple[str, ...], list[SourceFile]] = {}
-    for file in below:
-        key = (own[file.path].json(), *(fields[file.path][name] for name in own[file.path].names))
-        groups.setdefault(key, []).append(file)
-    bad_files: dict[str, BadFile] = {}
-    for alike in groups.values():
-        spelt = fields[alike[0].path]
-        for group in form.scanner.together(alike):
-            read, path = own[group[0].path], form.scanner.path_of(group)
-            others = [
-                _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name]))
-                for name in read.names
-            ]
-            for bad_path, place, value in first_values(form.scan(spark, group, read), path, others):
-                name = read.names[place]
-                fault = fault_beside_folder(name, spelt[name], bad_path, value)
-                why = shown_record(BadRecord("", fault.reason, None, fault.value), show=show)
-                bad_files.setdefault(bad_path, bad_document(bad_path, why))
-    return bad_files
+    # A column without a type has no value.
+    return {path: schema for path, schema in own.items() if schema.fields}
 
 
 def _as_written(columns: StructType, own: StructType) -> StructType:
