@@ -223,7 +223,7 @@ class _Look:
     """Notes the names of records while a file is parsed.
 
     Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document. Text
-    between records, and elements whose name is that of records but for its case, do, too: Spark passes over them without a word.
+    between records, and elements whose name is that of records but for its case or prefix, do, too: Spark passes over them without a word.
     """
 
     def __init__(self, form: XmlForm) -> None:
@@ -265,10 +265,8 @@ class _Look:
                 around.has_records = True
                 self._check_between(around)
         else:
-            if self._form.name_of(name).casefold() == self._form.tag.casefold():
-                self._note_stray(
-                    self.parser.CurrentLineNumber, f"{name}, which differs in upper and lower case only"
-                )
+            if (differs := _differs_in(self._form.name_of(name), self._form.tag)) is not None:
+                self._note_stray(self.parser.CurrentLineNumber, f"{name}, which differs in {differs} only")
             self._around.append(_Around())
             return
         if attributes:
@@ -300,6 +298,15 @@ class _Look:
             line, what = around.stray
             why = f"expected elements {self._form.tag}, found {what}"
             raise BrokenXmlError(line, why, is_xml=True)
+
+
+def _differs_in(name: str, tag: str) -> str | None:
+    """Return in what alone a name differs from that of records; None if it is another name."""
+    if name.casefold() == tag.casefold():
+        return "upper and lower case"
+    if name.rpartition(":")[2].casefold() == tag.rpartition(":")[2].casefold():
+        return "its prefix (the option ignoreNamespace: true takes any)"
+    return None
 
 
 def _parser() -> expat.XMLParserType:

@@ -193,6 +193,8 @@ def test_what_only_the_document_type_tells_breaks_the_document(
         ("<r><row/>\n<![CDATA[x]]></r>", 2),
         ("<r><row/><more>\n<row/>x</more></r>", 2),
         ("<r>\n<Row/><row/></r>", 2),
+        ('<r xmlns:x="u"><row/>\n<x:row/></r>', 2),
+        ('<r xmlns:x="u"><x:row/></r>', None),
         ('\ufeff<?xml version="1.0" encoding="ISO-8859-1"?>\n<r><row/></r>', 1),
         ('\ufeff<?xml version="1.0" encoding="utf-8"?><ROW><row/></ROW>', None),
         ("<r>\n <!-- x --><?x y?><row/><total>2</total>\n<row/></r>", None),
