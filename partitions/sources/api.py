@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
 
+from partitions.api.calendar_ranges import Unit
 from partitions.api.paging import Cursor, Location, Name, Paging, names_of
 from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
-from partitions.api.ranges import Unit
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from partitions.placeholders import Placeholder, Template

@@ -26,7 +26,7 @@ from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import close, drop
 from resources.loop.holder_wait import Patience, abandoned_intent
-from resources.loop.interruptions import outlasting_interruptions
+from resources.loop.interruption_retries import outlasting_interruptions
 from resources.loop.protocol import commit, resume
 from resources.loop.recorded import recorded_slice
 from resources.loop.schema_of_run import pinned_schema

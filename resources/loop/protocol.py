@@ -26,7 +26,7 @@ from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
-from resources.loop.interruptions import outlasting_interruptions
+from resources.loop.interruption_retries import outlasting_interruptions
 from resources.loop.key_guard import check_keys
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write

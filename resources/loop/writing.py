@@ -26,7 +26,7 @@ from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed
 from resources.loop.giving_up import give_up
-from resources.loop.interruptions import outlasting_interruptions
+from resources.loop.interruption_retries import outlasting_interruptions
 from resources.loop.side_tables import write_asides
 from resources.loop.slice_rows import repeats_query, slice_rows
 from resources.loop.verifying import find_commit
@@ -35,7 +35,7 @@ from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.contract.table import Table
 from resources.tables.rows.deduplicate import latest_rows, without_keys_of
 from resources.tables.rows.scd2 import first_versions

@@ -17,7 +17,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.connections.places import Place
 from resources.spark.frames import read_once
 from resources.sql import quoted
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import DataFile, Written
 from resources.tables.rows.merge_statement import condition, positions, same_keys
 from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions

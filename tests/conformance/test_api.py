@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from partitions.api.calendar_ranges import ranges
 from partitions.api.parameters import formatted, inclusive_end, parameter_zone
-from partitions.api.ranges import ranges
 from tests.conformance.common import Case, answer, decode, fails, same
 
 

@@ -21,7 +21,7 @@ from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.spark.frames import read_once
 from resources.tables.contract.commits import TableCommit, Tag
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg import writing
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata

@@ -53,7 +53,7 @@ from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Swap
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag, Version
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
 from resources.tables.rows.deduplicate import without_keys_of

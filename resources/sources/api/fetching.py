@@ -9,7 +9,7 @@ from typing import Any
 
 from partitions.api.document import Record
 from partitions.api.field_names import FieldNames
-from partitions.api.queries import NotCut, Query
+from partitions.api.query_halving import NotCut, Query
 from partitions.api.requests import Request
 from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow

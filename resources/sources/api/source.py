@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from partitions.api.queries import Query
-from partitions.api.ranges import ranges
+from partitions.api.calendar_ranges import ranges
+from partitions.api.query_halving import Query
 from partitions.api.requests import Request, request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values
 from partitions.column.predicates import Range, ranges_of

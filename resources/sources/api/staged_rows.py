@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partitions.api.queries import Query
+from partitions.api.query_halving import Query
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaEvolved, SourceError
 from partitions.load import Lacking

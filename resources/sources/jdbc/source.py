@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
+from partitions.column.cuts_by_statistics import SPREAD_KINDS, Spread
 from partitions.column.predicates import Range, cut, rows_in
 from partitions.column.source import Observed
-from partitions.column.spread import SPREAD_KINDS, Spread
 from partitions.column.writers import Untold, Writers
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode

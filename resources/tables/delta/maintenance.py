@@ -14,15 +14,15 @@ from partitions.load import Append
 from resources.spark.process import said
 from resources.sql import quoted
 from resources.tables.contract.maintenance import Cared
-from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import demand_of, may_remove, takes_place
-from resources.tables.delta.statistics import (
+from resources.tables.delta.inexact_statistics import (
     can_write,
     has_cut_bounds,
     mend_wrong,
     must_be_joined_by_spark,
     write_exact,
 )
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.own_limits import demand_of, may_remove, takes_place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

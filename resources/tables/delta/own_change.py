@@ -14,7 +14,7 @@ from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import MOST_COPIED, DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import demand_of, extents_of, fits, may_remove

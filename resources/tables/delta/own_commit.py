@@ -18,7 +18,7 @@ from partitions.errors import SourceError, StrandlineError, TargetError, WriteCo
 from partitions.load import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
-from resources.tables.contract.conflicts import NeedsEngine, outlasting_conflicts
+from resources.tables.contract.conflict_retries import NeedsEngine, outlasting_conflicts
 from resources.tables.data_files.reading import files_reader, is_found
 from resources.tables.data_files.written import (
     DataFile,

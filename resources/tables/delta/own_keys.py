@@ -12,7 +12,7 @@ from partitions.load import ByKeys, Load, Scd2
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE, Change, changes_of
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.reading import files_reader, is_found
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import PLAIN_PATH, rows_with_names

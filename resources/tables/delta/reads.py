@@ -13,6 +13,7 @@ from resources.connections.places import Place
 from resources.tables.contract.commits import MOST_ROWS, Version
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta.file_reads import read_files
+from resources.tables.delta.inexact_statistics import distrust
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import (
     count_rows,
@@ -25,7 +26,6 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.delta.share import Share
-from resources.tables.delta.statistics import distrust
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ from resources.tables.asked_columns import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
+from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.statistics import is_long_decimal, misread_columns
 from resources.tables.known_values import known_value
 
 if TYPE_CHECKING:

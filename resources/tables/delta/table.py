@@ -21,10 +21,10 @@ from resources.tables.contract.table import Table
 from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
+from resources.tables.delta.inexact_statistics import can_write, wrong_files
 from resources.tables.delta.maintenance import optimize, vacuum
 from resources.tables.delta.reads import DeltaReads
 from resources.tables.delta.rows import count_rows
-from resources.tables.delta.statistics import can_write, wrong_files
 from resources.tables.delta.writing import DeltaWrites
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE

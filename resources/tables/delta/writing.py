@@ -18,12 +18,12 @@ from resources.spark.process import said
 from resources.sql import literal, quoted
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.conflicts import is_conflict
+from resources.tables.delta.inexact_statistics import distrust
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.merge import merge
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.own_limits import fits
 from resources.tables.delta.share import Share
-from resources.tables.delta.statistics import distrust
 from resources.tables.folder_values import kept_by_folders
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
 from resources.tables.rows.scd2 import first_versions

@@ -19,7 +19,7 @@ from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.spark.frames import with_known_columns, with_typed_columns
 from resources.tables.changed_rows import FILE, changes_of
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import (
     Written,
     found_files,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import Written
 from resources.tables.iceberg.plain_table import PlainTable
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.sql import quoted
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import is_of_another_calendar
 from resources.tables.iceberg.catalog import without_scheme
 from resources.tables.iceberg.metadata import Metadata, spark_schema

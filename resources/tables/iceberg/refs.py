@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partitions.errors import WriteConflict
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after, seen_from
 
 

@@ -10,7 +10,7 @@ from partitions.file_statistics import Extent, Match, match_of
 from partitions.load import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
-from resources.tables.contract.conflicts import NeedsEngine
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import footer_of
 from resources.tables.data_files.reading import files_reader, is_found
 from resources.tables.data_files.written import MOST_COPIED

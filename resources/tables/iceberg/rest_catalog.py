@@ -12,7 +12,7 @@ from uuid import UUID
 from partitions.errors import TargetError, WriteConflict, in_one_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import RefChange

@@ -24,7 +24,7 @@ from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while
 from resources.sql import literal, quoted
 from resources.tables.contract.commits import Tag
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (

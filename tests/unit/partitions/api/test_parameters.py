@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partitions.api.calendar_ranges import ranges
 from partitions.api.parameters import Bounds, Exclusive, Format, formatted, inclusive_end
-from partitions.api.ranges import ranges
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.queries import NotCut, Query
+from partitions.api.query_halving import NotCut, Query
 from partitions.api.requests import request_for, requests_above
 from partitions.column.predicates import Range
 from partitions.instants import milliseconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partitions.errors import TargetError, WriteConflict
-from resources.tables.contract import conflicts
-from resources.tables.contract.conflicts import outlasting_conflicts
+from resources.tables.contract import conflict_retries
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_nested_writes_that_never_come_through_have_as_many_attempts_as_one() ->
 
     with pytest.raises(WriteConflict, match="another writer was first"):
         outlasting_conflicts(lambda: outlasting_conflicts(lambda: outlasting_conflicts(write)))
-    assert len(attempts) == conflicts._ATTEMPTS
+    assert len(attempts) == conflict_retries._ATTEMPTS
 
 
 def test_another_error_of_a_write_is_not_tried_again() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.column.spread import Spread
+from partitions.column.cuts_by_statistics import Spread
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MADE = {
