@@ -12,7 +12,7 @@ from resources.tables.contract.conflict_retries import outlasting_conflicts
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds in ("_FIRST", "_LONGEST", "_JITTER"):
-        monkeypatch.setattr(conflicts, seconds, 0.0)
+        monkeypatch.setattr(conflict_retries, seconds, 0.0)
 
 
 def test_a_write_that_meets_conflicts_is_tried_until_it_comes_through() -> None:
