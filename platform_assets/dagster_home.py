@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,19 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
     draft.write_text(_NOTE + (ROOT / _SETTINGS).read_text())
     draft.replace(home / _SETTINGS)
     return home
+
+
+@contextmanager
+def opening(home: Path) -> Iterator[None]:
+    """Wait until no other process opens a folder of runs: Dagster makes its tables then, and two that make them at once break them for good.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / ".opening.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

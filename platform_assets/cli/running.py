@@ -21,7 +21,7 @@ from partitions.errors import StrandlineError, UpstreamNotLoaded, in_one_line
 from partitions.plan import counted
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
-from platform_assets.dagster_home import HOME, dagster_home, project_home
+from platform_assets.dagster_home import HOME, dagster_home, opening, project_home
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
@@ -221,11 +221,14 @@ def _opened(project: Path, home: str, *, captures: bool) -> DagsterInstance:
 
     if Path(home).resolve() == project_home(project):
         dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
-    if captures or not Path(home).is_absolute():  # which Dagster refuses
+    if not Path(home).is_absolute():  # which Dagster refuses
         return DagsterInstance.get()
-    from dagster._core.instance import InstanceRef
+    with opening(Path(home)):
+        if captures:
+            return DagsterInstance.get()
+        from dagster._core.instance import InstanceRef
 
-    opened = DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS}))
+        opened = DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS}))
     # For each run Dagster configures Python's logging anew, which waits for handlers of runs that wait for the configuration (1.13).
     handlers = opened.get_yaml_python_handlers()
     vars(opened)["get_yaml_python_handlers"] = lambda: handlers

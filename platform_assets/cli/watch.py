@@ -42,7 +42,6 @@ def command(context: Context, names: tuple[str, ...], every: float, runs: int) -
     with ExitStack() as stack:
         rung = stack.enter_context(bell())
         ended = stack.enter_context(signalled(rung.ring))
-        # Before Dagster's tables are made: two that make them in the same moment break each other's.
         lock = project_home(folder).parent / "watch.lock"
         stack.enter_context(only_one(lock, "`strandline watch` of this project"))
         home = stack.enter_context(at_home(folder))

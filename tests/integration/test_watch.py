@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from partitions.errors import Held
 from platform_assets.cli.context import Context
 from platform_assets.cli.watching import Watch
+from platform_assets.dagster_home import opening
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.unreported_entries import DATAFLOW_TAG
@@ -62,7 +63,10 @@ def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
 
 def runs(feed: Feed) -> list[Any]:
     """The runs that Dagster keeps for the project, newest first."""
-    with DagsterInstance.from_config(str(feed.folder / ".strandline" / "dagster")) as instance:
+    home = feed.folder / ".strandline" / "dagster"
+    with opening(home):
+        instance = DagsterInstance.from_config(str(home))
+    with instance:
         return list(instance.get_runs())
 
 
