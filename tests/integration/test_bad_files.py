@@ -357,7 +357,7 @@ def test_the_command_line_names_the_file_and_exits_1(feed: Feed) -> None:
     [
         ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999), mtime=0)[:5000], "it does not read: its compressed bytes end too early"),
         ("csv", "1.csv.gz", b"id\n1\n", "it does not read: its bytes are none that gzip has packed"),
-        ("json", "1.json", b'[{"id": ' + b"9" * 6000 + b"}]", "a number has 6,000 digits"),
+        ("json", "1.json", b'[{"id": ' + b"9" * 6000 + b"}]", "found a number beyond its range"),
         ("ndjson", "1.ndjson", b'{"' + b"k" * 60_000 + b'": 1}', "it has a name of 60,000 letters"),
     ],
 )  # fmt: skip
@@ -369,11 +369,8 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
     (feed.landing / name).write_bytes(data)
     outcome = feed.run()
     assert outcome.error is not None
-    assert (outcome.status, outcome.error.code, reason in outcome.error.message) == (
-        "failed",
-        "bad_file",
-        True,
-    )
+    assert (outcome.status, reason in outcome.error.message) == ("failed", True)
+    assert outcome.error.code == ("bad_record" if form == "json" else "bad_file")
     feed.define(on_bad_file="quarantine")
     good = {"csv": "id\n1\n", "json": '[{"id": 1}]', "ndjson": '{"id": 1}\n'}[form]
     feed.put_text(f"2.{form}", good)

@@ -83,7 +83,6 @@ def test_mode_merge_takes_any_first_type() -> None:
     [
         ('{"id": 1, "x": null}', ()),
         ('{"id": 1, "x": []}', ()),
-        ('{"id": 1, "x": {"a": [null]}}', ()),
         ('{"id": 1, "x": 5}', ("x",)),
         ('{"id": 1, "x": {"a": [1]}}', ("x",)),
         ('{"id": 1, "s": {"a": null, "b": 1}}', ()),
@@ -96,3 +95,9 @@ def test_a_value_without_type_is_unknown_and_null_is_not(record: str, unknown: t
     rule = JsonRule.of(UNTYPED)
     judgement = rule.judge(record)
     assert (judgement.fault, judgement.unknown) == (None, unknown)
+
+
+def test_a_list_of_nothing_but_null_in_a_field_without_type_is_a_fault() -> None:
+    fault = JsonRule.of(UNTYPED).judge('{"id": 1, "x": {"a": [null]}}').fault
+    assert fault is not None
+    assert "found a list of nothing but null, which no type keeps yet" in fault.reason
