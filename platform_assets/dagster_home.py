@@ -37,10 +37,14 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
 def opening(home: Path) -> Iterator[None]:
     """Wait until no other process opens a folder of runs: Dagster makes its tables then, and two that make them at once break them for good.
 
+    Of a folder that is not there nothing is made: Dagster refuses it.
+
     Raises:
         OSError: the folder cannot be written.
     """
-    home.mkdir(parents=True, exist_ok=True)
+    if not home.is_dir():
+        yield
+        return
     with (home / ".opening.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

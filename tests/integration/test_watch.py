@@ -64,6 +64,7 @@ def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
 def runs(feed: Feed) -> list[Any]:
     """The runs that Dagster keeps for the project, newest first."""
     home = feed.folder / ".strandline" / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
     with opening(home):
         instance = DagsterInstance.from_config(str(home))
     with instance:
