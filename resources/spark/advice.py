@@ -16,5 +16,5 @@ def without_advice(text: str) -> str:
     With ``spark.sql.ansi.enabled: false`` a value that does not fit is another one, or NULL. What to do instead is said by who makes the error.
     """
     sentences = _SENTENCE_END.split(_CLASS.sub("", text))
-    kept = [part for part in sentences if not (_IS_ADVICE.match(part) and _CHANGES_VALUES.search(part))]
-    return " ".join(kept or sentences[:1])
+    facts = [part for part in sentences if not (_IS_ADVICE.match(part) and _CHANGES_VALUES.search(part))]
+    return " ".join(facts or sentences[:1])

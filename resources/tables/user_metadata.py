@@ -44,8 +44,8 @@ def committed_by(text: str, writer: str) -> str:
         text: from :func:`commit_text`.
         writer: for people, such as ``Strandline (deltalake)`` or ``Spark: the table is partitioned``.
     """
-    ours = json.loads(text)["strandline"]
-    return json.dumps({"strandline": {**ours, "committed_by": writer}})
+    metadata = json.loads(text)["strandline"]
+    return json.dumps({"strandline": {**metadata, "committed_by": writer}})
 
 
 def _state(place: Place, tag: Tag, state: str) -> dict[str, str]:

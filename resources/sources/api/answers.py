@@ -97,8 +97,8 @@ class AnswerReader:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
         pause = pause_named(status, response.headers, datetime.now(UTC))
         if status in _PASSING or (status == 403 and pause is not None):
-            asked = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
-            raise PassingFailure(f"{where}: expected a page, found HTTP {status}{asked}", pause)
+            wait_notice = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
+            raise PassingFailure(f"{where}: expected a page, found HTTP {status}{wait_notice}", pause)
         if status != 200:
             raise self._refused(response, where, deadline, remedy)
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -160,20 +160,20 @@ class AnswerReader:
             text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
         except Exception:  # noqa: BLE001 - the status says enough
             text = ""
-        said = self._connection.hide(in_one_line(text, _QUOTED))
-        found = f"HTTP {status}{f': {said}' if said else ''}".rstrip(".")
+        shown_text = self._connection.hide(in_one_line(text, _QUOTED))
+        answer = f"HTTP {status}{f': {shown_text}' if shown_text else ''}".rstrip(".")
         if status in (401, 403, 407):
             return SourceError(
-                f"{where}: expected to be let in, found {found}. Correct the credentials of its connection in platform.yaml",
+                f"{where}: expected to be let in, found {answer}. Correct the credentials of its connection in platform.yaml",
                 code="source_denied",
             )
         if status in (404, 410):
             return SourceError(
-                f"{where}: expected something there, found {found}. {remedy or 'Correct source.path, or base_url of its connection'}",
+                f"{where}: expected something there, found {answer}. {remedy or 'Correct source.path, or base_url of its connection'}",
                 code="source_missing",
             )
         return SourceError(
-            f"{where}: expected a page, found {found}. {remedy or 'Correct path, params or body of the source'}",
+            f"{where}: expected a page, found {answer}. {remedy or 'Correct path, params or body of the source'}",
             code="source_refused",
         )
 

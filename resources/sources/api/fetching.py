@@ -122,13 +122,13 @@ class Fetcher:
         """The rows of a query, staged, once a slice; those of its parts if the API does not give all of them at once."""
         self.forget_discarded()
         request = query.request
-        known = self._fetched.get(request.identity)
-        if known is not None and set(watched) <= known.values.keys():
-            return known
-        made = Fetched(self.shown(request), len(self._fetched), values=dict.fromkeys(watched))
+        cached = self._fetched.get(request.identity)
+        if cached is not None and set(watched) <= cached.values.keys():
+            return cached
+        fetched = Fetched(self.shown(request), len(self._fetched), values=dict.fromkeys(watched))
         highest = {name: Highest(self._kind_fetched(query, name)) for name in watched}
         looks = self._dataflow.unknown_fields == "check"
-        folder, waiting, attempts = f"{NUMBER}={made.number}", [query], 0
+        folder, waiting, attempts = f"{NUMBER}={fetched.number}", [query], 0
         with self.client() as client:
             while waiting:
                 part = _Part(waiting.pop(), self)
@@ -139,20 +139,20 @@ class Fetcher:
                         for sent in part.records(self.records(client, part.query.request, ahead=True)):
                             staged.write(sent)
                             if looks:
-                                made.names.add(sent.record.value)
+                                fetched.names.add(sent.record.value)
                             for name, seen in highest.items():
                                 try:
                                     seen.add(self._values.typed(sent.record, name, seen.kind))
                                 except ValueError:
-                                    made.unfit = made.unfit or _unfit(sent, name, seen.kind)
+                                    fetched.unfit = fetched.unfit or _unfit(sent, name, seen.kind)
                 except TooManyRecords as error:
                     waiting += reversed(part.halves(error))
                 else:
-                    made.files = [*made.files, *lines.files]
-                    made.positions = {**made.positions, **staged.positions}
-        made.values = {name: seen.value for name, seen in highest.items()}
-        self._fetched[request.identity] = made
-        return made
+                    fetched.files = [*fetched.files, *lines.files]
+                    fetched.positions = {**fetched.positions, **staged.positions}
+        fetched.values = {name: seen.value for name, seen in highest.items()}
+        self._fetched[request.identity] = fetched
+        return fetched
 
     def _kind_fetched(self, query: Query, column: str) -> Kind | None:
         """What a column holds, if that is known before its records are: a bound of a number tells not of which numbers."""

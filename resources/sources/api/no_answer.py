@@ -31,7 +31,7 @@ def why_no_answer(error: Exception) -> str:
         words = _WORDS.get(type(seen).__name__) or (of_system.lower() if of_system else words)
         inner = getattr(seen, "reason", None) or seen.__cause__ or seen.__context__
         inner = inner or next(
-            (each for each in getattr(seen, "args", ()) if isinstance(each, Exception)), None
+            (argument for argument in getattr(seen, "args", ()) if isinstance(argument, Exception)), None
         )
         if not isinstance(inner, Exception):
             break

@@ -39,7 +39,7 @@ class RecordValues:
         return (
             {}
             if self._source.schema_ is None
-            else {each.name: each for each in parse_ddl(self._source.schema_)}
+            else {column.name: column for column in parse_ddl(self._source.schema_)}
         )
 
     def kind_in(self, rows: Predicate, column: str) -> Kind | None:
@@ -61,10 +61,10 @@ class RecordValues:
         except ValueError:
             return None
 
-    def may_match(self, rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
+    def may_match(self, rows: Predicate, record: Record, column_kinds: Mapping[str, Kind | None]) -> bool:
         """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
         try:
-            values = {name: self.typed(record, name, kind) for name, kind in held.items()}
+            values = {name: self.typed(record, name, kind) for name, kind in column_kinds.items()}
             return matches(rows, values)
         except (ValueError, TypeError):
             return True
@@ -100,20 +100,20 @@ class Highest:
         return float(self._value) if isinstance(self._value, SentNumber) else self._value
 
 
-def higher(one: Any, other: Any) -> Any:
+def higher(first: Any, second: Any) -> Any:
     """Return the higher of two values; None counts as none."""
-    return _chosen(max, one, other)
+    return _chosen(max, first, second)
 
 
-def lower(one: Any, other: Any) -> Any:
+def lower(first: Any, second: Any) -> Any:
     """Return the lower of two values; None counts as none."""
-    return _chosen(min, one, other)
+    return _chosen(min, first, second)
 
 
-def _chosen(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
+def _chosen(choose: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return first if second is None else second
     try:
-        return choose(one, other)
+        return choose(first, second)
     except TypeError:  # of two kinds: Spark will refuse one of them
-        return one
+        return first

@@ -149,15 +149,15 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         """A query for each extent, with the condition that its rows meet."""
         source = self._source
         said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
-        known = self._values.pinned = kinds(pinned_struct(pinned))
+        pinned_kinds = self._values.pinned = kinds(pinned_struct(pinned))
         columns = Columns(
-            known,
+            pinned_kinds,
             source.window_column,
             source.unit_columns,
             self._zone,
             source.placeholders | said,
         )
-        kind = known.get(source.window_column or "")
+        kind = pinned_kinds.get(source.window_column or "")
         return [
             (
                 Query(request_for(source, extent, self._zone, kind), extent=extent, kind=kind),
@@ -178,9 +178,11 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Ask nothing: the clock is the run's, and of the columns only a declared schema tells."""
-        known = {name: kind for name in columns if (kind := self._values.declared.get(name)) is not None}
+        declared_kinds = {
+            name: kind for name in columns if (kind := self._values.declared.get(name)) is not None
+        }
         sent = self._source.bounds(self._zone).floored if self._source.sends_upper else None
-        return Observed(now, known, {}, sent=sent)
+        return Observed(now, declared_kinds, {}, sent=sent)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Read pages until each column has a value, and tell what columns of their records hold."""
@@ -211,10 +213,10 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
 
     def holds_any(self, rows: Predicate) -> bool:
         """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""
-        held = {name: self._values.kind_in(rows, name) for name in columns_of(rows)}
+        column_kinds = {name: self._values.kind_in(rows, name) for name in columns_of(rows)}
         with self._fetcher.client(_LOOK, once=self._asks_once) as client:
             return any(
-                self._values.may_match(rows, record, held)
+                self._values.may_match(rows, record, column_kinds)
                 for query in self._above(rows)
                 for record in self._fetcher.all_records(client, query)
             )
@@ -222,12 +224,12 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     def highest(self, column: str, rows: Predicate) -> Any:
         """Read all pages."""
         highest: Any = None
-        held = {name: self._values.kind_in(rows, name) for name in (column, *columns_of(rows))}
+        column_kinds = {name: self._values.kind_in(rows, name) for name in (column, *columns_of(rows))}
         with self._fetcher.client() as client:
             for query in self._above(rows):
                 for record in self._fetcher.all_records(client, query):
-                    if self._values.may_match(rows, record, held):
-                        highest = higher(highest, self._values.value(record, column, held[column]))
+                    if self._values.may_match(rows, record, column_kinds):
+                        highest = higher(highest, self._values.value(record, column, column_kinds[column]))
         return highest
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:

@@ -31,28 +31,28 @@ class StagedRows:
         self._source, self._dataflow, self._staging, self._fetcher = source, dataflow, staging, fetcher
         self._last: tuple[SparkSession, str, Sequence[Fetched]] | None = None
 
-    def read(self, spark: SparkSession, asked: Sequence[tuple[Query, str]], pinned: str) -> DataFrame:
+    def read(self, spark: SparkSession, queries: Sequence[tuple[Query, str]], pinned: str) -> DataFrame:
         """The rows of requests that meet their conditions, with the number of the first that a row meets in ``NUMBER``."""
         from pyspark.sql import functions as F
 
-        fetched = [self._fetcher.fetch(query) for query, _ in asked]
-        used = list({each.number: each for each in fetched}.values())
+        fetched = [self._fetcher.fetch(query) for query, _ in queries]
+        used = list({staged.number: staged for staged in fetched}.values())
         numbered = _numbered(pinned)
         self._last = (spark, numbered, used)
         schema = json.loads(PinnedSchema.of(numbered).columns)
         # To look closer is a read of its own, by Spark; most records were seen to have no other fields when they were fetched.
-        strange = [each for each in used if not each.names.are_known(schema)]
+        strange = [staged for staged in used if not staged.names.are_known(schema)]
         try:
             rows = self.files(follows=bool(strange)).read(
-                spark, [file for each in used for file in each.files], numbered
+                spark, [file for staged in used for file in staged.files], numbered
             )
         except SchemaEvolved as evolved:
             raise self._unnumbered(evolved) from None
         except BadFile as bad:
             raise self._blamed(bad, used) from bad
         cases = [
-            f"WHEN {NUMBER} = {each.number} AND ({condition}) THEN {number}"
-            for number, (each, (_, condition)) in enumerate(zip(fetched, asked, strict=True))
+            f"WHEN {NUMBER} = {staged.number} AND ({condition}) THEN {number}"
+            for number, (staged, (_, condition)) in enumerate(zip(fetched, queries, strict=True))
         ]
         number = F.expr(f"CASE {' '.join(cases)} END") if cases else F.lit(None).cast("int")
         return rows.withColumn(NUMBER, number).where(f"{NUMBER} IS NOT NULL")
@@ -63,30 +63,30 @@ class StagedRows:
         Args:
             follows: whether the pinned schema follows them, if the definition says so; False if they are known to have no other fields.
         """
-        given = self._dataflow
+        dataflow = self._dataflow
         files = FilesSource.model_validate(
             {"type": "files", "path": "/", "format": "ndjson", "schema": self._source.schema_}
         )
-        mode = given.target.schema_mode if follows else "strict"
-        target = given.target.model_copy(update={"origin_columns": False, "schema_mode": mode})
+        mode = dataflow.target.schema_mode if follows else "strict"
+        target = dataflow.target.model_copy(update={"origin_columns": False, "schema_mode": mode})
         return FileSource(
             self._fetcher.place,
-            given.model_copy(update={"source": files, "target": target}),
+            dataflow.model_copy(update={"source": files, "target": target}),
             self._staging,
         )
 
     def lacking(self, pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that no record of the rows that were read last has."""
-        used = [each for each in (self._last[2] if self._last else ()) if each.files]
+        used = [staged for staged in (self._last[2] if self._last else ()) if staged.files]
         names = PinnedSchema.of(pinned).struct.fieldNames() if used else ()
-        return tuple(Lacking(name) for name in names if all(each.names.lack(name) for each in used))
+        return tuple(Lacking(name) for name in names if all(staged.names.lack(name) for staged in used))
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for a record that made a write fail; None if it was none."""
         if self._last is None:
             return None
         spark, pinned, used = self._last
-        files = {file.path: file for each in used for file in each.files}
+        files = {file.path: file for staged in used for file in staged.files}
         try:
             bad = self.files().find_bad_file(spark, files, pinned, error)
         except SchemaEvolved as evolved:
@@ -103,8 +103,8 @@ class StagedRows:
 
     def _blamed(self, bad: BadFile, used: Sequence[Fetched]) -> SourceError:
         """What is wrong with a staged file, as what is wrong with the answers to a request; a line is a record."""
-        of = next(each for each in used if any(file.path == bad.path for file in each.files))
-        why = with_positions(bad.why, of.shown, of.positions.get(bad.path, ()))
+        blamed = next(staged for staged in used if any(file.path == bad.path for file in staged.files))
+        why = with_positions(bad.why, blamed.shown, blamed.positions.get(bad.path, ()))
         return SourceError(f"{why}. Nothing of this slice was loaded: {self.remedy(bad.code)}", code=bad.code)
 
     def remedy(self, code: str) -> str:

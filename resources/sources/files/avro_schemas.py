@@ -199,7 +199,7 @@ def fields_of(schema: str) -> frozenset[FieldPath]:
 
 def _fields(path: FieldPath, kind: Any, named: dict[str, Any], above: Collection[str]) -> Iterator[FieldPath]:
     if isinstance(kind, list):
-        values = [each for each in kind if each != "null"]
+        values = [branch for branch in kind if branch != "null"]
         if len(values) == 1:
             yield from _fields(path, values[0], named, above)
         return

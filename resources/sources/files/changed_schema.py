@@ -34,8 +34,8 @@ def changed_schema(
         own: the pinned columns that are no folders' names.
         dataflow: its name.
     """
-    gone = [name for name in own if name not in declared]
-    changed = [name for name in declared if was.get(name) != declared[name]] + gone
+    undeclared = [name for name in own if name not in declared]
+    changed = [name for name in declared if was.get(name) != declared[name]] + undeclared
     differences = [f"{name} {declared[name]}" if name in declared else f"no {name}" for name in changed]
     pinned_columns = ", ".join(f"{name} {data_type}" for name, data_type in was.items())
     return other_schema(

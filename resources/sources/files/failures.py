@@ -35,9 +35,11 @@ _LONGEST_RECORD = 200
 _MOST_NAMES = 10
 
 
-def other_type(path: str, column: str, expected: str, found: str, *, may_rescue: bool = True) -> BadFile:
+def other_type(
+    path: str, column: str, expected_type: str, found_type: str, *, may_rescue: bool = True
+) -> BadFile:
     """The error for a file with a column of a type whose values are none of the schema's type."""
-    why = f"column {column}: expected {expected}, found {found}"
+    why = f"column {column}: expected {expected_type}, found {found_type}"
     return BadFile(
         f"file {path}, {why}. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
         path=path,

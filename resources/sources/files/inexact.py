@@ -87,9 +87,9 @@ def files_of_other_types(
         for field in form.beside_folders(file, pinned).data.fields:
             of_file = own.get(field.name.casefold())
             if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
-                found = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
-                expected = field.dataType.simpleString()
-                bad = other_type(file.path, field.name, expected, found, may_rescue=form.may_rescue)
+                found_type = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
+                expected_type = field.dataType.simpleString()
+                bad = other_type(file.path, field.name, expected_type, found_type, may_rescue=form.may_rescue)
                 bad_files.setdefault(file.path, bad)
     return bad_files
 

@@ -74,8 +74,8 @@ def _has_known_fields(rule: JsonRule, record: Column) -> Column:
     from pyspark.sql import functions as F
 
     names = F.json_object_keys(F.ltrim(record, F.lit("\ufeff")))
-    known = F.array(*map(F.lit, rule.names_to_have))
-    return F.coalesce((F.size(names) <= 0) | F.arrays_overlap(names, known), F.lit(True))
+    expected_names = F.array(*map(F.lit, rule.names_to_have))
+    return F.coalesce((F.size(names) <= 0) | F.arrays_overlap(names, expected_names), F.lit(True))
 
 
 def check_lines(

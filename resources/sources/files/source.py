@@ -181,12 +181,14 @@ class FileSource:
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
         names = PinnedSchema.of(pinned).data.fieldNames()
-        found = self._format.names_of(spark, [file for file in files if file.size > 0], names) or {}
+        names_by_path = self._format.names_of(spark, [file for file in files if file.size > 0], names) or {}
         columns: list[Lacking] = []
         for name in names:
-            without = frozenset(path for path, there in found.items() if name.casefold() not in there)
+            without = frozenset(
+                path for path, own_names in names_by_path.items() if name.casefold() not in own_names
+            )
             if without:
-                columns.append(Lacking(name, None if len(without) == len(found) else without))
+                columns.append(Lacking(name, None if len(without) == len(names_by_path) else without))
         return columns
 
     def columns(self, pinned: str) -> StructType | None:

@@ -71,8 +71,12 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
     for form, pattern in _RETYPED.items():
         if (retyped := pattern.search(said_by_spark)) is None:
             continue
-        column, found, expected = (retyped[part].strip('"') for part in ("column", "found", "expected"))
-        return other_type(path, column, expected.lower(), f"{form}'s type {found}", may_rescue=may_rescue)
+        column, found_type, expected_type = (
+            retyped[part].strip('"') for part in ("column", "found", "expected")
+        )
+        return other_type(
+            path, column, expected_type.lower(), f"{form}'s type {found_type}", may_rescue=may_rescue
+        )
     why = f"cannot be read: {_in_words(said_by_spark)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 

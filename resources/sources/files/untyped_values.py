@@ -83,9 +83,11 @@ def _is_left_out(value: Column, own: Type, column: DataType | None) -> Column:
         return value.isNotNull() if kind == "struct" else F.size(value) > 0
     if kind == "struct":
         fields = column.fields if isinstance(column, StructType) else ()
-        known = {field.name.casefold(): field.dataType for field in fields}
+        column_types = {field.name.casefold(): field.dataType for field in fields}
         parts = [
-            _is_left_out(value.getField(field["name"]), field["type"], known.get(field["name"].casefold()))
+            _is_left_out(
+                value.getField(field["name"]), field["type"], column_types.get(field["name"].casefold())
+            )
             for field in own["fields"]
         ]
         return any_of([F.coalesce(part, F.lit(False)) for part in parts])

@@ -126,10 +126,10 @@ class XmlFaults:
         return None
 
     def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
-        told = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
+        column_type = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
         return Fault(
             f"field {name}: expected a text, found an element with {XSI_NIL}, which no column of texts tells from an empty one; leave the element out,"
-            f" declare {name} in source.schema as {f'array<{told}>' if is_array else told}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
+            f" declare {name} in source.schema as {f'array<{column_type}>' if is_array else column_type}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
         )
 
     def _texts(self, element: Element, name: str) -> list[str]:

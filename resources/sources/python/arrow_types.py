@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def column_type(given: pa.DataType) -> pa.DataType | None:
+def column_type(source_type: pa.DataType) -> pa.DataType | None:
     """Return the type of a column that holds values of a type: without dictionaries, nanoseconds or unsigned numbers; None: nothing tells it.
 
     Raises:
@@ -18,31 +18,31 @@ def column_type(given: pa.DataType) -> pa.DataType | None:
     """
     import pyarrow as pa
 
-    if pa.types.is_null(given):
+    if pa.types.is_null(source_type):
         return None
-    if pa.types.is_dictionary(given):
-        return column_type(given.value_type)
-    if pa.types.is_map(given):
-        key, item = column_type(given.key_type), column_type(given.item_type)
+    if pa.types.is_dictionary(source_type):
+        return column_type(source_type.value_type)
+    if pa.types.is_map(source_type):
+        key, item = column_type(source_type.key_type), column_type(source_type.item_type)
         return None if key is None or item is None else pa.map_(key, item)
-    if pa.types.is_struct(given):
-        fields = [(field.name, column_type(field.type)) for field in given]
+    if pa.types.is_struct(source_type):
+        fields = [(field.name, column_type(field.type)) for field in source_type]
         return None if any(kind is None for _, kind in fields) else pa.struct(fields)
-    if pa.types.is_nested(given):
-        element = column_type(given.value_type)
+    if pa.types.is_nested(source_type):
+        element = column_type(source_type.value_type)
         return None if element is None else pa.list_(pa.field("element", element))
-    if pa.types.is_timestamp(given):
-        return pa.timestamp("us", tz="UTC" if given.tz is not None else None)
+    if pa.types.is_timestamp(source_type):
+        return pa.timestamp("us", tz="UTC" if source_type.tz is not None else None)
     plain = {"text": pa.string(), "bytes": pa.binary(), "unsigned": pa.int64(), "day": pa.date32()}
-    if (family := family_of(given)) in plain:
+    if (family := family_of(source_type)) in plain:
         return plain[family]
-    if pa.types.is_decimal(given):
-        return pa.decimal128(min(given.precision, 38), min(given.scale, 38))
-    if pa.types.is_float16(given):
+    if pa.types.is_decimal(source_type):
+        return pa.decimal128(min(source_type.precision, 38), min(source_type.scale, 38))
+    if pa.types.is_float16(source_type):
         return pa.float32()
-    if pa.types.is_boolean(given) or is_number(given):
-        return given
-    raise TypeError(f"values of type {given}, which no column holds: yield text or numbers")
+    if pa.types.is_boolean(source_type) or is_number(source_type):
+        return source_type
+    raise TypeError(f"values of type {source_type}, which no column holds: yield text or numbers")
 
 
 def number_type(column: Column | None) -> pa.DataType | None:
@@ -96,14 +96,16 @@ def family_of(kind: pa.DataType) -> str | None:
     return "duration" if pa.types.is_duration(kind) else None
 
 
-def are_alike(given: pa.DataType, target: pa.DataType) -> bool:
+def are_alike(source_type: pa.DataType, target_type: pa.DataType) -> bool:
     """Whether two types differ in nothing but what Arrow notes beside them."""
     import pyarrow as pa
 
-    if not pa.types.is_nested(target):
-        return bool(given == target)
-    if given.id != target.id or given.num_fields != target.num_fields:
+    if not pa.types.is_nested(target_type):
+        return bool(source_type == target_type)
+    if source_type.id != target_type.id or source_type.num_fields != target_type.num_fields:
         return False
-    fields = [(given.field(number), target.field(number)) for number in range(target.num_fields)]
-    named = not pa.types.is_struct(target) or all(one.name == other.name for one, other in fields)
-    return named and all(are_alike(one.type, other.type) for one, other in fields)
+    fields = [
+        (source_type.field(number), target_type.field(number)) for number in range(target_type.num_fields)
+    ]
+    named = not pa.types.is_struct(target_type) or all(field.name == other.name for field, other in fields)
+    return named and all(are_alike(field.type, other.type) for field, other in fields)

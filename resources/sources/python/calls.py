@@ -32,8 +32,8 @@ class MeantRows(NamedTuple):
 
     def condition(self, schema: pa.Schema) -> pc.Expression:
         """Of the rows that are meant; all rows have the schema."""
-        kept = expression(self.rows, schema)
-        return kept & ~expression(AnyOf(self.earlier), schema) if self.earlier else kept
+        is_meant = expression(self.rows, schema)
+        return is_meant & ~expression(AnyOf(self.earlier), schema) if self.earlier else is_meant
 
 
 class StartedCall(NamedTuple):
@@ -67,5 +67,5 @@ class FetchedRows(NamedTuple):
 
 
 def _lower_bounds(rows: Predicate) -> set[tuple[str, Any, bool]]:
-    known = [range_ for range_ in ranges_of(rows) if range_.lower is not None]
-    return {(range_.column, range_.lower, range_.lower_inclusive) for range_ in known}
+    bounded_ranges = [range_ for range_ in ranges_of(rows) if range_.lower is not None]
+    return {(range_.column, range_.lower, range_.lower_inclusive) for range_ in bounded_ranges}

@@ -187,14 +187,14 @@ class FunctionSchema:
 
         ranges = [range_ for range_ in ranges_of(rows) if range_.column == column]
         bounds = [bound for range_ in ranges for bound in (range_.lower, range_.upper) if bound is not None]
-        held = self.declared.get(column) or (kind_of_value(bounds[0]) if bounds else None)
+        kind = self.declared.get(column) or (kind_of_value(bounds[0]) if bounds else None)
         types: dict[Kind | None, pa.DataType] = {
             "instant": pa.timestamp("us", "UTC"),
             "local": pa.timestamp("us"),
             "day": pa.date32(),
             "text": pa.string(),
         }
-        return types.get(held)
+        return types.get(kind)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

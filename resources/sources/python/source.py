@@ -181,16 +181,18 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """The clock is the run's; only the function ``highest`` tells the highest values before rows are fetched."""
-        known = {name: self._schema.declared[name] for name in columns if name in self._schema.declared}
+        declared_kinds = {
+            name: self._schema.declared[name] for name in columns if name in self._schema.declared
+        }
         maxima = {name: self._told(name) for name in columns} if self._source.highest is not None else {}
-        return Observed(now, known, maxima)
+        return Observed(now, declared_kinds, maxima)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Call the function without bounds for its first rows."""
         if self._schema.sampled is None:
             return dict.fromkeys(columns)
-        held = kinds(self._schema.sampled)
-        return {name: held[name] for name in columns if name in held}
+        sampled_kinds = kinds(self._schema.sampled)
+        return {name: sampled_kinds[name] for name in columns if name in sampled_kinds}
 
     def holds_any(self, rows: Predicate) -> bool:
         """Call the function up to the first of these rows; a read of the same bounds goes on there, if it can do without the batches before."""
@@ -261,13 +263,14 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         """The highest value of a column, by the function ``highest``."""
         import pyarrow as pa
 
-        told, kind = self._caller.highest(self._caller.request(), column), self._schema.declared.get(column)
+        highest = self._caller.highest(self._caller.request(), column)
+        kind = self._schema.declared.get(column)
         try:
             type_ = self._schema.type_of(column, NOTHING)
             array = (
-                own_array([told], self._zone_name)
+                own_array([highest], self._zone_name)
                 if type_ is None
-                else of_python([told], type_, self._zone_name)
+                else of_python([highest], type_, self._zone_name)
             )
             value = array[0].as_py()
             return value if kind is None else fitted(value, kind, self._zone)
@@ -298,14 +301,14 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         for batch in self._calling(call.request):
             self._brought |= {name.casefold() for name in column_names(batch)}
             try:
-                given = self._schema.with_all(batch, schema)
-                table = cast_to(given, schema, self._zone_name, ignore_unknown=ignores)
+                complete_batch = self._schema.with_all(batch, schema)
+                table = cast_to(complete_batch, schema, self._zone_name, ignore_unknown=ignores)
             except SchemaError as error:
                 self._schema.follow(batch, schema)
                 if error.reason != "unknown_field" or self._dataflow.target.schema_mode not in FOLLOWS:
                     raise self._caller.wrong(error, call.request) from None
                 table = cast_to(
-                    given, schema, self._zone_name, ignore_unknown=True
+                    complete_batch, schema, self._zone_name, ignore_unknown=True
                 )  # columns without a value
             yield table.filter(call.condition(schema))
 

@@ -35,10 +35,10 @@ def are_zoned(values: Sequence[Any], kinds: set[type]) -> bool:
 
 def times_of_one_kind(values: Sequence[Any], zone: str | None, zoned: bool) -> Sequence[Any]:
     """Days, if all are; else times, all with a zone if one has it."""
-    found = [python_time(value) for value in values]
-    if all(value is None or not isinstance(value, datetime) for value in found) and not zoned:
-        return found
-    times = [_midnight(value) for value in found]
+    days_or_times = [python_time(value) for value in values]
+    if all(value is None or not isinstance(value, datetime) for value in days_or_times) and not zoned:
+        return days_or_times
+    times = [_midnight(value) for value in days_or_times]
     if zoned or any(value is not None and value.tzinfo is not None for value in times):
         if zone is None and not all(value is None or value.tzinfo for value in times):
             raise TypeError("they are times with and without a zone")

@@ -258,8 +258,8 @@ class OwnCommit:
             except StrandlineError as unread:
                 raise _Unclear(unread.message) from error
             if (now and now.version()) == (table and table.version()):
-                said = in_one_line(str(error)) or type(error).__name__
-                raise _Unclear(f"table {self.log.place}: its log cannot be written: {said}") from error
+                error_text = in_one_line(str(error)) or type(error).__name__
+                raise _Unclear(f"table {self.log.place}: its log cannot be written: {error_text}") from error
             raise WriteConflict(
                 f"table {self.log.place}: another writer was first to put a version. Nothing is lost: run again"
             ) from error

@@ -95,8 +95,8 @@ class DeltaReads:
         """Ask for them, without Spark."""
         if self._share.is_of_others:
             return dict.fromkeys(columns)
-        asked = all_of((self._share.rows, EVERYTHING if rows is None else rows))
-        return highest_values(self._log, columns, None if version is None else int(version), asked)
+        condition = all_of((self._share.rows, EVERYTHING if rows is None else rows))
+        return highest_values(self._log, columns, None if version is None else int(version), condition)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""

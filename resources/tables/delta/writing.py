@@ -115,8 +115,8 @@ class DeltaWrites:
             reason = own.write(rows, load, self._partition_by, first=first)
         if reason is None:
             return False
-        with kept_by_folders(rows, self._layout(load, first=first), self._log.place) as kept:
-            self._commit(kept, load, tag, _by_spark(own.text, reason), first=first, evolution=evolution)
+        with kept_by_folders(rows, self._layout(load, first=first), self._log.place) as kept_rows:
+            self._commit(kept_rows, load, tag, _by_spark(own.text, reason), first=first, evolution=evolution)
         return True
 
     def _write_by_keys(
@@ -132,8 +132,8 @@ class DeltaWrites:
         rows, reason = own.change(rows, load)
         if reason is None:
             return False
-        with kept_by_folders(rows, self._layout(load, first=False), self._log.place) as kept:
-            merge(self._log.place, kept, load, tag, _by_spark(own.text, reason))
+        with kept_by_folders(rows, self._layout(load, first=False), self._log.place) as kept_rows:
+            merge(self._log.place, kept_rows, load, tag, _by_spark(own.text, reason))
         return True
 
     def _own(self, tag: Tag, state: str) -> OwnCommit:
@@ -162,13 +162,13 @@ class DeltaWrites:
         table = self._log.table() if self._schema_mode in ("merge", "rescue") else None
         if table is None:
             return None
-        known, incoming = (
-            json.loads(table.schema().to_json()),
-            all_nullable(with_times(rows.schema, load).jsonValue()),
-        )
-        return taken_columns(known, incoming, self._schema_mode, self._log.place)
+        table_schema = json.loads(table.schema().to_json())
+        incoming = all_nullable(with_times(rows.schema, load).jsonValue())
+        return taken_columns(table_schema, incoming, self._schema_mode, self._log.place)
 
-    def _evolved_before(self, rows: DataFrame, evolution: Evolution, made: Sequence[str]) -> DataFrame:
+    def _evolved_before(
+        self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]
+    ) -> DataFrame:
         """Give the table the columns of rows that are merged, which a MERGE takes as they are; return the rows with all of its columns.
 
         A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
@@ -176,22 +176,23 @@ class DeltaWrites:
         Args:
             rows: of the slice.
             evolution: of the table's columns.
-            made: columns that the load makes, which the rows do not get here.
+            load_columns: columns that the load makes, which the rows do not get here.
         """
         if evolution.action == "merge":
             self._prepare(rows, evolution)
             columns = type(rows.schema).fromJson(dict(evolution.schema))
             no_rows = with_columns_of(rows.limit(0), columns).write.format("delta").mode("append")
             no_rows.option("mergeSchema", "true").save(self._log.place.spark_url)
-        there = self._rows(rows.sparkSession).schema
-        return with_columns_of(rows, type(there)([field for field in there.fields if field.name not in made]))
+        table_schema = self._rows(rows.sparkSession).schema
+        own_fields = [field for field in table_schema.fields if field.name not in load_columns]
+        return with_columns_of(rows, type(table_schema)(own_fields))
 
     def _must_come_first(self, where: Predicate) -> bool:
         """Whether the table lacks a column of a condition, and takes new ones."""
         if self._schema_mode != "merge":
             return False
-        known = {name.casefold() for name in self._share.columns}
-        return any(name.casefold() not in known for name in columns_of(where))
+        table_columns = {name.casefold() for name in self._share.columns}
+        return any(name.casefold() not in table_columns for name in columns_of(where))
 
     def _prepare(self, rows: DataFrame, evolution: Evolution) -> None:
         """Give the table what new columns and wider types need."""
@@ -253,9 +254,9 @@ class DeltaWrites:
         if any("timestamp_ntz" in kind for _, kind in df.dtypes):
             needed["delta.feature.timestampNtz"] = "supported"
         if needed:
-            given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
+            properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
             df.sparkSession.sql(
-                f"ALTER TABLE delta.{quoted(self._log.place.spark_url)} SET TBLPROPERTIES ({given})"
+                f"ALTER TABLE delta.{quoted(self._log.place.spark_url)} SET TBLPROPERTIES ({properties})"
             ).collect()
 
 

@@ -103,7 +103,8 @@ class _Writing:
         with suppress(TargetError):
             now = self._commits.catalog.newest()
             before, after = (
-                known and (known.uuid, known.current and known.current.id) for known in (since, now)
+                metadata and (metadata.uuid, metadata.current and metadata.current.id)
+                for metadata in (since, now)
             )
             return before != after
         return False

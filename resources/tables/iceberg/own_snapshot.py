@@ -72,7 +72,7 @@ class SnapshotChange:
         # Apart from those that stay: what is replaced next is as a rule what comes now, and this manifest is then not written again.
         manifests = [_manifest(table, id_, added=files, removed=replaced.entries)]
         if replaced.neighbours:
-            manifests.append(_manifest(table, id_, kept=replaced.neighbours))
+            manifests.append(_manifest(table, id_, existing=replaced.neighbours))
         counts = {
             "added-data-files": len(written),
             "added-records": sum(file.rows for file in written),
@@ -115,7 +115,7 @@ class SnapshotChange:
             for total, (grows_by, shrinks_by) in _TOTALS.items()
             if total in before.summary
         }
-        said = {"changed-partition-count": 1, **counts, **totals}
+        summary_counts = {"changed-partition-count": 1, **counts, **totals}
         return {
             "snapshot-id": self.id,
             "parent-snapshot-id": before.id,
@@ -126,7 +126,7 @@ class SnapshotChange:
             "summary": {
                 "operation": self._operation,
                 **summary,
-                **{name: str(count) for name, count in said.items()},
+                **{name: str(count) for name, count in summary_counts.items()},
             },
         }
 
@@ -147,7 +147,7 @@ def _manifest(
     table: PlainTable,
     snapshot: int,
     added: Sequence[DataFile] = (),
-    kept: Sequence[ManifestEntry] = (),
+    existing: Sequence[ManifestEntry] = (),
     removed: Sequence[ManifestEntry] = (),
 ) -> ManifestFile:
     """Write a manifest for a snapshot of a table; at least one of its files is given."""
@@ -158,7 +158,7 @@ def _manifest(
         for file in added:
             status = ManifestEntryStatus.ADDED
             manifest.add_entry(ManifestEntry.from_args(status=status, snapshot_id=snapshot, data_file=file))
-        for entry in kept:
+        for entry in existing:
             manifest.existing(entry)
         for entry in removed:
             manifest.delete(entry)

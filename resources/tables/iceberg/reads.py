@@ -72,8 +72,8 @@ class IcebergReads(Table):
         metadata = self._catalog.newest()
         if metadata is None or metadata.current is None:
             return 0
-        told = metadata.current.summary.get("total-files-size")
-        return None if told is None else int(told)
+        total_bytes = metadata.current.summary.get("total-files-size")
+        return None if total_bytes is None else int(total_bytes)
 
     def columns(self) -> list[str]:
         """Return the names of the columns, without Strandline's own."""
@@ -107,8 +107,8 @@ class IcebergReads(Table):
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
         metadata = self._readable()
-        asked = all_of((self._own_rows(metadata), EVERYTHING if rows is None else rows))
-        return highest_values(metadata, _snapshot(metadata, version), columns, asked)
+        condition = all_of((self._own_rows(metadata), EVERYTHING if rows is None else rows))
+        return highest_values(metadata, _snapshot(metadata, version), columns, condition)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
@@ -155,9 +155,9 @@ class IcebergReads(Table):
         """Return all rows of a version, without Strandline's column."""
         name, snapshot = self._catalog.name(spark), str(version).partition("-")[2]
         reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
-        found = reader.table(name)
+        table_rows = reader.table(name)
         metadata = self._catalog.newest()
-        return found.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else found
+        return table_rows.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else table_rows
 
     def _own_rows(self, metadata: Metadata | None) -> Predicate:
         """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""

@@ -73,8 +73,8 @@ def provider_error(database: Database, what: str, error: psycopg.Error) -> Provi
     refusal, passing = _refusal(error), may_pass(error)
     kind = ProviderError if passing else ProviderRefused
     advice = refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SAID
-    said = in_one_line(database.hide(str(error))).rstrip(".") or type(error).__name__
-    return kind(f"watermark store {database}: cannot {what}: {said}. What to do: {advice}")
+    error_text = in_one_line(database.hide(str(error))).rstrip(".") or type(error).__name__
+    return kind(f"watermark store {database}: cannot {what}: {error_text}. What to do: {advice}")
 
 
 def _refusal(error: psycopg.Error) -> _Refusal | None:
