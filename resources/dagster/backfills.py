@@ -46,8 +46,8 @@ def backfill_of(
 
 def _launched(run: DagsterRun) -> str:
     for tag in _BACKFILLS:
-        if found := run.tags.get(tag):
-            return f"backfill {found}"
+        if backfill := run.tags.get(tag):
+            return f"backfill {backfill}"
     return f"run {run.tags.get(_ROOT_RUN, run.run_id)}"
 
 

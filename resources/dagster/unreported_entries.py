@@ -60,14 +60,14 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
     ]
     if not dead:
         return Untold()
-    known: dict[str, RunRecord | None] = {_id(record): record for record in records}
+    records_by_run: dict[str, RunRecord | None] = {_id(record): record for record in records}
     oldest, entries = min(record.storage_id for record in dead), list[Entry]()
     for entry in log.history(dataflow, _ENTRIES):
         if entry.number > up_to or entry.run_id is None or entry.run_id == run_id:
             continue
-        if entry.run_id not in known:
-            known[entry.run_id] = instance.get_run_record_by_id(entry.run_id)
-        record = known[entry.run_id]
+        if entry.run_id not in records_by_run:
+            records_by_run[entry.run_id] = instance.get_run_record_by_id(entry.run_id)
+        record = records_by_run[entry.run_id]
         if record is None:  # of the command line, or of another instance
             continue
         if entry.number > (_told_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:

@@ -45,12 +45,12 @@ def pinned_schema(
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):
             rest = bad_parts.not_left_out(slices)
             return pinned_schema(run, outcome, rest, bad_parts) if rest else None
-        earlier, told = bad_parts.before(slices, bad), len(outcome.warnings)
-        known = pinned_schema(run, outcome, earlier, bad_parts) if earlier else None
-        if known is None:  # what comes before it would wait for columns that it hides
-            del outcome.warnings[told:]
+        earlier, warnings_before = bad_parts.before(slices, bad), len(outcome.warnings)
+        schema = pinned_schema(run, outcome, earlier, bad_parts) if earlier else None
+        if schema is None:  # what comes before it would wait for columns that it hides
+            del outcome.warnings[warnings_before:]
             raise
-        return known
+        return schema
     if inferred is None:
         outcome.warnings.append(
             "no file or answer holds a row yet, so no schema can be inferred: declare source.schema, or they wait"
@@ -62,6 +62,6 @@ def pinned_schema(
 
 def _overwritten(was: str, becomes: str) -> list[str]:
     """Say how the columns of a table change that takes those of its source in each run."""
-    known, incoming = (json.loads(text)["columns"] for text in (was, becomes))
-    changes = "; ".join(map(str, differences(known, incoming)))
+    columns, next_columns = (json.loads(text)["columns"] for text in (was, becomes))
+    changes = "; ".join(map(str, differences(columns, next_columns)))
     return [f"the table takes other columns: {changes}"] if changes else []

@@ -175,35 +175,38 @@ def write_refusal(
 def _widened_columns(table: Table, rows: DataFrame | None) -> str:
     """Name the columns whose types hold all values of the rows' narrower ones; "" if there are none, or rows and table differ in other ways."""
     if isinstance(table, TellsNextColumns):
-        there = table.next_columns()
+        table_schema = table.next_columns()
     else:
-        _, there = table.schema() or (None, None)
-    if rows is None or there is None:
+        _, table_schema = table.schema() or (None, None)
+    if rows is None or table_schema is None:
         return ""
     changes = [
         change
-        for change in differences(json.loads(there), all_nullable(rows.schema.jsonValue()))
+        for change in differences(json.loads(table_schema), all_nullable(rows.schema.jsonValue()))
         if change.found is not None and change.was != change.found
     ]
     if not all(change.narrows for change in changes):
         return ""
-    told = (
+    descriptions = (
         f"column {change.field} is {shown(change.was)} there and {shown(change.found)} in the rows"
         for change in changes
     )
-    return "; ".join(told)
+    return "; ".join(descriptions)
 
 
 def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
     """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
     if rows is None or not _has(error, _OF_COLUMNS):
         return ""
-    there, coming = table.columns(), dict(rows.dtypes)
-    known, brought = {name.casefold() for name in there}, {name.casefold() for name in coming}
-    new = [f"{name} {kind}" for name, kind in coming.items() if name.casefold() not in known]
-    lacking = [name for name in there if name.casefold() not in brought]
-    said = [
+    table_columns, row_types = table.columns(), dict(rows.dtypes)
+    table_names, row_names = (
+        {name.casefold() for name in table_columns},
+        {name.casefold() for name in row_types},
+    )
+    new = [f"{name} {kind}" for name, kind in row_types.items() if name.casefold() not in table_names]
+    lacking = [name for name in table_columns if name.casefold() not in row_names]
+    sentences = [
         *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),
         *([f"the table has {', '.join(lacking)}, which the rows lack"] if lacking else []),
     ]
-    return f" Of their columns, {'; '.join(said)}." if said else ""
+    return f" Of their columns, {'; '.join(sentences)}." if sentences else ""

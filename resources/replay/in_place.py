@@ -30,9 +30,9 @@ def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datet
         ConfigurationError: as :func:`replay_in_place`.
     """
     replay = _checked(platform, dataflow, asked, now)
-    begun = find(platform.log, dataflow.name, asked.words)
-    cut = replay.cut(begun.range if begun else None)
-    return replay.plan(cut, replay.done(cut, begun))
+    under_way = find(platform.log, dataflow.name, asked.words)
+    cut = replay.cut(under_way.range if under_way else None)
+    return replay.plan(cut, replay.done(cut, under_way))
 
 
 def replay_in_place(
@@ -72,13 +72,13 @@ def read_again(replay: ReplayKind, loop: Loop[Any], told: Told = lambda reports:
         told: hears what has become of all chunks, after each.
     """
     log, name, words = replay.platform.log, replay.dataflow.name, replay.asked.words
-    begun = begin(log, name, words, replay.range)
-    cut = replay.cut(begun.range)
-    done, table = replay.done(cut, begun), loop.context.table
+    under_way = begin(log, name, words, replay.range)
+    cut = replay.cut(under_way.range)
+    done, table = replay.done(cut, under_way), loop.context.table
     pieces = [
         Piece(
             *chunk.bounds,
-            partial(replay.request, chunk, begun.number, table),
+            partial(replay.request, chunk, under_way.number, table),
             replay.reason(chunk),
             done=chunk in done,
         )

@@ -64,13 +64,15 @@ class Replayed:
     chunks: Sequence[Report]
 
 
-def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda reports: None) -> Replayed:
+def read_chunks(
+    loop: Loop[Any], pieces: Sequence[Piece], on_progress: Told = lambda reports: None
+) -> Replayed:
     """Read chunks in their order, up to the first that fails.
 
     Args:
         loop: of the dataflow.
         pieces: all chunks.
-        told: hears of each.
+        on_progress: hears of each.
     """
     run = loop.context
     newest = run.log.newest(run.name)
@@ -78,13 +80,13 @@ def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda re
         run.name, run.run_id, newest.state() if newest else {}, newest.number if newest else 0, newest=newest
     )
     reports = [_report(piece, "skipped" if piece.done else "pending") for piece in pieces]
-    told(reports)
+    on_progress(reports)
     for place, piece in enumerate(pieces):
         if piece.done:
             continue
         done = _read(loop, piece.request())
         # A run may also have finished what another had begun.
-        own = [each.rows for each in done.committed if each.entry.reason == piece.reason]
+        own = [commit.rows for commit in done.committed if commit.entry.reason == piece.reason]
         _add(outcome, done)
         if done.error is not None:
             _name(done.error, piece)
@@ -92,16 +94,16 @@ def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda re
         else:
             piece.finished()
             reports[place] = _report(piece, "committed" if own else "nothing", sum(own))
-        told(reports)
+        on_progress(reports)
         if done.error is not None:
             break
     return Replayed(outcome, reports)
 
 
-def _read(loop: Loop[Any], asked: Request) -> Outcome:
+def _read(loop: Loop[Any], request: Request) -> Outcome:
     """Read a chunk. A live run that is faster is waited for, as long as the patience lasts: the chunk takes the number after it."""
     run = loop.context
-    alone = replace(run, request=asked, start_spark=lambda: run.spark)
+    alone = replace(run, request=request, start_spark=lambda: run.spark)
     deadline = time.monotonic() + loop.patience.hold_wait.total_seconds()
     done = Loop(alone, loop.patience, loop.history).run()
     for _ in range(_FASTER):

@@ -22,9 +22,9 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
         Held: if another process holds it.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as held:
+    with lock.open("w") as lock_file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Held(f"expected no other {what}, found one that holds {lock}") from None
         yield

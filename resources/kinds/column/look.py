@@ -82,20 +82,20 @@ class ColumnLook:
     def plan_replay(self, entry: Entry | None, now: datetime, request: Replay) -> Plan[ColumnSlice]:
         """The chunk, if it holds rows; whoever died with it may have loaded it already."""
         state, number = state_of(ColumnState, self.dataflow, entry), entry.number if entry else 0
-        made = Plan[ColumnSlice](self.dataflow.name, "column", number, now, "")
+        empty_plan = Plan[ColumnSlice](self.dataflow.name, "column", number, now, "")
         if entry is not None and entry.why == "replay" and entry.number > request.since:
             upper = deserialise(entry.upper) if entry.upper else {}
             if entry.reason == request.reason and is_done(request.chunk, upper):
-                return replace(made, why=f"{request.chunk.words} was loaded before")
+                return replace(empty_plan, why=f"{request.chunk.words} was loaded before")
         version = self.above.observe(self._definition.columns, now).version
         slice_ = chunk_slice(self.dataflow.target, self._definition.columns, state, request, version)
         if slice_ is None:
             return replace(
-                made, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
+                empty_plan, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
             )
         if request.clears or at_version(self.above, version).holds_any(self._sought(slice_)):
-            return replace(made, why=f"replay of {slice_.words}", slices=(slice_,))
-        return replace(made, why=f"no row has {slice_.words}")
+            return replace(empty_plan, why=f"replay of {slice_.words}", slices=(slice_,))
+        return replace(empty_plan, why=f"no row has {slice_.words}")
 
     def plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         """Fix how far a run reads, and cut slices.
@@ -111,7 +111,7 @@ class ColumnLook:
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, at_version(self.above, seen.version))
-        made = plan(
+        due_plan = plan(
             definition,
             state,
             ranges,
@@ -123,11 +123,11 @@ class ColumnLook:
             parts=self._parts,
             replace_until=until,
         )
-        made = replace(made, look=seen.look, awaited=awaited)
-        if self._holds_rows(made) and made.slices:
-            return made
+        due_plan = replace(due_plan, look=seen.look, awaited=awaited)
+        if self._holds_rows(due_plan) and due_plan.slices:
+            return due_plan
         self._check_rows_are_there(entry, state, seen)
-        return nothing_new(made, definition, state, seen)
+        return nothing_new(due_plan, definition, state, seen)
 
     def _check_source(self, entry: Entry | None, state: ColumnState, seen: Observed, now: datetime) -> None:
         """Raise NeedsDecision if the source is another one than was read, or its index tells that its rows end below what was read."""
@@ -143,8 +143,8 @@ class ColumnLook:
         """Raise NeedsDecision if a table of the lake has no row at the watermark or above it; of a database only an index tells that."""
         if seen.version is None or self._definition.looks_back or not self._watches(entry):
             return
-        there = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
-        if state.marks and not at_version(self.above, seen.version).holds_any(there):
+        at_or_above_watermark = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
+        if state.marks and not at_version(self.above, seen.version).holds_any(at_or_above_watermark):
             raise behind(self.dataflow.name, self.dataflow.source.shown, state)
 
     def _watches(self, entry: Entry | None) -> bool:
@@ -171,9 +171,10 @@ class ColumnLook:
         self._check_source(entry, state, seen, now)
         seen = self._completed(seen, state)
         ranges = bounds(definition, state, seen, now)
-        made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
+        due_plan = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
         if any(
-            at_version(self.above, slice_.version).holds_any(self._sought(slice_)) for slice_ in made.slices
+            at_version(self.above, slice_.version).holds_any(self._sought(slice_))
+            for slice_ in due_plan.slices
         ):
             return True
         self._check_rows_are_there(entry, state, seen)
@@ -213,11 +214,11 @@ class ColumnLook:
             and (seen.kinds.get(name) in _OPEN or (fixes and self.dataflow.has_step and name in seen.kinds))
         ]
         above = at_version(self.above, seen.version)
-        found = {
+        highest = {
             name: above.highest(name, rows_above(name, state, time_limit(self._definition, name, seen)))
             for name in open_
         }
-        return replace(seen, maxima={**seen.maxima, **found})
+        return replace(seen, maxima={**seen.maxima, **highest})
 
     def _settled(self, seen: Observed, state: ColumnState) -> tuple[Observed, Awaited | None]:
         """The look, with each column bounded by what no open transaction can still write, and what the next run may read once some have ended.
@@ -320,14 +321,14 @@ class ColumnLook:
         rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
         return [*again, *above.cuts(rest, rows, most)]
 
-    def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
+    def _holds_rows(self, due_plan: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
-        for slice_ in made.slices:
+        for slice_ in due_plan.slices:
             if deletes(slice_, self.dataflow.target) or at_version(self.above, slice_.version).holds_any(
                 self._sought(slice_)
             ):
                 return True
-        return not made.slices
+        return not due_plan.slices
 
     def _sought(self, slice_: ColumnSlice) -> Predicate:
         """The rows that make a slice worth reading: with a value, if NULL is not read by every run.
@@ -337,13 +338,13 @@ class ColumnLook:
         sought = slice_ if self._definition.nulls == "read" else replace(slice_, reads_nulls=False)
         return sought.rows_to_fetch if isinstance(self.above, FetchesRows) else sought.rows
 
-    def _refuse_nulls(self, known: int | None, above: ReadsAbove) -> None:
-        if self._definition.nulls != "fail" or known == 0:
+    def _refuse_nulls(self, null_count: int | None, above: ReadsAbove) -> None:
+        if self._definition.nulls != "fail" or null_count == 0:
             return
-        if known or above.holds_any(_without_value(self._definition.columns)):
+        if null_count or above.holds_any(_without_value(self._definition.columns)):
             raise PlanError(
                 f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} of each row (nulls: fail),"
-                f" found {known if known else 'at least one'} without. Correct them at the source, or set nulls to first or skip"
+                f" found {null_count if null_count else 'at least one'} without. Correct them at the source, or set nulls to first or skip"
             )
 
 

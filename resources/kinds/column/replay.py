@@ -115,20 +115,20 @@ class ColumnReplay(ReplayKind):
         """Rows above its columns."""
         return open_column(self.platform, dataflow)
 
-    def done(self, cut: Cut, begun: InPlace | None) -> Collection[ReplayChunk]:
+    def done(self, cut: Cut, under_way: InPlace | None) -> Collection[ReplayChunk]:
         """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
         if self.asked.save_watermark:
             reached = {name: mark.value for name, mark in _state(self.newest).marks.items()}
         else:
-            highest = self._highest(begun) if begun else None
+            highest = self._highest(under_way) if under_way else None
             reached = {} if highest is None else {self.column: highest}
-        left = chunks_above([self._chunk(chunk) for chunk in cut.chunks], reached)
-        return {*cut.chunks[: len(cut.chunks) - len(left)]}
+        remaining_chunks = chunks_above([self._chunk(chunk) for chunk in cut.chunks], reached)
+        return {*cut.chunks[: len(cut.chunks) - len(remaining_chunks)]}
 
-    def _highest(self, begun: InPlace) -> Any:
+    def _highest(self, under_way: InPlace) -> Any:
         """The upper bound of the last chunk that has an entry; None if none has."""
         highest = None
-        for entry in entries_of(self.platform.log, begun):
+        for entry in entries_of(self.platform.log, under_way):
             upper = deserialise(entry.upper)[self.column] if entry.upper else None
             if upper is not None and (highest is None or compare_values(upper, highest) > 0):
                 highest = upper
@@ -138,25 +138,25 @@ class ColumnReplay(ReplayKind):
         """Those between the watermark and the first chunk, and those that come later, if the watermark is saved."""
         if not self.asked.save_watermark or not remaining:
             return None
-        said, mark = [], _state(self.newest).marks.get(self.column)
+        remarks, mark = [], _state(self.newest).marks.get(self.column)
         (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
         if mark is not None and compare_values(mark.value, lower) < 0:
-            said.append(
+            remarks.append(
                 f"rows between the watermark before and the start of chunk {remaining[0].words} are passed over: no run reads them"
             )
         if isinstance(upper, datetime) and upper.tzinfo is not None and upper > self.now:
-            said.append(
+            remarks.append(
                 f"chunk {remaining[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
             )
-        return said
+        return remarks
 
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of the range, but for what the live flow has loaded since and what it will load."""
-        dataflow, now = self.dataflow, ColumnState.of(entry.state() if entry else None)
-        leaves_above = adds_above(dataflow.target, dataflow.column.columns, now)
-        if not now.marks and leaves_above:
+        dataflow, live_state = self.dataflow, ColumnState.of(entry.state() if entry else None)
+        leaves_above = adds_above(dataflow.target, dataflow.column.columns, live_state)
+        if not live_state.marks and leaves_above:
             raise never_loaded(aside)
-        begun, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
+        state_at_start, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
         range_ = aside.rows
         if entry is not None and entry.number != aside.number:
             if self.platform.log.floor(dataflow.name) > aside.number:
@@ -166,12 +166,12 @@ class ColumnReplay(ReplayKind):
                 for past in since
                 if past.why in LOADS
             ]
-            for again in loaded_again(loads, aside.rows, columns, begun):
+            for again in loaded_again(loads, aside.rows, columns, state_at_start):
                 raise again_refused(aside, f"entry {again.number}")
         moved = [past for past in since if past.why in _MOVES]
-        if moved and not lies_below(range_, columns, begun):
+        if moved and not lies_below(range_, columns, state_at_start):
             raise moved_refused(aside, moved[0])
-        if swaps_nothing(range_, columns, begun, now, leaves_above=leaves_above):
+        if swaps_nothing(range_, columns, state_at_start, live_state, leaves_above=leaves_above):
             loaded = [past for past in since if past.why in LOADS]
             if not loaded:
                 raise never_loaded(aside)
@@ -179,8 +179,8 @@ class ColumnReplay(ReplayKind):
         where = promoted_rows(
             range_,
             columns,
-            begun,
-            now,
+            state_at_start,
+            live_state,
             keeps_boundary=dataflow.column.boundary == "inclusive",
             leaves_above=leaves_above,
         )
@@ -192,7 +192,9 @@ class ColumnReplay(ReplayKind):
             {column: range_.upper},
             lambda _: where,
             f"rows with {aside.words}",
-            () if lies_below(range_, columns, begun) else (_staying(begun, leaves_above=leaves_above),),
+            ()
+            if lies_below(range_, columns, state_at_start)
+            else (_staying(state_at_start, leaves_above=leaves_above),),
         )
 
     def _asked_chunks(self) -> tuple[Chunk, ...]:
@@ -208,9 +210,9 @@ class ColumnReplay(ReplayKind):
         return Chunk(self.column, *chunk.bounds)
 
 
-def _staying(begun: ColumnState, *, leaves_above: bool) -> str:
+def _staying(state_at_start: ColumnState, *, leaves_above: bool) -> str:
     """What of a range does not come that reaches above the state when the replay began."""
-    stood = ", ".join(f"{name} = {shown(mark.value)}" for name, mark in begun.marks.items())
+    stood = ", ".join(f"{name} = {shown(mark.value)}" for name, mark in state_at_start.marks.items())
     above = f"above {stood}, where the watermark stood when the replay began," if stood else "of the range"
     also = ", or are left to its next run" if leaves_above else ""
     return f"rows {above} stay as they are if the live flow has loaded them since{also}"

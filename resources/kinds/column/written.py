@@ -33,7 +33,7 @@ def observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame,
 
     observation = Observation()
     types = dict(rows.dtypes)
-    asked = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
+    aggregates = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
     without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
 
     def stats() -> WriteStats:
@@ -46,8 +46,8 @@ def observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame,
         }
         return by_column | {WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
 
-    asked += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
-    return observed_rows(rows, observation, *asked), stats
+    aggregates += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
+    return observed_rows(rows, observation, *aggregates), stats
 
 
 def state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nulls: bool) -> str:
@@ -75,7 +75,7 @@ def state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_null
 def _written_times(intent: Intent, table: Table) -> WriteStats:
     """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
     before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
-    found: dict[str, Sequence[Any]] = {}
+    highest_times: dict[str, Sequence[Any]] = {}
     for name, bound in after.marks.items():
         stored = before.marks.get(name)
         value = bound.value
@@ -83,5 +83,5 @@ def _written_times(intent: Intent, table: Table) -> WriteStats:
             written = table.highest_values([name], None, rows_above(name, before, bound))[name]
             value = written if written is not None or stored is None else stored.value
         if value is not None:
-            found[name] = (value,)
-    return found | {WITHOUT: (0,)} if found else {}
+            highest_times[name] = (value,)
+    return highest_times | {WITHOUT: (0,)} if highest_times else {}

@@ -105,8 +105,8 @@ class FileReplay(ReplayKind):
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
         log, dataflow, kind = self.platform.log, self.dataflow, self.kind_of(self.dataflow)
-        known = list(Ingested(log, aside.log, log.newest(aside.log)).all())
-        loaded = [SourceFile(*file[:4]) for file in known if file.reason is None]
+        replayed_files = list(Ingested(log, aside.log, log.newest(aside.log)).all())
+        loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
         paths = [file.path for file in loaded]
         recorded = Ingested(log, dataflow.name, entry).recorded(paths)
         newer = {path for path, file in recorded.items() if file.number > aside.number}
@@ -120,17 +120,19 @@ class FileReplay(ReplayKind):
             raise never_loaded(aside)
         state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
         slice_ = PathSlice(files, state, state, dataflow.path, why="replay", replaces=True)
-        unread = [file.path for file in known if file.reason is not None]
-        left = {
+        unread = [file.path for file in replayed_files if file.reason is not None]
+        paths_by_reason = {
             "could not be read": unread,
             "were loaded by runs since": sorted(newer),
             "are left to the next run": sorted({*paths} - below - newer),
         }
         stays = [
-            f"rows of {_named(names)} stay as they are: they {why}" for why, names in left.items() if names
+            f"rows of {_named(names)} stay as they are: they {why}"
+            for why, names in paths_by_reason.items()
+            if names
         ]
         swapped = {file.path for file in files}
-        where = partial(self._where, swapped, {file.path for file in known} - swapped)
+        where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
         amount = f"rows of {counted(len(files), 'file')} ({aside.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
 
@@ -140,9 +142,9 @@ class FileReplay(ReplayKind):
         if len(swapped) <= _MOST_NAMED or not live.exists():
             return Among(SOURCE_FILE, tuple(sorted(swapped)))
         within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
-        there = live.read(rows.sparkSession, live.newest_version(), within).where(sql(within, SPARK))
-        held = {row[0] for row in there.select(quoted(SOURCE_FILE)).distinct().collect()}
-        return rows_of_files(SOURCE_FILE, swapped, held.union(aside))
+        live_rows = live.read(rows.sparkSession, live.newest_version(), within).where(sql(within, SPARK))
+        live_paths = {row[0] for row in live_rows.select(quoted(SOURCE_FILE)).distinct().collect()}
+        return rows_of_files(SOURCE_FILE, swapped, live_paths.union(aside))
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -44,22 +44,22 @@ def time_type(rows: DataFrame, definition: StreamWatermark, dataflow: str) -> st
     named = (definition.event_time, *definition.split_columns, *definition.order_by)
     missing = [name for name in named if name not in types]
     if missing:
-        known = ", ".join(name for name in types if name != VERSION)
+        source_columns = ", ".join(name for name in types if name != VERSION)
         raise ConfigurationError(
-            f"dataflow {dataflow}: watermark: expected columns of the source, which has {known}; found {', '.join(missing)}"
+            f"dataflow {dataflow}: watermark: expected columns of the source, which has {source_columns}; found {', '.join(missing)}"
         )
-    found = types[definition.event_time]
-    if found not in (*_WHOLE, "timestamp", "timestamp_ntz"):
+    type_name = types[definition.event_time]
+    if type_name not in (*_WHOLE, "timestamp", "timestamp_ntz"):
         raise ConfigurationError(
             f"dataflow {dataflow}: watermark.event_time: expected a column with timestamps or whole numbers, found {definition.event_time}, which is"
-            f" {found}"
+            f" {type_name}"
         )
-    if isinstance(definition.timeout, int) != (found in _WHOLE):
-        wanted = "a whole number" if found in _WHOLE else "a duration such as PT5M"
+    if isinstance(definition.timeout, int) != (type_name in _WHOLE):
+        timeout_kind = "a whole number" if type_name in _WHOLE else "a duration such as PT5M"
         raise ConfigurationError(
-            f"dataflow {dataflow}: watermark.timeout: expected {wanted}, since {definition.event_time} is {found}; found {definition.timeout}"
+            f"dataflow {dataflow}: watermark.timeout: expected {timeout_kind}, since {definition.event_time} is {type_name}; found {definition.timeout}"
         )
-    return found
+    return type_name
 
 
 def is_timed(type_name: str) -> bool:
@@ -139,11 +139,11 @@ def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
 
     counted = F.when(F.col(REASON).isNull(), F.col(SPLIT))
     time = F.when(F.col(REASON).isNull(), F.col(TIME))
-    found = [F.max(time).alias("top"), F.min(time).alias("lowest"), F.count("*").alias("rows")]
+    aggregates = [F.max(time).alias("top"), F.min(time).alias("lowest"), F.count("*").alias("rows")]
     split = rows.withColumn(SPLIT, counted)
     if one_chunk:
-        return split.groupBy(SPLIT).agg(*found, F.lit(False).alias("behind"))
-    chunks = split.groupBy(SPLIT, VERSION).agg(*found)
+        return split.groupBy(SPLIT).agg(*aggregates, F.lit(False).alias("behind"))
+    chunks = split.groupBy(SPLIT, VERSION).agg(*aggregates)
     chunks = chunks.withColumn(_PRIOR, _left_behind(timeout))
     behind = F.max(F.coalesce(F.col("lowest") < F.col(_PRIOR), F.lit(False)))
     sums = [F.max("top").alias("top"), F.min("lowest").alias("lowest"), F.sum("rows").alias("rows")]
@@ -181,15 +181,15 @@ def judged(
     """
     from pyspark.sql import functions as F
 
-    known = [(name, ticks(at)) for name, at in bounds.items() if at is not None]
+    ticks_by_split = [(name, ticks(at)) for name, at in bounds.items() if at is not None]
     spark = rows.sparkSession
-    held = spark.createDataFrame(known, f"{SPLIT} string, {JUDGED_BY} long")
-    found = rows.join(F.broadcast(held), SPLIT, "left")
+    watermarks = spark.createDataFrame(ticks_by_split, f"{SPLIT} string, {JUDGED_BY} long")
+    rows_with_bounds = rows.join(F.broadcast(watermarks), SPLIT, "left")
     if one_chunk:
-        return found
+        return rows_with_bounds
     highest = rows.where(F.col(REASON).isNull()).groupBy(SPLIT, VERSION).agg(F.max(TIME).alias("top"))
     prior = highest.select(SPLIT, VERSION, _left_behind(timeout).alias(_PRIOR))
-    both = found.join(prior, [SPLIT, VERSION], "left")
+    both = rows_with_bounds.join(prior, [SPLIT, VERSION], "left")
     return both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), F.col(_PRIOR))).drop(_PRIOR)
 
 

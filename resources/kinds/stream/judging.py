@@ -95,35 +95,43 @@ class Judging:
         marked = R.marked(rows, definition, type_name, latest)
         timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
         asks = not slice_.reads_nothing
-        found = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
-        quarantined = sum(row["rows"] for row in found if row[R.SPLIT] is None)
+        split_rows = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
+        quarantined = sum(row["rows"] for row in split_rows if row[R.SPLIT] is None)
         tops = {
-            row[R.SPLIT]: event_time(row["top"], timed=timed) for row in found if row[R.SPLIT] is not None
+            row[R.SPLIT]: event_time(row["top"], timed=timed)
+            for row in split_rows
+            if row[R.SPLIT] is not None
         }
-        begun = opened(before, definition.policy, tops)
-        ended = closed(begun, definition.policy, tops, counts=slice_.counts)
+        opened_state = opened(before, definition.policy, tops)
+        closed_state = closed(opened_state, definition.policy, tops, counts=slice_.counts)
         if isinstance(slice_.input, Nothing):
-            ended = replace(ended, value=raised_by(slice_.input, ended, self.dataflow.operators))
-        bounds = {name: begun.bound(name) for name in sorted(tops)}
-        rows_in = sum(row["rows"] for row in found)
-        tune_for(spark, rows_in + rows_read(before, ended.value))
+            closed_state = replace(
+                closed_state, value=raised_by(slice_.input, closed_state, self.dataflow.operators)
+            )
+        bounds = {name: opened_state.bound(name) for name in sorted(tops)}
+        rows_in = sum(row["rows"] for row in split_rows)
+        tune_for(spark, rows_in + rows_read(before, closed_state.value))
         # most epochs have no late row: then no row need be compared with the watermark of its split
-        any_late = any(_any_late(row, bounds.get(row[R.SPLIT])) for row in found if row[R.SPLIT] is not None)
+        any_late = any(
+            _any_late(row, bounds.get(row[R.SPLIT])) for row in split_rows if row[R.SPLIT] is not None
+        )
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
         epoch = Epoch(
-            number, judged, before, ended.value, type_name, source_columns(rows.columns), _ends(slice_)
+            number, judged, before, closed_state.value, type_name, source_columns(rows.columns), _ends(slice_)
         )
         decided = self.decide(epoch)
-        gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
+        emptied = {segment.name for segment in before.segments} - {
+            segment.name for segment in decided.segments
+        }
         after = replace(
-            ended,
+            closed_state,
             segments=decided.segments,
             epoch=number,
             position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
-            emptied=tuple(sorted(gone)),
+            emptied=tuple(sorted(emptied)),
             late=before.late + decided.late,
             quarantined=before.quarantined + quarantined,
-            drained=ended.value,
+            drained=closed_state.value,
             carry=decided.carry,
             flush=None if slice_.reads_nothing else before.flush,
             heard_at=now if slice_.input.files else before.heard_at,
@@ -176,17 +184,17 @@ class Judging:
 
     def epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
         """Return an epoch that was judged before, with its rows."""
-        found = slice_.judged
+        judgement = slice_.judged
         rows = self._rows(spark, slice_, pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
-        marked = R.marked(rows, self._definition, type_name, found.latest)
-        if found.tally.late:
-            judged = R.judged(marked, found.bounds, found.timeout, one_chunk=slice_.input.one_chunk)
+        marked = R.marked(rows, self._definition, type_name, judgement.latest)
+        if judgement.tally.late:
+            judged = R.judged(marked, judgement.bounds, judgement.timeout, one_chunk=slice_.input.one_chunk)
         else:
             judged = R.none_late(marked)
         names = source_columns(pinned_struct(pinned).names)
-        after_, ends = found.after.value, _ends(slice_)
-        return Epoch(slice_.number, judged, found.before, after_, type_name, names, ends)
+        after_, ends = judgement.after.value, _ends(slice_)
+        return Epoch(slice_.number, judged, judgement.before, after_, type_name, names, ends)
 
     def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
         """The rows of an epoch's input, with the pinned columns and ``VERSION``."""

@@ -48,9 +48,9 @@ class OverRows(SortedRows):
 
     @property
     def _reach(self) -> Reach:
-        found = Reach.of(self._calls.values())
+        reach = Reach.of(self._calls.values())
         numbers = any(call.fn in NUMBERING for call in self._calls.values())
-        return Reach(found.ahead, max(found.behind, int(numbers)))
+        return Reach(reach.ahead, max(reach.behind, int(numbers)))
 
     def _ahead(self, epoch: Epoch) -> int:
         """How many rows a row waits for: none if none comes."""
@@ -60,28 +60,28 @@ class OverRows(SortedRows):
         """Return what becomes of the rows."""
         from pyspark.sql import functions as F
 
-        found, reach, before = super().decide(epoch), self._reach, epoch.before.carry
+        decision, reach, before = super().decide(epoch), self._reach, epoch.before.carry
         leave_now = epoch.ends and before is not None and before.waiting
-        if not (found.emitted or leave_now) or not (reach.ahead or reach.behind):
-            return found._replace(carry=before)
+        if not (decision.emitted or leave_now) or not (reach.ahead or reach.behind):
+            return decision._replace(carry=before)
         groups = [F.col(quoted(name)) for name in self.over.partition_by]
-        counts = self._available(epoch).groupBy(*groups)
-        each = counts.agg(
+        groups_of_rows = self._available(epoch).groupBy(*groups)
+        counts_by_group = groups_of_rows.agg(
             F.count("*").alias("all"),
             F.count(F.when(F.col(_HAS_LEFT).isNotNull(), 1)).alias("old"),
             F.count(F.when(~F.coalesce(_HAS_LEFT, F.lit(False)), 1)).alias("new"),
         )
         waits = F.least("new", F.lit(self._ahead(epoch)))
         context = F.least(F.col("all") - waits, F.lit(reach.behind))
-        row = each.agg(
+        row = counts_by_group.agg(
             F.sum("old").alias("old"), F.sum(waits).alias("waits"), F.sum(waits + context).alias("rows")
         ).first()
         assert row is not None
         if before is not None:
             self.buffer.check_held(CARRY, before.epoch, before.rows, row["old"])
         waited = before.waiting if before else 0
-        emitted = found.emitted + waited - row["waits"]
-        return found._replace(emitted=emitted, carry=Carry(epoch.number, row["rows"], row["waits"]))
+        emitted = decision.emitted + waited - row["waits"]
+        return decision._replace(emitted=emitted, carry=Carry(epoch.number, row["rows"], row["waits"]))
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
         """Return the rows that leave, with their values."""
@@ -104,8 +104,8 @@ class OverRows(SortedRows):
         out = F.greatest(F.col(_LEFT), F.col(_ALL) - self._ahead(epoch))
         has_left = F.col(_PLACE) <= out
         numbers = [F.when(has_left, F.col(name)).alias(name) for name in _NUMBERS.values()]
-        kept = placed.where(F.col(_PLACE) > out - reach.behind)
-        return kept.select(*epoch.own, has_left.alias(_HAS_LEFT), *numbers)
+        carried = placed.where(F.col(_PLACE) > out - reach.behind)
+        return carried.select(*epoch.own, has_left.alias(_HAS_LEFT), *numbers)
 
     def _available(self, epoch: Epoch) -> DataFrame:
         """Carried rows, and those that came below the global watermark: their ``_HAS_LEFT`` is NULL."""
@@ -116,8 +116,8 @@ class OverRows(SortedRows):
         rows = rows.select(*epoch.own, R.TIME, F.lit(None).cast("boolean").alias(_HAS_LEFT), *nulls)
         if epoch.before.carry is None:
             return rows
-        held = self.buffer.carried(epoch.spark, epoch.type_name, epoch.before.carry)
-        return rows.unionByName(held.select(*epoch.own, R.TIME, _HAS_LEFT, *_NUMBERS.values()))
+        carried = self.buffer.carried(epoch.spark, epoch.type_name, epoch.before.carry)
+        return rows.unionByName(carried.select(*epoch.own, R.TIME, _HAS_LEFT, *_NUMBERS.values()))
 
     def _within(self, epoch: Epoch) -> WindowSpec:
         """Rows of a partition in order. Rows that ``order_by`` does not tell apart are ordered by all their columns, the same way each time."""
@@ -145,8 +145,8 @@ class OverRows(SortedRows):
         whole, within = Window.partitionBy(*groups), self._within(epoch)
         tied = Window.partitionBy(*groups, R.TIME)
         number, rank, dense = (F.col(_NUMBERS[name]) for name in NUMBERING)
-        left = F.coalesce(F.col(_HAS_LEFT), F.lit(False))
-        rows = self._available(epoch).withColumn(_HAS_LEFT, left)
+        has_left = F.coalesce(F.col(_HAS_LEFT), F.lit(False))
+        rows = self._available(epoch).withColumn(_HAS_LEFT, has_left)
         rows = rows.withColumn(_PLACE, F.row_number().over(within).cast("long"))
         rows = rows.withColumn(_ALL, F.count("*").over(whole))
         rows = rows.withColumn(_LEFT, F.count(F.when(F.col(_HAS_LEFT), 1)).over(whole))
@@ -156,9 +156,9 @@ class OverRows(SortedRows):
         rows = rows.withColumn(_NUMBERS["rank"], first)
         times = F.dense_rank().over(Window.partitionBy(*groups).orderBy(R.TIME)).cast("long")
         rows = rows.withColumn(_TIMES_SO_FAR, times)
-        known = F.coalesce(F.max(dense).over(whole), F.lit(0))
+        highest_dense_rank = F.coalesce(F.max(dense).over(whole), F.lit(0))
         passed = F.coalesce(F.max(F.when(F.col(_HAS_LEFT), F.col(_TIMES_SO_FAR))).over(whole), F.lit(0))
-        return rows.withColumn(_NUMBERS["dense_rank"], known + F.col(_TIMES_SO_FAR) - passed)
+        return rows.withColumn(_NUMBERS["dense_rank"], highest_dense_rank + F.col(_TIMES_SO_FAR) - passed)
 
 
 def _value(call: Call, within: WindowSpec) -> Column:

@@ -59,8 +59,10 @@ class SortedRows:
             )
             no, yes = F.lit(False).alias(LATE), F.lit(True).alias(KEPT)
             judged = judged.unionAll(waited.select(EPOCH, R.TIME, no, yes))
-        kept, out = F.col(KEPT), R.leaves(floor)
-        return count_decision(self.buffer, epoch, floor, judged, kept & out, kept & ~out, whole=whole)
+        is_kept, is_below = F.col(KEPT), R.leaves(floor)
+        return count_decision(
+            self.buffer, epoch, floor, judged, is_kept & is_below, is_kept & ~is_below, whole=whole
+        )
 
     def waiting(self, epoch: Epoch) -> DataFrame:
         """Return the epoch's own rows that wait, those at or above the floor, with the source's columns."""
@@ -83,8 +85,14 @@ class SortedRows:
     def above(self, epoch: Epoch) -> int:
         """Return how many rows lie at or above the global watermark after an epoch, here and in the buffer: they wait for splits, all others for the operator."""
         waits = ~R.leaves(epoch.value)
-        held = [each for each in epoch.before.segments if not leaves(each.highest, epoch.value)]
-        buffered = self.buffer.rows(epoch.spark, epoch.type_name, held).where(waits).count() if held else 0
+        segments_above = [
+            segment for segment in epoch.before.segments if not leaves(segment.highest, epoch.value)
+        ]
+        buffered = (
+            self.buffer.rows(epoch.spark, epoch.type_name, segments_above).where(waits).count()
+            if segments_above
+            else 0
+        )
         return epoch.kept.where(waits).count() + buffered
 
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
@@ -134,9 +142,9 @@ def count_decision(
     )
     own = next((row for row in counts if row[EPOCH] == epoch.number), None)
     read = drained(epoch.before.segments, floor).read
-    live, left = _live(buffer, epoch, read, counts, whole=whole)
+    live, leaving = _live(buffer, epoch, read, counts, whole=whole)
     segments = carried(epoch.before.segments, floor, live, _written(epoch, own))
-    return Decision(own["late"] if own else 0, left + (own["out"] if own else 0), segments)
+    return Decision(own["late"] if own else 0, leaving + (own["out"] if own else 0), segments)
 
 
 def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
@@ -151,20 +159,20 @@ def _live(
     buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any], *, whole: bool
 ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
     """Of segments that were read: rows that stay, and a time that none of them is below; and how many rows leave."""
-    found = {str(row[EPOCH]): row for row in counts}
+    counts_by_segment = {str(row[EPOCH]): row for row in counts}
     live: dict[str, tuple[int, EventTime]] = {}
-    left = 0
+    leaving = 0
     for segment in read:
-        row = found.get(segment.name)
+        row = counts_by_segment.get(segment.name)
         out, stays = (row["out"], row["stays"]) if row else (0, 0)
         above = 0
         if whole and not leaves(segment.highest, epoch.value):
             above = max(0, segment.rows - out - stays)
         buffer.check_held("buffer", segment.name, segment.rows, out + stays + above)
-        left += out
+        leaving += out
         if row and stays:
             live[segment.name] = (stays + above, event_time(row["lowest"], timed=epoch.timed))
         elif above:
             assert epoch.value is not None
             live[segment.name] = (above, epoch.value)
-    return live, left
+    return live, leaving

@@ -57,13 +57,13 @@ class WindowRows(SortedRows):
         last = F.expr(f"{R.TIME} - pmod({R.TIME}, {slide}L)")
         first = F.expr(f"{R.TIME} - {size - slide}L - pmod({R.TIME} - {size}L, {slide}L)")
         starts = last if size == slide else F.explode(F.sequence(first, last, F.lit(slide).cast("long")))
-        found = self.below(epoch, until).withColumn(_START, starts)
-        found = found.withColumn(_END, F.col(_START) + size)
+        in_windows = self.below(epoch, until).withColumn(_START, starts)
+        in_windows = in_windows.withColumn(_END, F.col(_START) + size)
         if until is not None:
-            found = found.where(F.col(_END) <= F.lit(ticks(until)).cast("long"))
+            in_windows = in_windows.where(F.col(_END) <= F.lit(ticks(until)).cast("long"))
         if before is not None:
-            found = found.where(F.col(_END) > F.lit(ticks(before)).cast("long"))
-        return _aggregated(self.aggregate, found, epoch.type_name, small=small)
+            in_windows = in_windows.where(F.col(_END) > F.lit(ticks(before)).cast("long"))
+        return _aggregated(self.aggregate, in_windows, epoch.type_name, small=small)
 
 
 def _aggregated(aggregate: Aggregate, rows: DataFrame, type_name: str, *, small: bool) -> DataFrame:
@@ -72,13 +72,15 @@ def _aggregated(aggregate: Aggregate, rows: DataFrame, type_name: str, *, small:
 
     groups = [F.col(quoted(name)) for name in aggregate.group_by]
     values = [F.expr(text).alias(name) for name, text in aggregate.aggregates.items()]
-    found = rows.groupBy(_START, _END, *groups).agg(*values)
+    aggregated = rows.groupBy(_START, _END, *groups).agg(*values)
     ends = [
         R.from_ticks(tick, type_name).alias(name)
         for tick, name in ((_START, "window_start"), (_END, "window_end"))
     ]
     named = [F.col(quoted(name)) for name in aggregate.aggregates]
-    return R.in_order(found.select(*ends, *groups, *named), ("window_end", *aggregate.group_by), small=small)
+    return R.in_order(
+        aggregated.select(*ends, *groups, *named), ("window_end", *aggregate.group_by), small=small
+    )
 
 
 @dataclass(frozen=True)
@@ -102,30 +104,32 @@ class SessionRows(SortedRows):
         from pyspark.sql import functions as F
 
         no, closes = F.lit(False), self._closes(epoch)
-        kept = self._in_sessions(epoch).select(
+        in_sessions = self._in_sessions(epoch).select(
             EPOCH, R.TIME, no.alias(LATE), closes.alias(_CLOSES), (~closes).alias(KEPT)
         )
         late = epoch.judged.where(R.is_late()).select(
             F.lit(epoch.number).cast("long"), R.TIME, F.lit(True), no, no
         )
         return count_decision(
-            self.buffer, epoch, epoch.value, kept.unionAll(late), F.col(_CLOSES), F.col(KEPT)
+            self.buffer, epoch, epoch.value, in_sessions.unionAll(late), F.col(_CLOSES), F.col(KEPT)
         )
 
     def waiting(self, epoch: Epoch) -> DataFrame:
         """Return the epoch's own rows of sessions that are open."""
         from pyspark.sql import functions as F
 
-        found = self._in_sessions(epoch)
-        return found.where((F.col(EPOCH) == epoch.number) & ~self._closes(epoch)).select(*epoch.own)
+        in_sessions = self._in_sessions(epoch)
+        return in_sessions.where((F.col(EPOCH) == epoch.number) & ~self._closes(epoch)).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
         """Return the sessions that close, by their last row and the gap."""
         from pyspark.sql import functions as F
 
-        found = self._in_sessions(epoch).where(self._closes(epoch))
-        found = found.withColumn(_START, F.col(_FIRST)).withColumn(_END, F.col(_LAST) + span_ticks(self.gap))
-        return _aggregated(self.aggregate, found, epoch.type_name, small=small)
+        closing = self._in_sessions(epoch).where(self._closes(epoch))
+        closing = closing.withColumn(_START, F.col(_FIRST)).withColumn(
+            _END, F.col(_LAST) + span_ticks(self.gap)
+        )
+        return _aggregated(self.aggregate, closing, epoch.type_name, small=small)
 
     def _closes(self, epoch: Epoch) -> Column:
         """Whether a row's session closes."""
@@ -152,10 +156,10 @@ class SessionRows(SortedRows):
         # Rows of one event time may come in any order, so a session's beginning is looked up over all of them.
         by_time = Window.partitionBy(*groups).orderBy(R.TIME)
         step = F.expr(f"coalesce(try_subtract({R.TIME}, {_NEW}) > {span_ticks(self.gap)}L, true)")
-        found = rows.withColumn(_NEW, F.lag(R.TIME).over(by_time)).withColumn(
+        in_sessions = rows.withColumn(_NEW, F.lag(R.TIME).over(by_time)).withColumn(
             _NEW, F.when(step, F.col(R.TIME))
         )
-        found = found.withColumn(_FIRST, F.max(_NEW).over(by_time)).drop(_NEW)
-        found = found.withColumn(_LAST, F.max(R.TIME).over(Window.partitionBy(*groups, _FIRST)))
+        in_sessions = in_sessions.withColumn(_FIRST, F.max(_NEW).over(by_time)).drop(_NEW)
+        in_sessions = in_sessions.withColumn(_LAST, F.max(R.TIME).over(Window.partitionBy(*groups, _FIRST)))
         before = epoch.before.drained
-        return found if before is None else found.where(~self._ends_before(before))
+        return in_sessions if before is None else in_sessions.where(~self._ends_before(before))

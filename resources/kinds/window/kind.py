@@ -88,8 +88,8 @@ class WindowKind(Kind[WindowSlice]):
 
     def columns(self, pinned: str) -> StructType | None:
         """Return the columns of the files, and those that tell a row's window and unit."""
-        known = self.source.columns(pinned) if isinstance(self.source, FolderWindows) else None
-        return None if known is None else self._columns.tagging(known)
+        file_columns = self.source.columns(pinned) if isinstance(self.source, FolderWindows) else None
+        return None if file_columns is None else self._columns.tagging(file_columns)
 
     @property
     def pacing(self) -> timedelta:

@@ -57,12 +57,12 @@ def observe(
         F.col(quoted(name)) for name, kind in df.dtypes if name not in RUN_COLUMNS and "map<" not in kind
     ]
     row = F.xxhash64(*values)
-    asked: list[Column] = []
+    aggregates: list[Column] = []
     for number, work in enumerate(works):
-        mine = F.expr(condition(work))
-        asked += [
-            F.count(F.when(mine, 1)).alias(f"n{number}"),
-            F.bit_xor(F.when(mine, row)).alias(f"d{number}"),
+        of_unit = F.expr(condition(work))
+        aggregates += [
+            F.count(F.when(of_unit, 1)).alias(f"n{number}"),
+            F.bit_xor(F.when(of_unit, row)).alias(f"d{number}"),
         ]
 
     def read_stats() -> dict[tuple[int | None, str], UnitStats]:
@@ -75,4 +75,4 @@ def observe(
             if f"n{number}" in counts
         }
 
-    return observed_rows(df, observation, *asked), read_stats
+    return observed_rows(df, observation, *aggregates), read_stats

@@ -123,17 +123,17 @@ class WindowReplay(ReplayKind):
         zone, time = dataflow.window.zone, dataflow.window.time_entry
         name = time.name if time else WindowSlice.name
         slice_ = WindowSlice(swapped, zone, dataflow.window.default_grid.text, name, makes_room=True)
-        there = {(work.start, work.unit): (work.lower, work.end) for work in swapped}
-        left = [work for work in works if there.get(work.key) != (work.start, work.end)]
+        swapped_spans = {(work.start, work.unit): (work.lower, work.end) for work in swapped}
+        staying_works = [work for work in works if swapped_spans.get(work.key) != (work.start, work.end)]
         stays = [
-            f"rows of {describe_works(left, zone)} stay as they are where runs have loaded them since, or are still to load them"
+            f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them since, or are still to load them"
         ]
         amount = f"rows of {counted(len(swapped), 'work unit')} ({aside.words})"
 
         def where(rows: DataFrame) -> Predicate:
             return columns.where(swapped, rows)
 
-        return Swap(slice_, slice_.lower, slice_.upper, where, amount, stays if left else ())
+        return Swap(slice_, slice_.lower, slice_.upper, where, amount, stays if staying_works else ())
 
 
 def _works(chunk: ReplayChunk) -> list[WorkUnit]:
