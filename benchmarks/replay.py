@@ -22,10 +22,10 @@ from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connections.jdbc import JdbcConnection
 from resources.platform.platform import Platform
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.promoting import promote
 from resources.replay.isolated.replaying import replay_aside
+from resources.replay.options import ReplayOptions
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE
@@ -101,9 +101,9 @@ class Ours:
     def replay(self, name: str, every: str | None) -> tuple[float, str]:
         """Replay the year into a new table; its seconds, and the table."""
         table = f"aside/r{next(self._tables)}"
-        asked = Asked(f"{YEAR}-01-01", f"{NEXT}-01-01", table, every)
+        options = ReplayOptions(f"{YEAR}-01-01", f"{NEXT}-01-01", table, every)
         started = time.monotonic()
-        done = replay_aside(self._platform, self._project.dataflows[name], asked, datetime.now(UTC))
+        done = replay_aside(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
         assert done.outcome.error is None, done.outcome.error
         assert done.outcome.rows == ROWS, done.outcome
@@ -111,9 +111,9 @@ class Ours:
 
     def replay_in_place(self, name: str, every: str) -> float:
         """Replay the year into the live table; its seconds."""
-        asked = Asked(f"{YEAR}-01-01", f"{NEXT}-01-01", every=every, replace=True)
+        options = ReplayOptions(f"{YEAR}-01-01", f"{NEXT}-01-01", every=every, replace=True)
         started = time.monotonic()
-        done = replay_in_place(self._platform, self._project.dataflows[name], asked, datetime.now(UTC))
+        done = replay_in_place(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
         assert done.outcome.error is None, done.outcome.error
         assert sum(chunk["rows"] for chunk in done.chunks) == ROWS, done.chunks

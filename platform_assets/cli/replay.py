@@ -20,7 +20,7 @@ from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
     from resources.platform.platform import Platform
-    from resources.replay.asked import Asked
+    from resources.replay.options import ReplayOptions
 
 
 @click.command("replay")
@@ -42,34 +42,40 @@ if TYPE_CHECKING:
 @shared
 def command(context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **given: Any) -> int:
     """Read a range again. The same command again goes on where this one has stopped."""
-    from resources.replay.asked import Asked
+    from resources.replay.options import ReplayOptions
 
-    flows, asked = context.dataflows(names), Asked(table=into, **given)
+    flows, options = context.dataflows(names), ReplayOptions(table=into, **given)
     if into is not None and len(flows) > 1:
         raise click.UsageError("--into: expected one NAME: each replay has a table of its own")
     now, platform = context.now or datetime.now(UTC), build_platform(context.project, _say).loading(flows)
     plans = [
-        _plan(platform, flow, asked, now) for flow in flows
+        _plan(platform, flow, options, now) for flow in flows
     ]  # what is refused is so before anything begins
     if dry_run:
         documents = [dict(plan.as_json()) for plan in plans]
         context.emit(documents, lambda: print_plans(context, documents))
         return 0
-    made = [_replay(context, platform, flow, asked, now, alone=len(flows) == 1) for flow in flows]
+    made = [_replay(context, platform, flow, options, now, alone=len(flows) == 1) for flow in flows]
     documents = [document for document, _ in made]
-    context.emit(documents, lambda: _print_all(context, documents, asked))
+    context.emit(documents, lambda: _print_all(context, documents, options))
     return worst([0, *(error.exit_code for _, error in made if error is not None)])
 
 
-def _plan(platform: Platform, flow: Dataflow, asked: Asked, now: datetime) -> Any:
+def _plan(platform: Platform, flow: Dataflow, options: ReplayOptions, now: datetime) -> Any:
     from resources.replay.in_place import plan_in_place
     from resources.replay.isolated.replaying import plan_aside
 
-    return (plan_in_place if asked.table is None else plan_aside)(platform, flow, asked, now)
+    return (plan_in_place if options.table is None else plan_aside)(platform, flow, options, now)
 
 
 def _replay(
-    context: Context, platform: Platform, flow: Dataflow, asked: Asked, now: datetime, *, alone: bool
+    context: Context,
+    platform: Platform,
+    flow: Dataflow,
+    options: ReplayOptions,
+    now: datetime,
+    *,
+    alone: bool,
 ) -> tuple[dict[str, Any], StrandlineError | None]:
     """Replay one dataflow; return its document, and its error.
 
@@ -80,14 +86,14 @@ def _replay(
     from resources.replay.in_place import replay_in_place
     from resources.replay.isolated.replaying import replay_aside
 
-    progress, into = _Progress(context), asked.table or flow.table
-    how: dict[str, Any] = {"observer": progress.hear, "told": progress.told}
+    progress, into = _Progress(context), options.table or flow.table
+    how: dict[str, Any] = {"observer": progress.hear, "on_progress": progress.hear_chunks}
     try:
         with progress:
-            if asked.table is None:
-                done = replay_in_place(platform, flow, asked, now, hold_wait=HOLD_WAIT, **how)
+            if options.table is None:
+                done = replay_in_place(platform, flow, options, now, hold_wait=HOLD_WAIT, **how)
             else:
-                done = replay_aside(platform, flow, asked, now, **how)
+                done = replay_aside(platform, flow, options, now, **how)
     except StrandlineError as error:
         if alone:
             raise
@@ -116,7 +122,7 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def told(self, reports: Sequence[dict[str, Any]]) -> None:
+    def hear_chunks(self, reports: Sequence[dict[str, Any]]) -> None:
         """Show how many chunks are done."""
         done = [report for report in reports if report["status"] not in ("pending", "failed")]
         self._bar.update(self._task, total=len(reports), completed=len(done))
@@ -127,13 +133,13 @@ class _Progress:
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _print_all(context: Context, documents: Sequence[dict[str, Any]], asked: Asked) -> None:
+def _print_all(context: Context, documents: Sequence[dict[str, Any]], options: ReplayOptions) -> None:
     for document in documents:
         _print(context, document)
-        if asked.table is not None and not document["error"]:
+        if options.table is not None and not document["error"]:
             name = document["dataflow"]
             words = ("promote", "drop") if document["chunks"] else ("drop",)
-            ends = [f"strandline {word} {name} {asked.table} --reason TEXT" for word in words]
+            ends = [f"strandline {word} {name} {options.table} --reason TEXT" for word in words]
             context.offer(ends, 2)
 
 

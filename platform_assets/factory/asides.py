@@ -21,11 +21,11 @@ from platform_assets.run_metadata import chunks_metadata, watermark_metadata
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.dropping import drop, preview_drop
 from resources.replay.isolated.promoting import preview_promote, promote
 from resources.replay.isolated.replaying import replay_aside
+from resources.replay.options import ReplayOptions
 from resources.watermarks.quarantine_list import read_quarantine
 
 
@@ -88,7 +88,7 @@ class _AsideJobs:
 
     def replay(self, context: OpExecutionContext, given: Replaying) -> None:
         (flow,) = self.project.named([given.dataflow])
-        asked = Asked(
+        options = ReplayOptions(
             given.start,
             given.end,
             given.into or None,
@@ -97,18 +97,18 @@ class _AsideJobs:
             given.save_watermark,
             given.replace,
         )
-        begin = replay_in_place if asked.table is None else replay_aside
+        begin = replay_in_place if options.table is None else replay_aside
         done = begin(
             self.platform.loading([flow]),
             flow,
-            asked,
+            options,
             self._now,
             run_id=context.run_id,
             job_id=context.job_name,
             run_is_live=self.options.run_is_live,
             hold_wait=self.options.hold_wait,
             observer=lambda step, line: context.log.info("%s: %s", step, line),
-            told=lambda reports: _show(context, flow, reports),
+            on_progress=lambda reports: _show(context, flow, reports),
         )
         if done.outcome.error is not None:
             raise done.outcome.error

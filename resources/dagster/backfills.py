@@ -16,8 +16,8 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Part
 from resources.platform.platform import Platform
-from resources.replay.asked import AskedPartitions
 from resources.replay.kind import ReplayKind
+from resources.replay.options import ChosenPartitions
 
 _BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
 """Tags that name the backfill that a user has launched: of a retry the first one."""
@@ -40,8 +40,8 @@ def backfill_of(
         now: the clock, aware.
     """
     launched = f"{_launched(run)} of {_shown(keys)}"
-    asked = AskedPartitions(start=min(keys), end=max(keys), part=part, launched=launched)
-    return platform.replay(dataflow, asked, now)
+    options = ChosenPartitions(start=min(keys), end=max(keys), part=part, launched=launched)
+    return platform.replay(dataflow, options, now)
 
 
 def _launched(run: DagsterRun) -> str:

@@ -11,8 +11,8 @@ from partitions.errors import ConfigurationError
 from resources.kinds.kind import Kind
 from resources.kinds.state_rules import StateRules
 from resources.platform.stores import Stores
-from resources.replay.asked import Asked
 from resources.replay.kind import ReplayKind
+from resources.replay.options import ReplayOptions
 from resources.staging import Staging
 
 
@@ -29,7 +29,7 @@ class KindParts(NamedTuple):
     name: str
     open: Callable[[Stores, Dataflow, Staging | None], Kind[Any]]
     rules: Callable[[Stores, Dataflow], StateRules]
-    replay: Callable[[Stores, Dataflow, Asked, datetime], ReplayKind] | None = None
+    replay: Callable[[Stores, Dataflow, ReplayOptions, datetime], ReplayKind] | None = None
 
 
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:

@@ -26,8 +26,8 @@ from resources.loop.open_intent import Unfinished
 from resources.loop.table_guard import check_table
 from resources.outcome import Observer
 from resources.platform.stores import Stores
-from resources.replay.asked import Asked
 from resources.replay.kind import ReplayKind
+from resources.replay.options import ReplayOptions
 from resources.sources.files.changed_schema import change_without_spark
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.source import TellsColumns
@@ -61,7 +61,7 @@ class Opener(Stores):
         """Return what decisions about a dataflow's state go by."""
         return self.parts_of(dataflow).rules(self, dataflow)
 
-    def replay(self, dataflow: Dataflow, asked: Asked, now: datetime) -> ReplayKind:
+    def replay(self, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
         """Return the replay of a range, which is not checked yet.
 
         Raises:
@@ -74,7 +74,7 @@ class Opener(Stores):
                 f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
                 f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
             )
-        return make_replay(self, dataflow, asked, now)
+        return make_replay(self, dataflow, options, now)
 
     def plan(self, dataflow: Dataflow, now: datetime, kind: Kind[Any] | None = None) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.

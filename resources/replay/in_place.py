@@ -17,20 +17,20 @@ from partitions.plan import Plan
 from resources.loop.loop import Loop
 from resources.outcome import Observer
 from resources.platform.opener import Opener
-from resources.replay.asked import Asked
 from resources.replay.kind import ReplayKind
-from resources.replay.reading import Piece, Replayed, Told, read_chunks
+from resources.replay.options import ReplayOptions
+from resources.replay.reading import Piece, ProgressListener, Replayed, read_chunks
 from resources.replay.under_way import begin, find, forget
 
 
-def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
+def plan_in_place(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
     """Return what a replay would read, one slice a chunk. Opens no source of column kinds, changes nothing.
 
     Raises:
         ConfigurationError: as :func:`replay_in_place`.
     """
-    replay = _checked(platform, dataflow, asked, now)
-    under_way = find(platform.log, dataflow.name, asked.words)
+    replay = _checked(platform, dataflow, options, now)
+    under_way = find(platform.log, dataflow.name, options.words)
     cut = replay.cut(under_way.range if under_way else None)
     return replay.plan(cut, replay.done(cut, under_way))
 
@@ -38,11 +38,11 @@ def plan_in_place(platform: Opener, dataflow: Dataflow, asked: Asked, now: datet
 def replay_in_place(
     platform: Opener,
     dataflow: Dataflow,
-    asked: Asked,
+    options: ReplayOptions,
     now: datetime,
     *,
     observer: Observer = lambda step, line: None,
-    told: Told = lambda reports: None,
+    on_progress: ProgressListener = lambda reports: None,
     **how: Any,
 ) -> Replayed:
     """Read a range again into the dataflow's own table, or go on where the same replay has stopped.
@@ -50,28 +50,32 @@ def replay_in_place(
     Args:
         platform: the resources.
         dataflow: whose rows they are.
-        asked: the range, and what becomes of table and watermark.
+        options: the range, and what becomes of table and watermark.
         now: the clock, aware.
         observer: hears of every step.
-        told: hears what has become of all chunks, after each.
+        on_progress: hears what has become of all chunks, after each.
         how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a live run.
 
     Raises:
         ConfigurationError: the range or the dataflow is not one that can be replayed so; nothing was changed.
     """
-    replay = _checked(platform, dataflow, asked, now)
-    return read_again(replay, platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how), told)
+    replay = _checked(platform, dataflow, options, now)
+    return read_again(
+        replay, platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how), on_progress
+    )
 
 
-def read_again(replay: ReplayKind, loop: Loop[Any], told: Told = lambda reports: None) -> Replayed:
+def read_again(
+    replay: ReplayKind, loop: Loop[Any], on_progress: ProgressListener = lambda reports: None
+) -> Replayed:
     """Read all chunks of a replay that are still to be read; when none is left, the same may be asked for again.
 
     Args:
         replay: what is read.
         loop: of the dataflow that it is loaded by.
-        told: hears what has become of all chunks, after each.
+        on_progress: hears what has become of all chunks, after each.
     """
-    log, name, words = replay.platform.log, replay.dataflow.name, replay.asked.words
+    log, name, words = replay.platform.log, replay.dataflow.name, replay.options.words
     under_way = begin(log, name, words, replay.range)
     cut = replay.cut(under_way.range)
     done, table = replay.done(cut, under_way), loop.context.table
@@ -88,26 +92,26 @@ def read_again(replay: ReplayKind, loop: Loop[Any], told: Told = lambda reports:
         *cut.warnings,
         *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
-    replayed = read_chunks(loop, pieces, told)
+    replayed = read_chunks(loop, pieces, on_progress)
     replayed.outcome.warnings[:0] = warnings
     if replayed.outcome.error is None:
         forget(log, name, words)
     return replayed
 
 
-def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> ReplayKind:
+def _checked(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
     """Return the replay that is asked for.
 
     Raises:
         ConfigurationError: the range or the dataflow is not one that can be replayed so.
     """
     name, target = dataflow.name, dataflow.target
-    replay = platform.replay(dataflow, asked, now)
+    replay = platform.replay(dataflow, options, now)
     replay.check()
-    if target.load == "append" and not asked.replace:
+    if target.load == "append" and not options.replace:
         ways = (
-            replace(asked, replace=True),
-            replace(asked, table=f"{dataflow.table}_replay", save_watermark=False),
+            replace(options, replace=True),
+            replace(options, table=f"{dataflow.table}_replay", save_watermark=False),
         )
         raise ConfigurationError(
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"
@@ -115,7 +119,7 @@ def _checked(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) 
             " what it would do",
             choices=[way.command(name) for way in ways],
         )
-    if target.load == "scd2" and asked.replace:
+    if target.load == "scd2" and options.replace:
         raise ConfigurationError(
             f"dataflow {name}: expected no --replace, found it beside load scd2: no version of a history is deleted; a replay adds those that"
             " are missing"

@@ -15,9 +15,9 @@ from partitions.request import Request
 from partitions.sentinels import Watermark
 from resources.kinds.kind import Kind
 from resources.platform.stores import Stores
-from resources.replay.asked import Asked
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import Aside
+from resources.replay.options import ReplayOptions
 from resources.replay.under_way import InPlace, done_keys
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
@@ -69,13 +69,13 @@ class ReplayKind(ABC):
     Attributes:
         platform: the resources.
         dataflow: the live one, whose rows they are.
-        asked: the range, and where its rows go.
+        options: the range, and where its rows go.
         now: the clock, aware.
     """
 
     platform: Stores
     dataflow: Dataflow
-    asked: Asked
+    options: ReplayOptions
     now: datetime
 
     @property
@@ -152,7 +152,7 @@ class ReplayKind(ABC):
 
     def reason(self, chunk: ReplayChunk) -> str:
         """Return the reason of a chunk's entries: in place it tells them from those of others, in a log of their own from those of other chunks."""
-        return chunk.words if self.asked.is_isolated else self.asked.words
+        return chunk.words if self.options.is_isolated else self.options.words
 
     def plan(self, cut: Cut, done: Collection[ReplayChunk]) -> Plan[Any]:
         """Return the slices that are still to be read."""
@@ -163,9 +163,9 @@ class ReplayKind(ABC):
             for slice_ in parts
         )
         skips = [Skip(chunk.words, "done before") for chunk in cut.chunks if chunk in done]
-        table = self.asked.table or self.dataflow.table
+        table = self.options.table or self.dataflow.table
         why = f"{counted(len(slices), 'chunk')} of {len(cut.chunks)} to replay into {table}"
-        number = 0 if self.asked.is_isolated or (newest := self.newest) is None else newest.number
+        number = 0 if self.options.is_isolated or (newest := self.newest) is None else newest.number
         flow = self.dataflow
         return Plan(
             flow.name, flow.kind, number, self.now, why, slices, (*skips, *cut.skips), tuple(cut.warnings)

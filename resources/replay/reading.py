@@ -18,7 +18,7 @@ from resources.outcome import Outcome
 Report = dict[str, Any]
 """What has become of a chunk, in the public JSON form (docs/cli.md)."""
 
-Told = Callable[[Sequence[Report]], None]
+ProgressListener = Callable[[Sequence[Report]], None]
 """Hears what has become of all chunks, first and after each."""
 
 _FASTER = 20
@@ -65,7 +65,7 @@ class Replayed:
 
 
 def read_chunks(
-    loop: Loop[Any], pieces: Sequence[Piece], on_progress: Told = lambda reports: None
+    loop: Loop[Any], pieces: Sequence[Piece], on_progress: ProgressListener = lambda reports: None
 ) -> Replayed:
     """Read chunks in their order, up to the first that fails.
 

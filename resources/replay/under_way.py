@@ -39,26 +39,26 @@ class InPlace(Record):
     time: str
 
 
-def begin(log: WatermarkLog, dataflow: str, asked: str, typed_range: Callable[[], str]) -> InPlace:
+def begin(log: WatermarkLog, dataflow: str, words: str, typed_range: Callable[[], str]) -> InPlace:
     """Return the replay that was asked for in these words; put it, if there is none."""
-    if (known := find(log, dataflow, asked)) is not None:
-        return known
+    if (under_way := find(log, dataflow, words)) is not None:
+        return under_way
     newest = log.newest(dataflow)
     number = newest.number if newest else 0
-    made = InPlace(dataflow=dataflow, asked=asked, range=typed_range(), number=number, time=utc_now())
-    log.put_object(dataflow, REPLAYING, _name(asked), made.to_bytes())
-    return find(log, dataflow, asked) or made
+    replay = InPlace(dataflow=dataflow, asked=words, range=typed_range(), number=number, time=utc_now())
+    log.put_object(dataflow, REPLAYING, _name(words), replay.to_bytes())
+    return find(log, dataflow, words) or replay
 
 
-def find(log: WatermarkLog, dataflow: str, asked: str) -> InPlace | None:
+def find(log: WatermarkLog, dataflow: str, words: str) -> InPlace | None:
     """Return the replay that is under way and was asked for so; None if there is none."""
-    data = log.get_object(dataflow, REPLAYING, _name(asked))
+    data = log.get_object(dataflow, REPLAYING, _name(words))
     return None if data is None else read_record(InPlace, data, f"replay of {dataflow} in place")
 
 
-def forget(log: WatermarkLog, dataflow: str, asked: str) -> None:
+def forget(log: WatermarkLog, dataflow: str, words: str) -> None:
     """All of it is done: the same may be asked for again."""
-    log.delete(dataflow, REPLAYING, [_name(asked)])
+    log.delete(dataflow, REPLAYING, [_name(words)])
 
 
 def entries_of(log: WatermarkLog, replay: InPlace) -> Iterator[Entry]:
@@ -81,5 +81,5 @@ def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace) -> set[Any]:
     return keys
 
 
-def _name(asked: str) -> str:
-    return f"{short_hash({'asked': asked})}.json"
+def _name(words: str) -> str:
+    return f"{short_hash({'asked': words})}.json"

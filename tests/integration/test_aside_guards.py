@@ -11,12 +11,12 @@ from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.isolated import replaying
 from resources.replay.isolated.dropping import drop, preview_drop
 from resources.replay.isolated.promoting import preview_promote
 from resources.replay.isolated.replaying import replay_aside
 from resources.replay.isolated.standing import put_aside, stored_asides
+from resources.replay.options import ReplayOptions
 from resources.replay.reading import Replayed
 from resources.spark.engine import SparkEngine
 from tests.support.asides import TABLE
@@ -44,8 +44,8 @@ def replayed(feed: Feed, table: str = TABLE, after_first: Callable[[], object] |
         if after_first and [report["status"] for report in reports] == ["committed", "pending"]:
             after_first()
 
-    asked = Asked("2026-01-02", "2026-01-04", table=table)
-    done = replay_aside(feed.platform, feed.dataflow, asked, NOW, told=told)
+    asked = ReplayOptions("2026-01-02", "2026-01-04", table=table)
+    done = replay_aside(feed.platform, feed.dataflow, asked, NOW, on_progress=told)
     assert done.outcome.error is None
     return done
 
@@ -92,7 +92,7 @@ def test_a_replay_that_is_dropped_between_two_chunks_stops_and_leaves_nothing(fe
 
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED])
 def test_what_a_chunk_that_died_has_written_is_no_change_by_others(feed: Feed, step: Step) -> None:
-    platform, asked = feed.platform, Asked("2026-01-02", "2026-01-04", table=TABLE)
+    platform, asked = feed.platform, ReplayOptions("2026-01-02", "2026-01-04", table=TABLE)
     with pytest.raises(KeyboardInterrupt):
         replay_aside(platform, feed.dataflow, asked, NOW, observer=dies_after(step))
     replayed(feed)

@@ -10,9 +10,9 @@ import pytest
 
 from resources.kinds.path import replay as files
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.isolated.promoting import preview_promote, promote
 from resources.replay.isolated.replaying import replay_aside
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from resources.watermarks.quarantine_list import read_quarantine
 from scripts.postgres import Postgres
@@ -187,7 +187,9 @@ def test_a_bad_file_stops_a_replay_and_a_retry_goes_on(tmp_path: Path, engine: S
 def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     feed = changed_files(tmp_path, engine)
     with pytest.raises(KeyboardInterrupt):
-        replay_aside(feed.platform, feed.dataflow, Asked(*DAYS[1::2], TABLE), NOW, observer=dies_after(step))
+        replay_aside(
+            feed.platform, feed.dataflow, ReplayOptions(*DAYS[1::2], TABLE), NOW, observer=dies_after(step)
+        )
     put(feed, 6, 6)
     feed.load()
     replay(feed)
@@ -284,7 +286,7 @@ def test_windows_read_since_a_replay_or_due_stay(tmp_path: Path, engine: SparkEn
 def test_a_dead_replay_of_windows_ends_by_a_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     made = changed_windows(tmp_path, engine, REPLACED)
     feed, now = made.feed, instant("2020-01-08")
-    asked = Asked("2020-01-02", "2020-01-04", TABLE)
+    asked = ReplayOptions("2020-01-02", "2020-01-04", TABLE)
     with pytest.raises(KeyboardInterrupt):
         replay_aside(feed.platform, feed.dataflow, asked, now, observer=dies_after(step))
     replay(feed, days=WINDOWS)

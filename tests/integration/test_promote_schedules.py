@@ -11,11 +11,11 @@ import pytest
 
 from partitions.errors import NeedsDecision
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.dropping import drop
 from resources.replay.isolated.promoting import promote
 from resources.replay.isolated.standing import stored_asides
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for, stand_aside
 from tests.support.columns import Columns, at, on_lake
@@ -81,7 +81,7 @@ class Schedule:
     def in_place(self, first: int, last: int, step: Step | None = None) -> None:
         """A replay of days in place."""
         feed = self.flow.feed
-        asked = Asked(f"2026-01-{first:02}", f"2026-01-{last:02}", every="3 days", replace=True)
+        asked = ReplayOptions(f"2026-01-{first:02}", f"2026-01-{last:02}", every="3 days", replace=True)
         how: dict[str, Any] = {"observer": dies_after(step)} if step else {}
         with suppress(KeyboardInterrupt):
             done = replay_in_place(feed.platform, feed.dataflow, asked, NOW, **how)

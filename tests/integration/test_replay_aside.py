@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.isolated.replaying import replay_aside
 from resources.replay.isolated.standing import stored_asides
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_api import OFFSETS
@@ -299,7 +299,7 @@ def test_live_runs_go_on_beside_a_replay_and_others_give_way(tmp_path: Path, eng
             heard["drop"] = ended(flow, "drop")
             heard["promote"] = ended(flow, "promote")
 
-    asked = Asked("2026-01-01", "2026-01-06", TABLE, "1 day")
+    asked = ReplayOptions("2026-01-01", "2026-01-06", TABLE, "1 day")
     done = replay_aside(flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears)
     assert (done.outcome.error, heard) == (None, {"live": 0, "replay": 3, "drop": 3, "promote": 4})
     assert aside_ids(flow) == [1, 2, 4]

@@ -10,8 +10,8 @@ import pytest
 
 from partitions.column.state import ColumnState, Mark
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_dagster import run
@@ -23,7 +23,7 @@ from tests.support.window_feed import LakeTable, instant
 UPSERT: dict[str, Any] = {"load": "merge_upsert", "merge_keys": ["id"]}
 BY_KEYS: dict[str, Any] = {"load": "merge_overwrite", "merge_keys": ["id"]}
 DAYS = ("--start", "2026-01-01", "--end", "2026-01-06", "--every", "1 day")
-ASKED = Asked("2026-01-01", "2026-01-06", every="1 day")
+ASKED = ReplayOptions("2026-01-01", "2026-01-06", every="1 day")
 LOADS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "append": ({}, ("--replace",)),
     "upsert": (UPSERT, ()),
@@ -190,7 +190,7 @@ def test_a_replay_that_died_holds_no_run_back_and_is_ended_by_the_same_command(
 ) -> None:
     target, options = LOADS[load]
     flow, source = loaded(tmp_path, engine, **target)
-    asked = Asked("2026-01-01", "2026-01-06", every="1 day", replace=bool(options))
+    asked = ReplayOptions("2026-01-01", "2026-01-06", every="1 day", replace=bool(options))
     with pytest.raises(KeyboardInterrupt):
         replay_in_place(
             flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=dies_after(step)
@@ -220,7 +220,7 @@ def test_a_killed_replay_ends_by_its_command(tmp_path: Path, engine: SparkEngine
 def test_live_runs_go_on_between_chunks_and_give_way_within(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine)
     codes: list[int] = []
-    asked = Asked("2026-01-01", "2026-01-06", every="1 day", replace=True)
+    asked = ReplayOptions("2026-01-01", "2026-01-06", every="1 day", replace=True)
 
     def hears(step: Step, line: str) -> None:
         if step is Step.INTENT_PUT:
@@ -231,7 +231,7 @@ def test_live_runs_go_on_between_chunks_and_give_way_within(tmp_path: Path, engi
         flow.run()
 
     done = replay_in_place(
-        flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears, told=told
+        flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears, on_progress=told
     )
     assert (done.outcome.error, codes) == (None, [3] * 4)
     assert flow.ids == [1, 3, 4, 9, 10, 11, 12, 13, 14, 20]
@@ -245,7 +245,7 @@ def test_a_run_that_is_faster_than_a_chunk_is_waited_for(tmp_path: Path, engine:
         if step is Step.LIST_KEPT and not ran:
             ran.append(flow.run().status)
 
-    asked = Asked("2026-01-01", "2026-01-06")
+    asked = ReplayOptions("2026-01-01", "2026-01-06")
     done = replay_in_place(
         flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears
     )

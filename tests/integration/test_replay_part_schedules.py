@@ -13,12 +13,12 @@ import pytest
 
 from partitions.errors import NeedsDecision
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
 from resources.replay.isolated.dropping import drop
 from resources.replay.isolated.promoting import promote
 from resources.replay.isolated.replaying import replay_aside
 from resources.replay.isolated.standing import stored_asides
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for
 from tests.support.feed import NOW, Feed, dies_after
@@ -60,10 +60,10 @@ class Schedule(ABC):
         """A run of what is due."""
 
     @abstractmethod
-    def asked(self, first: int, last: int, table: str | None = None) -> Asked:
+    def asked(self, first: int, last: int, table: str | None = None) -> ReplayOptions:
         """Some days."""
 
-    def some_days(self, table: str | None = None) -> Asked:
+    def some_days(self, table: str | None = None) -> ReplayOptions:
         first = self.random.randint(1, DAYS - 1)
         return self.asked(first, self.random.randint(first + 1, DAYS), table)
 
@@ -76,7 +76,7 @@ class Schedule(ABC):
         """A replay of some days in place, by a process that may die; the same days go on where they have stopped."""
         self.replay(self.some_days(), self.dying())
 
-    def replay(self, asked: Asked, how: dict[str, Any]) -> None:
+    def replay(self, asked: ReplayOptions, how: dict[str, Any]) -> None:
         begin = replay_in_place if asked.table is None else replay_aside
         with suppress(KeyboardInterrupt):
             done = begin(self.feed.platform, self.feed.dataflow, asked, self.now, **how)
@@ -88,7 +88,7 @@ class Schedule(ABC):
         standing = {each.table: each for each in stored_asides(self.feed.platform.log, self.feed.name)}
         asked = self.some_days(table)
         if table in standing:
-            asked = Asked(standing[table].request["start"], standing[table].request["end"], table)
+            asked = ReplayOptions(standing[table].request["start"], standing[table].request["end"], table)
         with suppress(NeedsDecision):  # a promote, or a drop, of it was begun
             self.replay(asked, self.dying())
 
@@ -169,8 +169,8 @@ class Files(Schedule):
     def live(self) -> None:
         self.feed.load()
 
-    def asked(self, first: int, last: int, table: str | None = None) -> Asked:
-        return Asked(f"2026-01-{first:02}", f"2026-01-{last:02}", table, replace=table is None)
+    def asked(self, first: int, last: int, table: str | None = None) -> ReplayOptions:
+        return ReplayOptions(f"2026-01-{first:02}", f"2026-01-{last:02}", table, replace=table is None)
 
 
 class Windows(Schedule):
@@ -210,8 +210,10 @@ class Windows(Schedule):
         self.day = min(self.day + 1, DAYS + 1)
         self.made.run(self.now.isoformat())
 
-    def asked(self, first: int, last: int, table: str | None = None) -> Asked:
-        return Asked(f"2020-01-{max(first, 1):02}", f"2020-01-{last:02}", table, replace=table is None)
+    def asked(self, first: int, last: int, table: str | None = None) -> ReplayOptions:
+        return ReplayOptions(
+            f"2020-01-{max(first, 1):02}", f"2020-01-{last:02}", table, replace=table is None
+        )
 
 
 @pytest.mark.parametrize("form", ["delta", *(pytest.param(form, marks=pytest.mark.full) for form in ("iceberg", "parquet"))])  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.replay.asked import Asked
 from resources.replay.in_place import replay_in_place
+from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.feed import NOW, Answer, Feed
 from tests.support.replayed import AFTER, DAYS, OVERWRITE, UPSERT, changed_files, put, statuses
@@ -90,7 +90,7 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
         if heard.count(step) == 2:
             raise KeyboardInterrupt
 
-    asked = Asked("2026-01-02", "2026-01-04", replace=True)
+    asked = ReplayOptions("2026-01-02", "2026-01-04", replace=True)
     with pytest.raises(KeyboardInterrupt):
         replay_in_place(feed.platform, feed.dataflow, asked, NOW, observer=dies)
     put(feed, 6, 6)
@@ -169,7 +169,7 @@ def test_windows_read_before_a_death_are_not_read_again(tmp_path: Path, engine: 
         if heard.count(Step.INTENT_PUT) == 2:
             raise KeyboardInterrupt
 
-    asked, now = Asked("2020-01-01", "2020-01-05"), instant("2020-01-05")
+    asked, now = ReplayOptions("2020-01-01", "2020-01-05"), instant("2020-01-05")
     with pytest.raises(KeyboardInterrupt):
         replay_in_place(made.feed.platform, made.feed.dataflow, asked, now, observer=dies)
     made.table.put(event(1, "2020-01-01", "a", value=2))

@@ -31,11 +31,11 @@ from partitions.unit_values import kind_of_value
 from partitions.watermark import compare_values
 from resources.kinds.column.kind import ColumnKind
 from resources.kinds.column.opening import open_column
-from resources.replay.asked import naming
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import again_refused, moved_refused, never_loaded
 from resources.replay.isolated.standing import Aside
 from resources.replay.kind import Cut, ReplayKind, Swap
+from resources.replay.options import naming
 from resources.replay.under_way import InPlace, entries_of
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import LOADS, Entry, Why
@@ -51,15 +51,15 @@ class ColumnReplay(ReplayKind):
     @property
     def column(self) -> str:
         """The one that is asked for, or the first watermark column."""
-        return chunk_column(self.asked.column, self.dataflow.column.columns)
+        return chunk_column(self.options.column, self.dataflow.column.columns)
 
     def check(self) -> None:
         """Cut the range."""
-        self._asked_chunks()
+        self._requested_chunks()
 
     def range(self) -> str:
         """Bounds are values of the column, whose type the source tells."""
-        planned, kind = self._asked_chunks(), self.kind_of(self.dataflow)
+        planned, kind = self._requested_chunks(), self.kind_of(self.dataflow)
         kinds = kind.with_kinds(kind.above.observe(self.dataflow.column.columns, self.now))
         with naming(self.dataflow):
             fitted = fitted_chunks(planned, kinds.get(self.column))
@@ -70,13 +70,13 @@ class ColumnReplay(ReplayKind):
         live = _state(self.newest)
         if range_ is not None:
             bounds = deserialise(range_)
-            planned = chunks(self.column, bounds["lower"], bounds["upper"], self.asked.interval)
+            planned = chunks(self.column, bounds["lower"], bounds["upper"], self.options.interval)
         else:
-            planned, mark = self._asked_chunks(), live.marks.get(self.column)
+            planned, mark = self._requested_chunks(), live.marks.get(self.column)
             with naming(self.dataflow):
                 planned = fitted_chunks(planned, kind_of_value(mark.value)) if mark else planned
         cut = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
-        state = ColumnState.of({}) if self.asked.is_isolated else live
+        state = ColumnState.of({}) if self.options.is_isolated else live
         slices = [self._slices(chunk, state) for chunk in cut]
         above = [
             Skip(chunk.words, "lies above the watermark, and is left to the next run")
@@ -97,14 +97,14 @@ class ColumnReplay(ReplayKind):
 
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Replay:
         """Its rows; without rows it is loaded, too, if rows of the table are to go."""
-        asked, isolated = self.asked, self.asked.is_isolated
+        options, isolated = self.options, self.options.is_isolated
         request = Replay(
             self._chunk(chunk),
             since,
             self.reason(chunk),
-            saves=asked.save_watermark or isolated,
-            replaces=asked.replace and not isolated,
-            leaves_above=not asked.save_watermark and not isolated,
+            saves=options.save_watermark or isolated,
+            replaces=options.replace and not isolated,
+            leaves_above=not options.save_watermark and not isolated,
         )
         clears = request.replaces or self.dataflow.target.replace_by_watermark
         if not clears or table is None or not table.exists():
@@ -117,7 +117,7 @@ class ColumnReplay(ReplayKind):
 
     def done(self, cut: Cut, under_way: InPlace | None) -> Collection[ReplayChunk]:
         """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
-        if self.asked.save_watermark:
+        if self.options.save_watermark:
             reached = {name: mark.value for name, mark in _state(self.newest).marks.items()}
         else:
             highest = self._highest(under_way) if under_way else None
@@ -136,7 +136,7 @@ class ColumnReplay(ReplayKind):
 
     def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
         """Those between the watermark and the first chunk, and those that come later, if the watermark is saved."""
-        if not self.asked.save_watermark or not remaining:
+        if not self.options.save_watermark or not remaining:
             return None
         remarks, mark = [], _state(self.newest).marks.get(self.column)
         (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
@@ -197,14 +197,14 @@ class ColumnReplay(ReplayKind):
             else (_staying(state_at_start, leaves_above=leaves_above),),
         )
 
-    def _asked_chunks(self) -> tuple[Chunk, ...]:
+    def _requested_chunks(self) -> tuple[Chunk, ...]:
         """The chunks as they were asked for, with bounds typed by their text.
 
         Raises:
             ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
         """
         with naming(self.dataflow):
-            return chunks(self.column, self.asked.start, self.asked.end, self.asked.interval)
+            return chunks(self.column, self.options.start, self.options.end, self.options.interval)
 
     def _chunk(self, chunk: ReplayChunk) -> Chunk:
         return Chunk(self.column, *chunk.bounds)

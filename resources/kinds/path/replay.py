@@ -23,11 +23,11 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.path.kind import PathKind
 from resources.kinds.path.opening import open_path
-from resources.replay.asked import asked_partitions
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import again_refused, never_loaded
 from resources.replay.isolated.standing import Aside
 from resources.replay.kind import Cut, ReplayKind, Swap
+from resources.replay.options import requested_partitions
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import quoted
 from resources.tables.contract.table import Table
@@ -49,11 +49,11 @@ class FileReplay(ReplayKind):
     @property
     def _replaces(self) -> bool:
         """Whether rows of the files that are there go."""
-        return self.asked.replace or self.asked.is_isolated
+        return self.options.replace or self.options.is_isolated
 
     def check(self) -> None:
         """Of partitions, in a table whose rows tell their files if rows are looked for by them."""
-        asked_partitions(self.dataflow, self.asked)
+        requested_partitions(self.dataflow, self.options)
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
 
@@ -70,13 +70,13 @@ class FileReplay(ReplayKind):
 
     def range(self) -> str:
         """Bounds are folders."""
-        lower, upper = asked_partitions(self.dataflow, self.asked)
+        lower, upper = requested_partitions(self.dataflow, self.options)
         return serialise({"lower": lower, "upper": upper})
 
     @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: files as they are now."""
-        folders = asked_partitions(self.dataflow, self.asked)
+        folders = requested_partitions(self.dataflow, self.options)
         plan = self.kind_of(self.dataflow).read_again(
             self.newest, *folders, self.now, replaces=self._replaces
         )
@@ -94,7 +94,7 @@ class FileReplay(ReplayKind):
             since,
             self.reason(chunk),
             replaces=self._replaces,
-            saves=self.asked.is_isolated,
+            saves=self.options.is_isolated,
         )
 
     def kind_of(self, dataflow: Dataflow) -> PathKind:

@@ -22,12 +22,12 @@ from partitions.window.work_unit import WorkUnit, describe_works
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.opening import open_windows
-from resources.replay.asked import AskedPartitions, asked_windows
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import again_refused, never_loaded
 from resources.replay.isolated.standing import Aside
 from resources.replay.kind import Cut, ReplayKind, Swap
+from resources.replay.options import ChosenPartitions, requested_windows
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
@@ -45,15 +45,15 @@ class WindowReplay(ReplayKind):
 
     @property
     def _part(self) -> Part:
-        if isinstance(self.asked, AskedPartitions):
-            return self.asked.part
-        return Part((asked_windows(self.dataflow, self.asked, self.now),))
+        if isinstance(self.options, ChosenPartitions):
+            return self.options.part
+        return Part((requested_windows(self.dataflow, self.options, self.now),))
 
     def check(self) -> None:
         """Windows of time; for a promote none of which are in the table as they were cut before."""
-        asked_windows(self.dataflow, self.asked, self.now)
+        requested_windows(self.dataflow, self.options, self.now)
         newest, name = self.newest, self.dataflow.name
-        if self.asked.is_isolated and newest is not None and WindowState.of(newest.state()).stale:
+        if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).stale:
             raise ConfigurationError(
                 f"dataflow {name}: expected windows as they are cut now, found rows of windows that were cut otherwise in {self.dataflow.table}: a promote"
                 " would leave them. Replay in place, without --into: that deletes them"

@@ -229,7 +229,7 @@ def _checked(
     if not chunks_of(log, aside):
         raise without_chunks(aside)
     version = check_unchanged(platform, dataflow, aside)
-    swap = platform.replay(dataflow, aside.asked, aside.began).swap(aside, entry, _since(log, aside))
+    swap = platform.replay(dataflow, aside.options, aside.began).swap(aside, entry, _since(log, aside))
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
     _check_stands(log, aside)
     return swap, version

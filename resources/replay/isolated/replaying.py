@@ -14,7 +14,6 @@ from partitions.request import Request
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
-from resources.replay.asked import Asked
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import (
     Parts,
@@ -40,7 +39,8 @@ from resources.replay.isolated.standing import (
 )
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Cut, ReplayKind
-from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks
+from resources.replay.options import ReplayOptions
+from resources.replay.reading import Piece, ProgressListener, Replayed, Report, read_chunks
 from resources.tables.registry import find_format
 from resources.watermarks.entry import new_id, utc_now
 
@@ -48,30 +48,30 @@ _LONGEST = 100
 """Characters of a part of a table's name: files and folders of the table have longer ones."""
 
 
-def plan_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Plan[Any]:
+def plan_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
     """Return what a replay would read, one slice a chunk. Opens no source, changes nothing.
 
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
     """
-    aside = check_aside(platform, dataflow, asked, now)
-    replay, log = platform.replay(dataflow, asked, now), platform.log
+    aside = check_aside(platform, dataflow, options, now)
+    replay, log = platform.replay(dataflow, options, now), platform.log
     chunks = chunks_of(log, aside) if aside is not None else ()
     if aside is None or not chunks:
         return replay.plan(replay.cut(), ())
-    left, loading = {*remaining_chunks(log, aside)}, replay.loaded_by(aside.of(dataflow))
-    slices = [replay.slices(loading, chunk) if chunk in left else () for chunk in chunks]
-    return replay.plan(Cut(chunks, slices), {*chunks} - left)
+    remaining, loading = {*remaining_chunks(log, aside)}, replay.loaded_by(aside.of(dataflow))
+    slices = [replay.slices(loading, chunk) if chunk in remaining else () for chunk in chunks]
+    return replay.plan(Cut(chunks, slices), {*chunks} - remaining)
 
 
 def replay_aside(
     platform: Opener,
     dataflow: Dataflow,
-    asked: Asked,
+    options: ReplayOptions,
     now: datetime,
     *,
     observer: Observer = lambda step, line: None,
-    told: Told = lambda reports: None,
+    on_progress: ProgressListener = lambda reports: None,
     **how: Any,
 ) -> Replayed:
     """Read a range again into a table aside, or go on where the same replay has stopped.
@@ -79,38 +79,38 @@ def replay_aside(
     Args:
         platform: the resources.
         dataflow: whose rows they are.
-        asked: the range, and the table.
+        options: the range, and the table.
         now: the clock, aware.
         observer: hears of every step.
-        told: hears what has become of all chunks, after each.
+        on_progress: hears what has become of all chunks, after each.
         how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a run that loads the same replay.
 
     Raises:
         ConfigurationError: the range, the table or the dataflow is not one that can be replayed so; nothing was changed.
         NeedsDecision: the replay there is being dropped, or is promoted.
     """
-    known = check_aside(platform, dataflow, asked, now)
-    replay, log = platform.replay(dataflow, asked, now), platform.log
-    aside = known or _new(dataflow, replay)
+    existing = check_aside(platform, dataflow, options, now)
+    replay, log = platform.replay(dataflow, options, now), platform.log
+    aside = existing or _new(dataflow, replay)
     if not is_marked(log, aside, "complete"):
         aside = begin(log, aside)
-    _check_same(aside, asked)
+    _check_same(aside, options)
     if aside.column is None and stored_parts(log, aside) is None:
         cut = replay.cut()
         put_parts(log, aside, Parts(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
     loop = platform.loop(replay.loaded_by(aside.of(dataflow)), now, observer=observer, **how)
-    left = {*remaining_chunks(log, aside)}
+    remaining = {*remaining_chunks(log, aside)}
     pieces = [
         Piece(
             *chunk.bounds,
             partial(_request, platform, replay, aside, chunk),
             replay.reason(chunk),
-            done=chunk not in left,
+            done=chunk not in remaining,
             finished=partial(note_done, log, aside, number),
         )
         for number, chunk in enumerate(chunks_of(log, aside))
     ]
-    done = read_chunks(loop, pieces, told)
+    done = read_chunks(loop, pieces, on_progress)
     outcome = done.outcome
     outcome.warnings[:0] = (stored_parts(log, aside) or Parts()).warnings
     if outcome.error is None:
@@ -138,40 +138,42 @@ def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
         report["error"] = report["error"] and outcome.error and outcome.error.message
 
 
-def check_aside(platform: Opener, dataflow: Dataflow, asked: Asked, now: datetime) -> Aside | None:
+def check_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Aside | None:
     """Return the replay that is there, if there is one. Opens no source, changes nothing.
 
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
     """
-    assert asked.table is not None
-    if asked.save_watermark:
+    assert options.table is not None
+    if options.save_watermark:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
         )
-    platform.replay(dataflow, asked, now).check()
+    platform.replay(dataflow, options, now).check()
     _check_load(dataflow)
-    _check_name(platform, dataflow, asked.table)
+    _check_name(platform, dataflow, options.table)
     log = platform.log
-    known = next((each for each in stored_asides(log, dataflow.name) if each.table == asked.table), None)
-    if known is None:
-        _check_places(platform, dataflow, asked.table)
+    existing = next(
+        (aside for aside in stored_asides(log, dataflow.name) if aside.table == options.table), None
+    )
+    if existing is None:
+        _check_places(platform, dataflow, options.table)
         return None
-    _check_same(known, asked)
-    if is_marked(log, known, "dropping"):
+    _check_same(existing, options)
+    if is_marked(log, existing, "dropping"):
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: a drop of {asked.table} was begun. End it, and replay again",
+            f"dataflow {dataflow.name}: a drop of {options.table} was begun. End it, and replay again",
             code="replay_dropping",
-            choices=(drop_command(known),),
+            choices=(drop_command(existing),),
         )
-    if promoted_entry(log, known, log.newest(dataflow.name)) is not None:
+    if promoted_entry(log, existing, log.newest(dataflow.name)) is not None:
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: the replay into {asked.table} is promoted; only its table and its log are left. Remove them",
+            f"dataflow {dataflow.name}: the replay into {options.table} is promoted; only its table and its log are left. Remove them",
             code="replay_promoted",
-            choices=(drop_command(known),),
+            choices=(drop_command(existing),),
         )
-    check_defined_so(dataflow, known)
-    return known
+    check_defined_so(dataflow, existing)
+    return existing
 
 
 def _check_load(dataflow: Dataflow) -> None:
@@ -210,8 +212,8 @@ def _check_places(platform: Opener, dataflow: Dataflow, table: str) -> None:
             )
 
 
-def _check_same(aside: Aside, asked: Asked) -> None:
-    if aside.request != asked.request:
+def _check_same(aside: Aside, options: ReplayOptions) -> None:
+    if aside.request != options.request:
         raise ConfigurationError(
             f"dataflow {aside.dataflow}: table {aside.table} holds another replay, of {aside.words}. Promote or drop it, or use another table",
             choices=(drop_command(aside),),
@@ -220,16 +222,16 @@ def _check_same(aside: Aside, asked: Asked) -> None:
 
 def _new(dataflow: Dataflow, replay: ReplayKind) -> Aside:
     """Return a replay that begins now."""
-    asked, newest = replay.asked, replay.newest
-    assert asked.table is not None
+    options, newest = replay.options, replay.newest
+    assert options.table is not None
     return Aside(
         id=new_id(),
         dataflow=dataflow.name,
         kind=dataflow.kind,
-        table=asked.table,
-        request=asked.request,
+        table=options.table,
+        request=options.request,
         column=replay.column,
-        interval=asked.interval,
+        interval=options.interval,
         range=replay.range(),
         number=newest.number if newest else 0,
         watermark=newest.watermark if newest else "{}",

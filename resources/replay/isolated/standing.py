@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.replay.chunks import Chunk, chunks
 from partitions.sentinels import deserialise
-from resources.replay.asked import Asked
+from resources.replay.options import ReplayOptions
 from resources.watermarks.entry import Record, read_record
 from resources.watermarks.log import WatermarkLog
 
@@ -71,10 +71,10 @@ class Aside(Record):
         return f"{self.dataflow}~{self.id[:16]}"
 
     @property
-    def asked(self) -> Asked:
+    def options(self) -> ReplayOptions:
         """What was asked for."""
         request = self.request
-        return Asked(
+        return ReplayOptions(
             request["start"], request["end"], self.table, request.get("every"), request.get("column")
         )
 
@@ -174,8 +174,8 @@ def withdraw(log: WatermarkLog, aside: Aside) -> None:
 
 def replay_command(aside: Aside) -> str:
     """Return the command that goes on with a replay, or begins it again once it was dropped."""
-    asked = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items())
-    return f"strandline replay {aside.dataflow} {asked} --into {aside.table}"
+    options = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items())
+    return f"strandline replay {aside.dataflow} {options} --into {aside.table}"
 
 
 def drop_command(aside: Aside) -> str:

@@ -16,7 +16,7 @@ from partitions.request import Part
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplayOptions:
     """What a user asks for, as it is written.
 
     Attributes:
@@ -45,15 +45,15 @@ class Asked:
     @property
     def request(self) -> dict[str, str]:
         """The range, as it is kept."""
-        given = {"start": self.start, "end": self.end, "every": self.every, "column": self.column}
-        return {name: text for name, text in given.items() if text is not None}
+        options = {"start": self.start, "end": self.end, "every": self.every, "column": self.column}
+        return {name: text for name, text in options.items() if text is not None}
 
     @property
     def words(self) -> str:
         """All of it as options of the command: of a replay in place it tells its entries from those of others."""
         options = [f"--{name} {quote(text)}" for name, text in self.request.items()]
         flags = [("--save-watermark", self.save_watermark), ("--replace", self.replace)]
-        return " ".join([*options, *(flag for flag, given in flags if given)])
+        return " ".join([*options, *(flag for flag, is_set in flags if is_set)])
 
     def command(self, name: str) -> str:
         """Return the command that asks a dataflow for it."""
@@ -67,7 +67,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedPartitions(Asked):
+class ChosenPartitions(ReplayOptions):
     """Partitions that were chosen in Dagster: from the first to the last key, but only these.
 
     Attributes:
@@ -94,48 +94,48 @@ def naming(dataflow: Dataflow) -> Iterator[None]:
         raise
 
 
-def asked_partitions(dataflow: Dataflow, asked: Asked) -> tuple[str, str]:
+def requested_partitions(dataflow: Dataflow, options: ReplayOptions) -> tuple[str, str]:
     """Return the partition folders of a path watermark that are asked for: the first, and the one that ends them.
 
     Raises:
         ConfigurationError: they are not in byte order, or something else is asked for that files do not have.
     """
-    _refuse_chunks(dataflow, asked, "files have no chunks but those of checkpoint")
-    start, end = asked.start.strip("/"), asked.end.strip("/")
+    _refuse_chunks(dataflow, options, "files have no chunks but those of checkpoint")
+    start, end = options.start.strip("/"), options.end.strip("/")
     if start >= end:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a start below the end in byte order, found start {asked.start} and end {asked.end}"
+            f"dataflow {dataflow.name}: expected a start below the end in byte order, found start {options.start} and end {options.end}"
         )
     return start, end
 
 
-def asked_windows(dataflow: Dataflow, asked: Asked, now: datetime) -> tuple[int, int]:
+def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime) -> tuple[int, int]:
     """Return the instants of a window watermark that are asked for, epoch milliseconds; a text without a zone is in that of the definition.
 
     Raises:
         ConfigurationError: they are no instants, the first is not below the other, or something else is asked for that windows do not have.
     """
-    _refuse_chunks(dataflow, asked, "windows are read as they are")
+    _refuse_chunks(dataflow, options, "windows are read as they are")
     if dataflow.window.time_entry is None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected windows of time, found none: each run reads all of the source"
         )
     zone = dataflow.window.zone
-    lower, upper = (Instant.parse(text, zone).at(now) for text in (asked.start, asked.end))
+    lower, upper = (Instant.parse(text, zone).at(now) for text in (options.start, options.end))
     if lower >= upper:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a start below the end, found start {asked.start} and end {asked.end}"
+            f"dataflow {dataflow.name}: expected a start below the end, found start {options.start} and end {options.end}"
         )
     return lower, upper
 
 
-def _refuse_chunks(dataflow: Dataflow, asked: Asked, why: str) -> None:
-    given = {
-        "--every": asked.every,
-        "--column": asked.column,
-        "--save-watermark": asked.save_watermark,
+def _refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str) -> None:
+    values = {
+        "--every": options.every,
+        "--column": options.column,
+        "--save-watermark": options.save_watermark,
     }
-    for option, value in given.items():
+    for option, value in values.items():
         if value:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected no {option} beside a watermark of type {dataflow.kind}, found it: {why}"
