@@ -147,7 +147,7 @@ def _add(
     existing: Collection[str],
     most: int,
 ) -> None:
-    known = frozenset(existing)
-    lacking = [key for key in keys if key not in known][:most]
+    existing_keys = frozenset(existing)
+    lacking = [key for key in keys if key not in existing_keys][:most]
     if lacking:
         requests.append(AddDynamicPartitionsRequest(name, lacking))

@@ -250,7 +250,7 @@ class Dataflow(Model):
     @property
     def units_read_from(self) -> Sequence[Dataflow]:
         """The same for each secondary input that has a source."""
-        return [reading for each in self._units if (reading := self.reading_units(each)) is not None]
+        return [reading for unit in self._units if (reading := self.reading_units(unit)) is not None]
 
     @property
     def files(self) -> FilesSource:

@@ -98,11 +98,11 @@ def _match_range(between: Between, extent: Extent) -> Match:
     return Match.ALL if above and below else Match.UNKNOWN
 
 
-def _is_below(one: Any, other: Any, *, inclusive: bool) -> bool:
+def _is_below(value: Any, other: Any, *, inclusive: bool) -> bool:
     """Whether both are known, and the first is below the second, or equals it."""
-    if one is None or other is None:
+    if value is None or other is None:
         return False
-    return bool(one < other or (inclusive and one == other))
+    return bool(value < other or (inclusive and value == other))
 
 
 def _with_nulls(extent: Extent, null: Match, values: Match) -> Match:

@@ -49,13 +49,13 @@ class Look:
         return asdict(self) | {"kinds": list(self.kinds)}
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, stored: Mapping[str, Any]) -> Self:
         """Read it back.
 
         Raises:
             KeyError, TypeError: it is something else.
         """
-        return cls(given["contents"], given["newest"], given["settled"], tuple(given["kinds"]))
+        return cls(stored["contents"], stored["newest"], stored["settled"], tuple(stored["kinds"]))
 
 
 def _reaches(settled: int, newest: int, kind: Kind, zone: tzinfo) -> bool:

@@ -45,5 +45,5 @@ class Maintenance(Model):
 
     def periods(self) -> Mapping[Task, timedelta]:
         """Return the tasks that are done, in their order, each with its period."""
-        given: dict[Task, timedelta | None] = {VACUUM: self.vacuum, OPTIMIZE: self.optimize}
-        return {task: period for task, period in given.items() if period is not None}
+        by_task: dict[Task, timedelta | None] = {VACUUM: self.vacuum, OPTIMIZE: self.optimize}
+        return {task: period for task, period in by_task.items() if period is not None}

@@ -109,11 +109,11 @@ def _of_the_table(
 def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
     """Return the watermark before, as it was read from, and after: each in words, and all of them as JSON."""
     profile = profile_of(dataflow)
-    each = {"before": outcome.before, "effective": outcome.effective, "after": outcome.after}
+    watermarks = {"before": outcome.before, "effective": outcome.effective, "after": outcome.after}
     shown: dict[str, Any] = {
-        f"watermark_{name}": in_words(dataflow.kind, watermark) for name, watermark in each.items()
+        f"watermark_{name}": in_words(dataflow.kind, watermark) for name, watermark in watermarks.items()
     }
-    documents = {name: profile.watermark_document(watermark) for name, watermark in each.items()}
+    documents = {name: profile.watermark_document(watermark) for name, watermark in watermarks.items()}
     if None not in documents.values():
         shown["watermark_values"] = MetadataValue.json(documents)
     return shown
@@ -179,8 +179,8 @@ def _rows_aside_or_files(entry: Entry, quarantine: Quarantine) -> dict[str, int]
         return {"in_quarantine": len(quarantine.held)}
     with suppress(StrandlineError):
         late, quarantined = profile.rows_aside(entry)
-        found = {"late_rows": late, "quarantined_rows": quarantined}
-        return {name: rows for name, rows in found.items() if rows}
+        counts = {"late_rows": late, "quarantined_rows": quarantined}
+        return {name: rows for name, rows in counts.items() if rows}
     return {}
 
 

@@ -69,7 +69,7 @@ class Query:
         if value is None or isinstance(value, str):
             return self.above is None
         bound = self.below if self.above is None else self.above
-        return any(self._has(each) for each in _readings(value, bound, zone))
+        return any(self._has(reading) for reading in _readings(value, bound, zone))
 
     def _has(self, value: Any) -> bool:
         is_above = self.above is None or compare_values(value, self.above) >= 0

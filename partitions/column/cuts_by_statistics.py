@@ -43,18 +43,18 @@ class Spread:
                 if lower >= high:
                     continue
                 start = lower  # a bucket that the range enters in its middle counts from there
-            there = self.rows * _share(low, high, start)
+            rows_in_bucket = self.rows * _share(low, high, start)
             taken = 0.0
-            while passed + there - taken >= rows:
+            while passed + rows_in_bucket - taken >= rows:
                 taken += rows - passed
                 passed = 0.0
-                value = _between(start, high, taken / there)
+                value = _between(start, high, taken / rows_in_bucket)
                 if upper is not None and value >= upper:
                     return
                 if last is None or value > last:
                     yield value
                     last = value
-            passed += there - taken
+            passed += rows_in_bucket - taken
 
 
 def _share(low: Any, high: Any, start: Any) -> float:

@@ -225,8 +225,8 @@ class AbovePartitions:
     def above(self, path: str) -> bool:
         """Compare with the partition's own last name; files of a closed partition are late, not new."""
         partition, name = FileKey.of(path)
-        known = self.names.get(partition)
-        return name > known if known is not None else not self._closed(partition)
+        last_name = self.names.get(partition)
+        return name > last_name if last_name is not None else not self._closed(partition)
 
     def may_hold(self, folder: str) -> bool:
         """A closed partition is not opened, unless it is still among the known names."""
@@ -239,10 +239,10 @@ class AbovePartitions:
     def seek(self, key: str) -> str:
         """Jump over closed partitions, and in layout leaf over what an open one has committed."""
         partition, name = FileKey.of(key)
-        known = self.names.get(partition)
-        if known is not None:
+        last_name = self.names.get(partition)
+        if last_name is not None:
             # Not at the root: all partitions lie between its files.
-            return FileKey(partition, known).path if self.leaf and partition and name < known else key
+            return FileKey(partition, last_name).path if self.leaf and partition and name < last_name else key
         if self.template is None or self.closed_before is None or not self._closed(partition):
             return key
         ahead = (below(open_) for open_ in self.names if not past(key, f"{open_}/{LAST}"))

@@ -59,8 +59,8 @@ class Quarantine:
 
     def after(self, loaded: Collection[str], quarantined: Sequence[Quarantined]) -> Quarantine:
         """What is left after a slice has loaded some files and passed over others."""
-        gone = {*loaded, *(bad.file.path for bad in quarantined)}
-        return Quarantine((*(bad for bad in self.files if bad.file.path not in gone), *quarantined))
+        handled = {*loaded, *(bad.file.path for bad in quarantined)}
+        return Quarantine((*(bad for bad in self.files if bad.file.path not in handled), *quarantined))
 
     def release(self, paths: Sequence[str], dataflow: str) -> Quarantine:
         """Hand files to the next run.
@@ -68,11 +68,11 @@ class Quarantine:
         Raises:
             ConfigurationError: for a path that is not held, with the nearest one that is.
         """
-        held = [bad.file.path for bad in self.held]
+        held_paths = [bad.file.path for bad in self.held]
         for path in paths:
-            if path not in held:
-                close = get_close_matches(path, held, 1)
-                none = f"{len(held)} files are in quarantine. A late file that was skipped is loaded with late_files: ingest"
+            if path not in held_paths:
+                close = get_close_matches(path, held_paths, 1)
+                none = f"{len(held_paths)} files are in quarantine. A late file that was skipped is loaded with late_files: ingest"
                 hint = f"did you mean {close[0]}?" if close else none
                 raise ConfigurationError(
                     f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",

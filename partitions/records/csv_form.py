@@ -260,4 +260,4 @@ def _at_end(text: str, position: int) -> bool:
 
 def _class(character: str) -> str:
     """Return a character as it stands within a class of a pattern."""
-    return "".join(f"\\{one}" if one in r"\]^[-&~" else one for one in character)
+    return "".join(f"\\{letter}" if letter in r"\]^[-&~" else letter for letter in character)

@@ -152,8 +152,8 @@ class JsonRule:
         return [] if schema is None else [column["name"] for column in schema["fields"]]
 
     def _has_known_name(self, value: Members) -> bool:
-        known = set(self.names_to_have)
-        return any(name in known for name, _ in value)
+        known_names = set(self.names_to_have)
+        return any(name in known_names for name, _ in value)
 
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""
@@ -205,8 +205,8 @@ class JsonRule:
         self, value: Members, schema: Mapping[str, Any], above: str, unknown: list[str]
     ) -> Fault | None:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
-        told = [member for member in value if member[0] in fields] if self.pattern.takes_unknown else value
-        if (twice := name_twice(told, above)) is not None:
+        members = [member for member in value if member[0] in fields] if self.pattern.takes_unknown else value
+        if (twice := name_twice(members, above)) is not None:
             return twice
         for name, item in value:
             if name in fields:

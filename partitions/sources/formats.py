@@ -126,12 +126,14 @@ class FileFormat:
                 ("source", "schema"), "nothing", "the columns from the left, since header_row: 0 names none"
             )
 
-    def _unknown_options(self, given: Mapping[str, Option]) -> Iterator[Refusal]:
+    def _unknown_options(self, options: Mapping[str, Option]) -> Iterator[Refusal]:
         """Yield options that Spark's reader would ignore without a word; one with a dot in its name is Hadoop's."""
-        known = {name.lower() for name in (*self.reader_options, *self.required, *self.refused, *_REFUSED)}
+        known_options = {
+            name.lower() for name in (*self.reader_options, *self.required, *self.refused, *_REFUSED)
+        }
         names = sorted((*self.reader_options, *self.required), key=str.casefold)
-        for name in given:
-            if name.lower() not in known and "." not in name:
+        for name in options:
+            if name.lower() not in known_options and "." not in name:
                 yield Refusal(("source", "options", name), "an unknown option", _one_of(name, names))
 
     def _encoding_fault(self, encoding: str, names: Collection[str]) -> str | None:

@@ -54,12 +54,12 @@ class BatchProgress:
         return sum(operator.state_rows for operator in self.operators)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> BatchProgress:
+    def of(cls, report: Mapping[str, Any]) -> BatchProgress:
         """Read Spark's own report."""
-        watermark = (told.get("eventTime") or {}).get("watermark")
+        watermark = (report.get("eventTime") or {}).get("watermark")
         return cls(
-            told["batchId"],
-            sum(source["numInputRows"] for source in told["sources"]),  # of all sources Connect has no sum
+            report["batchId"],
+            sum(source["numInputRows"] for source in report["sources"]),  # of all sources Connect has no sum
             datetime.fromisoformat(watermark) if watermark else None,
             tuple(
                 OperatorProgress(
@@ -69,7 +69,7 @@ class BatchProgress:
                     operator["numRowsRemoved"],
                     operator["numRowsDroppedByWatermark"],
                 )
-                for operator in told["stateOperators"]
+                for operator in report["stateOperators"]
             ),
         )
 

@@ -38,13 +38,13 @@ class Trigger(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_other(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "continuous" in given:
+    def _no_other(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "continuous" in values:
             raise ValueError(
                 "Continuous processing does not support EventTimeWatermark operations. Expected {available_now: true}: each run"
                 " loads what there is, and a sensor or a schedule starts it"
             )
-        return given
+        return values
 
 
 class StreamCheckpoint(Model):
@@ -85,9 +85,9 @@ class StructuredStream(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_splits(cls, given: Any) -> Any:
+    def _no_splits(cls, values: Any) -> Any:
         only = (*StreamWatermark.SPLITS_ONLY, "close_after")
-        others = [key for key in only if isinstance(given, dict) and key in given]
+        others = [key for key in only if isinstance(values, dict) and key in values]
         if others:
             raise PartsDoNotFit(
                 [
@@ -101,7 +101,7 @@ class StructuredStream(Model):
                     for key in others
                 ]
             )
-        return given
+        return values
 
     @property
     def timezone(self) -> str:
@@ -138,8 +138,8 @@ def misplaced(operators: Sequence[Operator], sources: int) -> str | None:
         return "expected no union or join: there is one source"
     if isinstance(first, Join) and sources > 2:
         return f"expected two sources of a join, found {sources}"
-    if any(isinstance(each, Union | Join) for each in operators[1:]):
+    if any(isinstance(operator, Union | Join) for operator in operators[1:]):
         return "expected union or join once, first"
-    if any(isinstance(each, TransformWithState) for each in operators[:-1]):
+    if any(isinstance(operator, TransformWithState) for operator in operators[:-1]):
         return "expected nothing after transform_with_state: Spark knows no event time of what it yields"
     return None

@@ -49,10 +49,10 @@ def refusals(
     if (why := misplaced(operators, len(source.parts))) is not None:
         yield Refusal(
             ("operators",),
-            ", ".join(each.type for each in operators) or "none",
+            ", ".join(operator.type for operator in operators) or "none",
             why.removeprefix("expected "),
         )
-    if any(isinstance(each, OverWindow) for each in operators):
+    if any(isinstance(operator, OverWindow) for operator in operators):
         yield Refusal(
             ("operators",), "over", "no over, or engine: splits (Spark's streams have no such windows)"
         )
@@ -60,11 +60,11 @@ def refusals(
         expected = "append (Spark joins streams in output mode append alone)"
         yield Refusal(("watermark", "output_mode"), f"{watermark.output_mode} beside join", expected)
     yield from union_join.refusals(source, watermark.event_time, operators)
-    for each in operators:
-        for key, length in lengths(each.window) if isinstance(each, Aggregate) else ():
+    for operator in operators:
+        for key, length in lengths(operator.window) if isinstance(operator, Aggregate) else ():
             if isinstance(length, int):
-                wanted = "a duration such as PT5M (Spark's event time is a timestamp)"
-                yield Refusal(("operators", "window", key), str(length), wanted)
+                expected = "a duration such as PT5M (Spark's event time is a timestamp)"
+                yield Refusal(("operators", "window", key), str(length), expected)
     if target.schema_mode != "strict":
         yield Refusal(
             ("target", "schema_mode"),

@@ -33,7 +33,7 @@ def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Oper
     """Yield what several sources lack to be united or joined; nothing of a single one."""
     if not isinstance(source, SeveralSources) or not operators:
         return
-    schemas = {index: columns for index, each in enumerate(source.sources) if (columns := _columns(each))}
+    schemas = {index: columns for index, part in enumerate(source.sources) if (columns := _columns(part))}
     for index, columns in schemas.items():
         if event_time.casefold() not in columns:
             yield _lacks(index, event_time, "the event time of each source")
@@ -46,23 +46,25 @@ def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Oper
                 yield from _clashes(source, schemas, join)
 
 
-def joined_names(left: Sequence[str], right: Sequence[str], join: Join, name: str) -> dict[str, str]:
+def joined_names(
+    left_columns: Sequence[str], right_columns: Sequence[str], join: Join, name: str
+) -> dict[str, str]:
     """Return by the names of the second source's columns those that they have in a join; ``on`` is left out.
 
     Args:
-        left: columns of the first source.
-        right: columns of the second.
+        left_columns: columns of the first source.
+        right_columns: columns of the second.
         join: how they are joined.
         name: of the second source.
 
     Raises:
         ValueError: a new name is one that there is already.
     """
-    on, taken = {each.casefold() for each in join.on}, {each.casefold() for each in left}
-    others = [each for each in right if each.casefold() not in on]
-    named = {each: f"{name}_{each}" if each.casefold() in taken else each for each in others}
-    every = [*taken, *(each.casefold() for each in named.values())]
-    if twice := next((each for each in named.values() if every.count(each.casefold()) > 1), None):
+    on, taken = {column.casefold() for column in join.on}, {column.casefold() for column in left_columns}
+    others = [column for column in right_columns if column.casefold() not in on]
+    named = {column: f"{name}_{column}" if column.casefold() in taken else column for column in others}
+    every = [*taken, *(column.casefold() for column in named.values())]
+    if twice := next((column for column in named.values() if every.count(column.casefold()) > 1), None):
         raise ValueError(
             f"expected another name for the source {name}: a column of the join would be {twice}, which there is already"
         )
@@ -81,31 +83,37 @@ def _of_union(
     source: SeveralSources, event_time: str, schemas: Mapping[int, Mapping[str, Column]]
 ) -> Iterator[Refusal]:
     first, *others = schemas or [0]
-    known, of_first = schemas.get(first, {}), source.sources[first].name
+    first_columns, of_first = schemas.get(first, {}), source.sources[first].name
     for index in others:
         columns, own = schemas[index], source.sources[index].name
-        for name in {**known, **columns}:
-            if name == event_time.casefold() and not (name in columns and name in known):
+        for name in {**first_columns, **columns}:
+            if name == event_time.casefold() and not (name in columns and name in first_columns):
                 continue  # said already
             if name not in columns:
                 yield _lacks(
-                    index, known[name].name, f"the columns of {of_first} (a union's sources have the same)"
+                    index,
+                    first_columns[name].name,
+                    f"the columns of {of_first} (a union's sources have the same)",
                 )
-            elif name not in known:
+            elif name not in first_columns:
                 yield _lacks(
                     first, columns[name].name, f"the columns of {own} (a union's sources have the same)"
                 )
-            elif _type(known[name]) != _type(columns[name]):
+            elif _type(first_columns[name]) != _type(columns[name]):
                 yield _differs(
-                    index, columns[name], known[name], of_first, "a union's columns have one type each"
+                    index,
+                    columns[name],
+                    first_columns[name],
+                    of_first,
+                    "a union's columns have one type each",
                 )
-    for index, each in enumerate(source.sources):
+    for index, part in enumerate(source.sources):
         if (
-            twice := next((other for other in source.sources[:index] if _overlap(other, each)), None)
+            twice := next((other for other in source.sources[:index] if _overlap(other, part)), None)
         ) is not None:
-            key = "path" if isinstance(each, FilesSource) else "table"
+            key = "path" if isinstance(part, FilesSource) else "table"
             expected = f"another place than that of {twice.name} (a union would have its rows twice)"
-            yield Refusal(("source", index, key), each.shown, expected)
+            yield Refusal(("source", index, key), part.shown, expected)
 
 
 def _of_join(
@@ -117,41 +125,43 @@ def _of_join(
                 yield _lacks(index, name, "the columns that the sources are joined on")
     for name in join.on:
         of_both = [columns[name.casefold()] for columns in schemas.values() if name.casefold() in columns]
-        for known, found in pairwise(of_both):
-            if _type(known) != _type(found):
-                yield _differs(1, found, known, "the first source", "rows are joined on equal values")
+        for column, other in pairwise(of_both):
+            if _type(column) != _type(other):
+                yield _differs(1, other, column, "the first source", "rows are joined on equal values")
     if join.within is not None and join.is_on(event_time):
-        wanted = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
-        yield Refusal(("operators", 0, "within"), "both", wanted)
+        expected = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
+        yield Refusal(("operators", 0, "within"), "both", expected)
     if join.how != "inner" and not join.is_bounded(event_time):
-        wanted = (
+        expected = (
             f"within beside it, such as within: PT1H, or {event_time} among on, or how: inner (only a bound in time tells when a"
             " row that has found no other will find none any more)"
         )
-        yield Refusal(("operators", 0, "how"), join.how, wanted)
+        yield Refusal(("operators", 0, "how"), join.how, expected)
     if join.how in _ONE_SIDED and after:
-        wanted = f"{', '.join(_ONE_SIDED)} last, or left with the sources the other way round (rows without one of the first source have no event time)"
-        yield Refusal(("operators", 0, "how"), f"{join.how} before {after[0].type}", wanted)
+        expected = f"{', '.join(_ONE_SIDED)} last, or left with the sources the other way round (rows without one of the first source have no event time)"
+        yield Refusal(("operators", 0, "how"), f"{join.how} before {after[0].type}", expected)
 
 
 def _clashes(
     source: SeveralSources, schemas: Mapping[int, Mapping[str, Column]], join: Join
 ) -> Iterator[Refusal]:
-    left, right = ([column.name for column in columns.values()] for columns in schemas.values())
+    left_columns, right_columns = (
+        [column.name for column in columns.values()] for columns in schemas.values()
+    )
     try:
-        joined_names(left, right, join, source.sources[1].name)
+        joined_names(left_columns, right_columns, join, source.sources[1].name)
     except ValueError as error:
         yield Refusal(("source", 1, "name"), source.sources[1].name, str(error).removeprefix("expected "))
 
 
-def _overlap(one: SourceDefinition, other: SourceDefinition) -> bool:
+def _overlap(source: SourceDefinition, other: SourceDefinition) -> bool:
     """Whether a union would read rows of one source from the other, too: the same table, or a folder in a folder."""
-    if isinstance(one, FilesSource) and isinstance(other, FilesSource):
-        if one.connection != other.connection:
+    if isinstance(source, FilesSource) and isinstance(other, FilesSource):
+        if source.connection != other.connection:
             return False
-        shorter, longer = sorted((f"{each.path.rstrip('/')}/" for each in (one, other)), key=len)
+        shorter, longer = sorted((f"{part.path.rstrip('/')}/" for part in (source, other)), key=len)
         return longer.startswith(shorter)
-    return one.lake_table is not None and one.lake_table == other.lake_table
+    return source.lake_table is not None and source.lake_table == other.lake_table
 
 
 def _type(column: Column) -> tuple[str, tuple[int, ...]]:
@@ -162,9 +172,9 @@ def _lacks(index: int, name: str, what: str) -> Refusal:
     return Refusal(("source", index, "schema"), f"no column {name}", what)
 
 
-def _differs(index: int, found: Column, known: Column, other: str, why: str) -> Refusal:
+def _differs(index: int, column: Column, expected: Column, other: str, why: str) -> Refusal:
     return Refusal(
         ("source", index, "schema"),
-        f"{found.name} {found.type}",
-        f"{known.name} {known.type}, as {other} has it ({why})",
+        f"{column.name} {column.type}",
+        f"{expected.name} {expected.type}, as {other} has it ({why})",
     )

@@ -26,7 +26,7 @@ def global_watermark(
         least: so many splits need a watermark before there is a global one.
     """
     awake: list[EventTime | None] = [at for name, at in watermarks.items() if name not in asleep]
-    known = [at for at in awake if at is not None]
+    defined = [at for at in awake if at is not None]
     heard = sum(at is not None for at in watermarks.values())
-    waits = not awake or len(known) < len(awake) or (value is None and heard < least)
-    return value if waits else later(value, min(known))
+    waits = not awake or len(defined) < len(awake) or (value is None and heard < least)
+    return value if waits else later(value, min(defined))

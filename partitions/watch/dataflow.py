@@ -59,18 +59,18 @@ class WatchedDataflow:
         return replace(self, read=finding.upstream)
 
     def after_run(
-        self, finding: Finding, attempt: RetryBackoff, *, held: bool, has_read: bool
+        self, finding: Finding, attempt: RetryBackoff, *, was_held: bool, has_read: bool
     ) -> WatchedDataflow:
         """Return the state after a run.
 
         Args:
             finding: that the run was begun for.
             attempt: the back-off with this run.
-            held: whether another run was at work, so that this one was no attempt.
+            was_held: whether another run was at work, so that this one was no attempt.
             has_read: whether it loaded something, or ended well. What fails of a run that has loaded something must not have all else read again.
         """
         read = finding.upstream if has_read else self.read
-        return WatchedDataflow(self.backoff if held else attempt, read)
+        return WatchedDataflow(self.backoff if was_held else attempt, read)
 
     def _progress(self, finding: Finding) -> str:
         return finding.progress or self.backoff.done

@@ -97,8 +97,8 @@ class Groups:
         """Of what is due of a unit all that is in no group."""
         if unit not in self.state.stale:
             return list(dues)
-        bound = [each for each in self.bounds(unit) if is_group(each)]
-        return [part for due in dues for part in _outside(due, bound)]
+        grouped = [bound for bound in self.bounds(unit) if is_group(bound)]
+        return [part for due in dues for part in _outside(due, grouped)]
 
     def _failure(self, unit: str, bound: Bound) -> Failure | None:
         failed, starts = self.state.failed.get(unit, {}), self.windows.starts[bound.first : bound.after]
@@ -119,12 +119,12 @@ def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Gro
         at_least_one: whether the first is taken although it does not fit.
     """
     chosen: list[Group] = []
-    left = most
+    room = most
     for group in groups:
-        if group.size > left and (chosen or not at_least_one):
+        if group.size > room and (chosen or not at_least_one):
             break
         chosen.append(group)
-        left -= group.size
+        room -= group.size
     return chosen
 
 
@@ -145,13 +145,13 @@ def _meant(bound: Bound, chosen: Sequence[int] | None) -> bool:
     return chosen is None or bisect_left(chosen, bound.first) < bisect_left(chosen, bound.after)
 
 
-def _outside(due: Due, bound: Sequence[Bound]) -> Iterator[Due]:
+def _outside(due: Due, bounds: Sequence[Bound]) -> Iterator[Due]:
     first = due.first
-    for held in bound:
-        if held.first < due.after and first < held.after:
-            if first < held.first:
-                yield due._replace(first=first, after=held.first)
-            first = held.after
+    for bound in bounds:
+        if bound.first < due.after and first < bound.after:
+            if first < bound.first:
+                yield due._replace(first=first, after=bound.first)
+            first = bound.after
     if first < due.after:
         yield due._replace(first=first)
 

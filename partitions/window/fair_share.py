@@ -155,7 +155,7 @@ class UnitSelector:
         """What failed the last time, the oldest attempt first; if not all can be chosen, only what may be tried again by now."""
         return [
             candidate
-            for _, candidate in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))
+            for _, candidate in sorted(self._failed, key=lambda failed: (failed[0], failed[1][:2]))
             if not crowded or candidate[2].failure is None or candidate[2].failure.rested(self._now)
         ]
 
@@ -209,15 +209,15 @@ class _Earliest:
         for due, _ in self.parts:
             begins[due.first] += 1
             ends[due.after] += 1
-        held = active = 0
+        work_units = active = 0
         edges = sorted({*begins, *ends})
         for number, edge in enumerate(edges):
             active += begins[edge] - ends[edge]
             width = edges[number + 1] - edge if number + 1 < len(edges) else 0
-            if active and held + active * width >= self._most:
-                self.after = edge + -(-(self._most - held) // active)
+            if active and work_units + active * width >= self._most:
+                self.after = edge + -(-(self._most - work_units) // active)
                 break
-            held += active * width
+            work_units += active * width
         self.parts = [
             self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]

@@ -70,7 +70,7 @@ def is_of_later_window(template: Template, start: int, end: int, watermark: Wind
     zone, names = watermark.zone, template.names & set(TIMES)
 
     def text(first: int, after: int) -> str:
-        return place(template, first, after, zone, lambda each: each.name)
+        return place(template, first, after, zone, lambda placeholder: placeholder.name)
 
     def offset(ms: int) -> object:
         return as_datetime(ms, zone).utcoffset()
@@ -121,7 +121,10 @@ def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWat
     if len(windows) > _MOST_COMPARED:
         return False
     template = Template(tuple(placeholders))
-    texts = {place(template, start, end, watermark.zone, lambda each: each.name) for start, end in windows}
+    texts = {
+        place(template, start, end, watermark.zone, lambda placeholder: placeholder.name)
+        for start, end in windows
+    }
     return len(texts) == len(windows)
 
 
@@ -154,7 +157,7 @@ def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -
         wording: of its ends.
         whole: whether only whole windows are read; else one that goes on ends with any minute.
     """
-    zone, found = wording.zone, list[datetime]()
+    zone, bounds = wording.zone, list[datetime]()
     if wording.says_offset:
         return None
     floor = watermark.time_range.to_floor
@@ -166,9 +169,9 @@ def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -
             first, after = milliseconds(repeat.start), milliseconds(repeat.end)
             bound = first if grows else _first_bound(stretch, first)
             if stretch.start <= bound <= stretch.end and first <= bound < after:
-                found.append(as_datetime(bound, watermark.zone))
+                bounds.append(as_datetime(bound, watermark.zone))
                 break
-    return next((bound for bound in found if not wording.names(bound)), None)
+    return next((bound for bound in bounds if not wording.names(bound)), None)
 
 
 def _stretches(watermark: WindowWatermark) -> Sequence[Stretch]:

@@ -61,14 +61,14 @@ class Watch:
 
     Attributes:
         context: of the command.
-        asked: the names of the dataflows; none are all.
+        requested: the names of the dataflows; none are all.
         instance: Dagster's, which the runs are told.
         at_once: dataflows that are loaded beside each other.
         ring: called when a run is over: there may be work that has waited for it.
     """
 
     context: Context
-    asked: Sequence[str]
+    requested: Sequence[str]
     instance: DagsterInstance
     at_once: int
     ring: Callable[[], None]
@@ -205,18 +205,18 @@ class Watch:
             except EngineLost:
                 raise
             except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
-                self._watched[name] = self._after(name, run, held=False, has_read=False)
+                self._watched[name] = self._after(name, run, was_held=False, has_read=False)
                 self._say_once(name, _problem(error))
 
     def _take_note(self, name: str, outcome: Outcome, run: _Run) -> None:
         has_read = outcome.error is None or bool(outcome.committed)
-        self._watched[name] = self._after(name, run, held=outcome.status == "held", has_read=has_read)
+        self._watched[name] = self._after(name, run, was_held=outcome.status == "held", has_read=has_read)
         self._tell(name, outcome)
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
-    def _after(self, name: str, run: _Run, *, held: bool, has_read: bool) -> WatchedDataflow:
-        return self._state(name).after_run(run.finding, run.attempt, held=held, has_read=has_read)
+    def _after(self, name: str, run: _Run, *, was_held: bool, has_read: bool) -> WatchedDataflow:
+        return self._state(name).after_run(run.finding, run.attempt, was_held=was_held, has_read=has_read)
 
     def _tell(self, name: str, outcome: Outcome) -> None:
         """Show how a run ended: a line of JSON, or what people read; a failure once."""
@@ -258,7 +258,9 @@ class Watch:
         self._project, flows = project, project.dataflows
         for name in project.broken:
             self._say_once(name, "its file has errors; run `strandline validate`")
-        self._flows = {name: flow for name, flow in flows.items() if not self.asked or name in self.asked}
+        self._flows = {
+            name: flow for name, flow in flows.items() if not self.requested or name in self.requested
+        }
         self._runner = Runner(project, list(self._flows.values()), self.instance)
         self._versions += 1
 

@@ -170,5 +170,5 @@ def _post(project: Project, changes: AlertChanges, seconds: float) -> str:
 
 
 def _summary(changes: AlertChanges, states: Mapping[str, str], count: int) -> str:
-    told = sum(1 for state in states.values() if state == TOLD)
-    return f"{counted(count, 'dataflow')} looked at: {len(changes.began)} began, {len(changes.ended)} ended, {told} told and not over"
+    reported = sum(1 for state in states.values() if state == TOLD)
+    return f"{counted(count, 'dataflow')} looked at: {len(changes.began)} began, {len(changes.ended)} ended, {reported} told and not over"

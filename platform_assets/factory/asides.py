@@ -86,16 +86,16 @@ class _AsideJobs:
     platform: Platform
     options: RunOptions
 
-    def replay(self, context: OpExecutionContext, given: Replaying) -> None:
-        (flow,) = self.project.named([given.dataflow])
+    def replay(self, context: OpExecutionContext, config: Replaying) -> None:
+        (flow,) = self.project.named([config.dataflow])
         options = ReplayOptions(
-            given.start,
-            given.end,
-            given.into or None,
-            given.every or None,
-            given.column or None,
-            given.save_watermark,
-            given.replace,
+            config.start,
+            config.end,
+            config.into or None,
+            config.every or None,
+            config.column or None,
+            config.save_watermark,
+            config.replace,
         )
         begin = replay_in_place if options.table is None else replay_aside
         done = begin(
@@ -113,15 +113,15 @@ class _AsideJobs:
         if done.outcome.error is not None:
             raise done.outcome.error
 
-    def promote(self, context: OpExecutionContext, given: Ending) -> None:
-        flow, lines = self._preview(context, given, preview_promote)
-        if not given.confirm:
+    def promote(self, context: OpExecutionContext, config: Ending) -> None:
+        flow, lines = self._preview(context, config, preview_promote)
+        if not config.confirm:
             return
         done = promote(
             self.platform,
             flow,
-            given.table,
-            given.reason,
+            config.table,
+            config.reason,
             self._now,
             run_id=context.run_id,
             job_id=context.job_name,
@@ -129,29 +129,29 @@ class _AsideJobs:
             hold_wait=self.options.hold_wait,
         )
         quarantine = read_quarantine(self.platform.log, done.entry)
-        _tell(context, flow, given, lines, watermark_metadata(done.entry, quarantine))
+        _tell(context, flow, config, lines, watermark_metadata(done.entry, quarantine))
 
-    def drop(self, context: OpExecutionContext, given: Ending) -> None:
-        flow, lines = self._preview(context, given, preview_drop)
-        if not given.confirm:
+    def drop(self, context: OpExecutionContext, config: Ending) -> None:
+        flow, lines = self._preview(context, config, preview_drop)
+        if not config.confirm:
             return
         run_is_live = self.options.run_is_live
-        drop(self.platform, flow, given.table, given.reason, self._now, run_is_live=run_is_live)
-        context.log.info("the replay into %s is removed", given.table)
-        _tell(context, flow, given, lines, {})
+        drop(self.platform, flow, config.table, config.reason, self._now, run_is_live=run_is_live)
+        context.log.info("the replay into %s is removed", config.table)
+        _tell(context, flow, config, lines, {})
 
     @property
     def _now(self) -> datetime:
         return self.options.now or clock()
 
     def _preview(
-        self, context: OpExecutionContext, given: Ending, preview: Preview
+        self, context: OpExecutionContext, config: Ending, preview: Preview
     ) -> tuple[Dataflow, Sequence[str]]:
         """Show what a job would do; return the dataflow, and the lines."""
-        (flow,) = self.project.named([given.dataflow])
-        lines = preview(self.platform, flow, given.table)
-        say(context, [f"{flow.name}: {context.job_name} {given.table}", *lines])
-        if not given.confirm:
+        (flow,) = self.project.named([config.dataflow])
+        lines = preview(self.platform, flow, config.table)
+        say(context, [f"{flow.name}: {context.job_name} {config.table}", *lines])
+        if not config.confirm:
             context.log.warning("nothing was done: set confirm to true to do it")
         return flow, lines
 
@@ -164,10 +164,10 @@ def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping
 def _tell(
     context: OpExecutionContext,
     flow: Dataflow,
-    given: Ending,
+    config: Ending,
     lines: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> None:
     """Show on the page of the watermark what was done, and why."""
-    told = {**metadata, "reason": given.reason, "effect": MetadataValue.md(listed(lines))}
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=told))
+    metadata = {**metadata, "reason": config.reason, "effect": MetadataValue.md(listed(lines))}
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))

@@ -114,15 +114,15 @@ def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequen
 
 def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     if outcome.committed:
-        said = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
+        description = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
     else:
-        said = nothing_new(outcome.plan.why if outcome.plan else "the last run left nothing")
+        description = nothing_new(outcome.plan.why if outcome.plan else "the last run left nothing")
     result = AssetCheckResult(
         passed=True,
         check_name=UP_TO_DATE,
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
-        description=said,
+        description=description,
     )
     return (result,)
 
@@ -132,9 +132,9 @@ def nothing_new(why: str) -> str:
     return f"{_NOTHING_NEW}{why}"
 
 
-def names_passed_over(said: str | None) -> str | None:
+def names_passed_over(description: str | None) -> str | None:
     """Return which names a look that found nothing to load has passed over, as a result says, or ""; None of other results."""
-    text = said or ""
+    text = description or ""
     return text.partition(f"; {PASSED_OVER}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
@@ -143,14 +143,14 @@ def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
     return AssetCheckKey(table_key(dataflow), UP_TO_DATE)
 
 
-def up_to_date(dataflow: Dataflow, said: str, *, passed: bool) -> AssetCheckEvaluation:
+def up_to_date(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
     """Return the result of the check that nothing waits, as a sensor tells it."""
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
         check_name=UP_TO_DATE,
         passed=passed,
         severity=AssetCheckSeverity.WARN,
-        description=said,
+        description=description,
     )
 
 

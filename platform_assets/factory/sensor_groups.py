@@ -46,14 +46,14 @@ _NAMED = 3
 
 def grouped(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]:
     """Return the sensors as they are, or, of more than a hundred dataflows, groups of those that do the same."""
-    given = list(sensors)
-    single = [each for each in given if isinstance(each, DataflowSensor)]
-    if len({each.dataflow for each in single}) <= MOST_ALONE:
-        return given
+    all_sensors = list(sensors)
+    single = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
+    if len({sensor.dataflow for sensor in single}) <= MOST_ALONE:
+        return all_sensors
     by_name: dict[str, list[DataflowSensor]] = defaultdict(list)
-    for each in sorted(single, key=lambda each: each.dataflow):
-        by_name[each.shell.name].append(each)
-    others = [each for each in given if not isinstance(each, DataflowSensor)]
+    for sensor in sorted(single, key=lambda sensor: sensor.dataflow):
+        by_name[sensor.shell.name].append(sensor)
+    others = [sensor for sensor in all_sensors if not isinstance(sensor, DataflowSensor)]
     return others + [
         _group(f"strandline_{name}_{1 + start // MOST_TOGETHER}", members[start : start + MOST_TOGETHER])
         for name, members in by_name.items()
@@ -124,8 +124,8 @@ class _Look:
     def __init__(self, members: Sequence[DataflowSensor], cursors: _Cursors) -> None:
         behind = [member for member in members if member.dataflow >= cursors.resume]
         self._order = [*behind, *members[: len(members) - len(behind)]]
-        known = {member.dataflow for member in members}
-        self._cursors = {name: text for name, text in cursors.of.items() if name in known}
+        dataflows = {member.dataflow for member in members}
+        self._cursors = {name: text for name, text in cursors.of.items() if name in dataflows}
         self._requests: list[Any] = []
         self._keys: list[Any] = []
         self._events: list[Any] = []
@@ -139,10 +139,10 @@ class _Look:
             Exception: of the first dataflow, if all failed. If some are left, the next tick must begin with those, and of a tick that failed
                 Dagster keeps no cursor.
         """
-        begun, resume = time.monotonic(), ""
+        started, resume = time.monotonic(), ""
         runs = _Runs(context.instance, self._order)
         for number, member in enumerate(self._order):
-            if number and (time.monotonic() - begun > _BUDGET or len(self._requests) >= _RUNS):
+            if number and (time.monotonic() - started > _BUDGET or len(self._requests) >= _RUNS):
                 resume = member.dataflow
                 break
             try:

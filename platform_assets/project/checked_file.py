@@ -98,8 +98,8 @@ def read_dataflow(
     checked: Checked[Dataflow] = Checked(_document(path, file))
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
-    given = {"name": path.stem}
-    return _checked(checked, Dataflow, environment, given, complete)
+    unwritten = {"name": path.stem}
+    return _checked(checked, Dataflow, environment, unwritten, complete)
 
 
 def _document(path: Path, file: str) -> Document:
@@ -115,25 +115,25 @@ def _checked(
     checked: Checked[M],
     model: type[M],
     environment: Mapping[str, str],
-    given: Mapping[str, Any],
+    unwritten: Mapping[str, Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[M]:
-    """Check one file alone; ``given`` are the model's fields that no user writes, ``complete`` adds what it takes from other files."""
+    """Check one file alone; ``unwritten`` are the model's fields that no user writes, ``complete`` adds what it takes from other files."""
     document = checked.document
     checked.add(document.errors)
     if document.readable:
         values = resolved(document, model, environment)
         checked.value, checked.texts = complete(values.value), values.texts
         checked.add(literal_secrets(document) + values.errors)
-        _validate(checked, model, given)
+        _validate(checked, model, unwritten)
     return checked
 
 
-def _validate(checked: Checked[M], model: type[M], given: Mapping[str, Any]) -> None:
+def _validate(checked: Checked[M], model: type[M], unwritten: Mapping[str, Any]) -> None:
     try:
-        made = model.model_validate({**checked.value, **given})
+        value = model.model_validate({**checked.value, **unwritten})
     except ValidationError as refused:
-        checked.add(translated(refused, checked.document, model, checked.texts, set(given)))
+        checked.add(translated(refused, checked.document, model, checked.texts, set(unwritten)))
     except ConfigurationError as refused:
         key, error = escaped(refused, checked.document, checked.value, checked.texts)
         checked.add([error])
@@ -141,6 +141,6 @@ def _validate(checked: Checked[M], model: type[M], given: Mapping[str, Any]) -> 
             key
         ):  # pydantic stopped there: continue with a value that no field accepts, to find the other errors
             value_at(checked.value, key[:-1])[key[-1]] = ...
-            _validate(checked, model, given)
+            _validate(checked, model, unwritten)
     else:
-        checked.model = hidden(made, checked.texts)
+        checked.model = hidden(value, checked.texts)

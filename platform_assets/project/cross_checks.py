@@ -62,15 +62,15 @@ def _check_catalog(settings: Checked[Settings]) -> None:
     """Refuse a catalog of Iceberg tables without what it needs, or with what it has no use for."""
     key, name = ("iceberg", "connection"), settings.text("iceberg", "connection")
     catalog = settings.text("iceberg", "catalog") or "hadoop"
-    if (wanted := _CATALOG_CONNECTIONS.get(catalog)) is None:
+    if (connection_type := _CATALOG_CONNECTIONS.get(catalog)) is None:
         if name is not None and catalog == "hadoop":
             expected = "no such key beside catalog: hadoop, or catalog: jdbc or rest"
             settings.refuse(key, settings.shown(*key), expected)
     elif name is None:
-        whose = "jdbc, to PostgreSQL," if wanted == "jdbc" else wanted
+        whose = "jdbc, to PostgreSQL," if connection_type == "jdbc" else connection_type
         settings.refuse(key, "nothing", f"the name of a connection of type {whose} beside catalog: {catalog}")
     else:
-        check_connection(settings, key, connection_types(settings), wanted)
+        check_connection(settings, key, connection_types(settings), connection_type)
 
 
 def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None:
@@ -102,8 +102,8 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
     kinds = [_reached(flow, where, connections) for where in source_keys(flow)]
     inputs = value_at(flow.value, ("watermark", "secondary_input"), [])
-    for index, given in enumerate(inputs if isinstance(inputs, list) else ()):
-        if isinstance(value_at(given, ("source",)), dict):
+    for index, entry in enumerate(inputs if isinstance(inputs, list) else ()):
+        if isinstance(value_at(entry, ("source",)), dict):
             _reached(flow, ("watermark", "secondary_input", index, "source"), connections)
     on_spark = (
         flow.text("watermark", "engine") == "structured_streaming"
@@ -131,11 +131,11 @@ def _reached(flow: Checked[Dataflow], where: Key, connections: Mapping[str, str]
 def _no_secrets(flow: Checked[Dataflow], where: Key) -> None:
     """Refuse secrets among the parameters of a source, wherever they come from: its definition is kept in the state."""
     for part in ("params", "body"):
-        given = value_at(flow.value, (*where, part), {})
-        for name in given if isinstance(given, dict) else ():
+        parameters = value_at(flow.value, (*where, part), {})
+        for name in parameters if isinstance(parameters, dict) else ():
             if is_secret_parameter(str(name)):
-                wanted = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
-                flow.refuse((*where, part, name), f"the parameter {name}, a secret by its name", wanted)
+                expected = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
+                flow.refuse((*where, part, name), f"the parameter {name}, a secret by its name", expected)
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
@@ -189,11 +189,11 @@ def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflo
             ("format", target.format, other.model.target.format),
             ("partition_by", _listed(target.partition_by), _listed(other.model.target.partition_by)),
         )
-        for key, mine, theirs in alike:
-            if mine != theirs:
+        for key, value, other_value in alike:
+            if value != other_value:
                 flow.refuse(
                     ("target", key),
-                    f"{mine}, and {theirs} in {_where(other)}",
+                    f"{value}, and {other_value} in {_where(other)}",
                     f"the same in each file whose table is {table}",
                 )
                 return
@@ -224,7 +224,7 @@ def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
     lineage = Lineage(flow.model for flow in flows if flow.model)
     for flow in flows:
         name = flow.model.name if flow.model else None
-        for given, maker in lineage.circular(name) if name else ():
+        for table, maker in lineage.circular(name) if name else ():
             if maker == name:
                 problem, expected = (
                     "the dataflow's own table",
@@ -233,7 +233,7 @@ def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
             else:
                 problem = f"made by {maker}, into which rows of {name} come"
                 expected = "no cycle of dataflows: none of them could run first"
-            flow.refuse(given.key, f"{given.name}, {problem}", expected)
+            flow.refuse(table.key, f"{table.name}, {problem}", expected)
 
 
 def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
@@ -272,8 +272,8 @@ def _name(flow: Checked[Dataflow]) -> None:
     path = Path(flow.document.file)
     if not NAME.fullmatch(path.stem):
         fitting = re.sub(r"[^a-z0-9_]+", "_", path.stem.lower()).strip("_0123456789")
-        wanted = "a name of the letters a-z, digits and underscores that starts with a letter"
-        flow.refuse((), f"the file name {path.name}", wanted, f"{fitting}.yaml" if fitting else None)
+        expected = "a name of the letters a-z, digits and underscores that starts with a letter"
+        flow.refuse((), f"the file name {path.name}", expected, f"{fitting}.yaml" if fitting else None)
     if flow.text("layer") == "watermark":
         flow.refuse(
             ("layer",), "watermark", "another layer: watermark/<name> are the assets of the watermarks"
@@ -335,10 +335,10 @@ def _clustered(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
         return
     names = [column.name for column in schema]
     cut = model.source.row_columns
-    known = {name.casefold() for name in (*names, cut.window or "", *dict(cut.units).values())}
+    column_names = {name.casefold() for name in (*names, cut.window or "", *dict(cut.units).values())}
     for index, name in enumerate(model.target.cluster_by):
         # Loading adds columns whose names begin so.
-        if name and not name.startswith("_") and name.casefold() not in known:
+        if name and not name.startswith("_") and name.casefold() not in column_names:
             flow.refuse(
                 ("target", "cluster_by", index),
                 f"{name}, which source.schema lacks",
@@ -354,12 +354,12 @@ def _for_dagster(flow: Checked[Dataflow]) -> None:
     tags = flow.value.get("tags")
     for name, value in tags.items() if isinstance(tags, dict) else ():
         if not _TAG.fullmatch(name) or not _TAG_VALUE.fullmatch(str(value)):
-            wanted = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
-            flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", wanted)
+            expected = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
+            flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", expected)
     schedule = flow.value.get("schedule")
     if isinstance(schedule, str) and schedule and not is_cron(schedule):
-        wanted = 'a cron text of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or @daily and its like'
-        flow.refuse(("schedule",), flow.shown("schedule"), wanted)
+        expected = 'a cron text of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or @daily and its like'
+        flow.refuse(("schedule",), flow.shown("schedule"), expected)
     freshness = flow.model.freshness if flow.model else None
     if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
         flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")

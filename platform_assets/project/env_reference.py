@@ -51,9 +51,9 @@ class FromEnvironment(str):
 
     def __new__(cls, text: str, name: str = "") -> Self:
         """Keep the text and the variable that it came from."""
-        made = super().__new__(cls, text)
-        made.name = name
-        return made
+        value = super().__new__(cls, text)
+        value.name = name
+        return value
 
     def __repr__(self) -> str:
         """Return the variable, not the text."""

@@ -17,7 +17,7 @@ def found(work: str = "a.json", seconds: float = 0, progress: str = "1", upstrea
 
 
 def after_failure(watched: WatchedDataflow, finding: Finding, *, held: bool = False) -> WatchedDataflow:
-    return watched.after_run(finding, watched.attempted(finding), held=held, has_read=False)
+    return watched.after_run(finding, watched.attempted(finding), was_held=held, has_read=False)
 
 
 def test_work_is_run_and_nothing_is_not() -> None:
@@ -57,7 +57,7 @@ def test_a_load_upstream_wakes_a_dataflow_until_it_is_read() -> None:
     assert watched.is_woken("load 1")
     assert after_failure(watched, found(upstream="load 1")).is_woken("load 1")
     finding = found(upstream="load 1")
-    loaded = watched.after_run(finding, watched.attempted(finding), held=False, has_read=True)
+    loaded = watched.after_run(finding, watched.attempted(finding), was_held=False, has_read=True)
     assert not loaded.is_woken("load 1")
     assert loaded.is_woken("load 2"), "it came while load 1 was read"
     nothing = loaded.after_nothing(found("", upstream="load 2"))
