@@ -81,7 +81,7 @@ def read_again(
     done, table = replay.done(cut, under_way), loop.context.table
     pieces = [
         Piece(
-            *chunk.bounds,
+            chunk,
             partial(replay.request, chunk, under_way.number, table),
             replay.reason(chunk),
             done=chunk in done,

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from partitions.column.predicates import shown
 from partitions.errors import Conflict, Held, StrandlineError
 from partitions.request import Request
-from partitions.sentinels import serialise
 from resources.loop.loop import Loop
 from resources.outcome import Outcome
+from resources.replay.chunks import ReplayChunk
 
 Report = dict[str, Any]
 """What has become of a chunk, in the public JSON form (docs/cli.md)."""
@@ -27,28 +26,21 @@ _FASTER = 20
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk, whatever the kind.
+    """A chunk that is to be read, whatever the kind.
 
     Attributes:
-        lower: its bound below, for reports.
-        upper: its bound above.
+        chunk: what is read.
         request: makes what is asked for.
         reason: of its entries.
         done: whether it was done before.
         finished: is told once it is done.
     """
 
-    lower: Any
-    upper: Any
+    chunk: ReplayChunk
     request: Callable[[], Request]
     reason: str
     done: bool = False
     finished: Callable[[], None] = lambda: None
-
-    @property
-    def words(self) -> str:
-        """The bounds for people."""
-        return f"{shown(self.lower)} to {shown(self.upper)}"
 
 
 @dataclass(frozen=True)
@@ -126,9 +118,9 @@ def _add(outcome: Outcome, done: Outcome) -> None:
 
 def _name(error: StrandlineError, piece: Piece) -> None:
     """Have an error say which chunk has failed."""
-    error.args = (f"chunk {piece.words}: {error.message}",)
+    error.args = (f"chunk {piece.chunk.words}: {error.message}",)
 
 
 def _report(piece: Piece, status: str, rows: int = 0, error: str | None = None) -> Report:
-    bounds: dict[str, Any] = json.loads(serialise({"lower": piece.lower, "upper": piece.upper}))
+    bounds: dict[str, Any] = json.loads(piece.chunk.range)
     return {**bounds, "status": status, "rows": rows, "error": error}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -85,7 +86,7 @@ class ColumnKind(
         """What the source has to say; the plan says the rest."""
         return self.rows.remarks if isinstance(self.rows, HasRemarks) else ()
 
-    @property
+    @cached_property
     def _look(self) -> ColumnLook:
         return ColumnLook(self.dataflow, self.above, self.awaited)
 

@@ -93,7 +93,7 @@ class ColumnLook:
             return replace(
                 empty_plan, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
             )
-        if request.clears or at_version(self.above, version).holds_any(self._sought(slice_)):
+        if request.clears or self._has_rows(slice_):
             return replace(empty_plan, why=f"replay of {slice_.words}", slices=(slice_,))
         return replace(empty_plan, why=f"no row has {slice_.words}")
 
@@ -124,7 +124,8 @@ class ColumnLook:
             replace_until=until,
         )
         due_plan = replace(due_plan, look=seen.look, awaited=awaited)
-        if self._holds_rows(due_plan) and due_plan.slices:
+        # A slice that replaces what it reads is also loaded empty: its rows may be gone at the source.
+        if any(deletes(slice_, self.dataflow.target) or self._has_rows(slice_) for slice_ in due_plan.slices):
             return due_plan
         self._check_rows_are_there(entry, state, seen)
         return nothing_new(due_plan, definition, state, seen)
@@ -172,10 +173,7 @@ class ColumnLook:
         seen = self._completed(seen, state)
         ranges = bounds(definition, state, seen, now)
         due_plan = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
-        if any(
-            at_version(self.above, slice_.version).holds_any(self._sought(slice_))
-            for slice_ in due_plan.slices
-        ):
+        if any(self._has_rows(slice_) for slice_ in due_plan.slices):
             return True
         self._check_rows_are_there(entry, state, seen)
         return False
@@ -321,14 +319,9 @@ class ColumnLook:
         rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
         return [*again, *above.cuts(rest, rows, most)]
 
-    def _holds_rows(self, due_plan: Plan[ColumnSlice]) -> bool:
-        """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
-        for slice_ in due_plan.slices:
-            if deletes(slice_, self.dataflow.target) or at_version(self.above, slice_.version).holds_any(
-                self._sought(slice_)
-            ):
-                return True
-        return not due_plan.slices
+    def _has_rows(self, slice_: ColumnSlice) -> bool:
+        """Whether the source has a row that makes a slice worth reading."""
+        return at_version(self.above, slice_.version).holds_any(self._sought(slice_))
 
     def _sought(self, slice_: ColumnSlice) -> Predicate:
         """The rows that make a slice worth reading: with a value, if NULL is not read by every run.

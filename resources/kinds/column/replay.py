@@ -152,30 +152,25 @@ class ColumnReplay(ReplayKind):
 
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of the range, but for what the live flow has loaded since and what it will load."""
-        dataflow, live_state = self.dataflow, ColumnState.of(entry.state() if entry else None)
+        dataflow, live_state = self.dataflow, _state(entry)
         leaves_above = adds_above(dataflow.target, dataflow.column.columns, live_state)
         if not live_state.marks and leaves_above:
             raise never_loaded(aside)
         state_at_start, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
-        range_ = aside.rows
+        range_, loads = aside.rows, [past for past in since if past.why in LOADS]
         if entry is not None and entry.number != aside.number:
             if self.platform.log.floor(dataflow.name) > aside.number:
                 raise again_refused(aside, "an entry that is no longer in the log")
-            loads = [
-                Loaded(past.number, _read_state(past.lower), _read_state(past.upper))
-                for past in since
-                if past.why in LOADS
-            ]
-            for again in loaded_again(loads, aside.rows, columns, state_at_start):
+            loaded = (Loaded(past.number, _read_state(past.lower), _read_state(past.upper)) for past in loads)
+            for again in loaded_again(loaded, range_, columns, state_at_start):
                 raise again_refused(aside, f"entry {again.number}")
         moved = [past for past in since if past.why in _MOVES]
         if moved and not lies_below(range_, columns, state_at_start):
             raise moved_refused(aside, moved[0])
         if swaps_nothing(range_, columns, state_at_start, live_state, leaves_above=leaves_above):
-            loaded = [past for past in since if past.why in LOADS]
-            if not loaded:
+            if not loads:
                 raise never_loaded(aside)
-            raise again_refused(aside, f"entry {loaded[-1].number}")
+            raise again_refused(aside, f"entry {loads[-1].number}")
         where = promoted_rows(
             range_,
             columns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
@@ -156,12 +157,12 @@ class Judging:
             )
         return ticks(after(now, ahead))
 
-    @property
+    @cached_property
     def emission(self) -> SortedRows:
         """What leaves, and in which form."""
         return emission_of(self.dataflow, self.buffer)
 
-    @property
+    @cached_property
     def buffer(self) -> Buffer:
         """The rows that wait."""
         return Buffer(self.dataflow, self.sides, self.pinned)

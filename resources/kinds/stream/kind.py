@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
@@ -36,7 +37,6 @@ from resources.kinds.stream.inputs import Epochs, Waiting
 from resources.kinds.stream.judging import Judging, rows_read
 from resources.sources.schema import pinned_struct
 from resources.sql import quoted
-from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
@@ -72,11 +72,10 @@ class StreamKind(Kind[EpochSlice]):
     dataflow: Dataflow
     epochs: Epochs
     sides: Mapping[str, Table]
-    _pinned: dict[str, Version] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
+    @cached_property
     def _judging(self) -> Judging:
-        return Judging(self.dataflow, self.epochs, self.sides, self._pinned)
+        return Judging(self.dataflow, self.epochs, self.sides)
 
     @property
     def _definition(self) -> StreamWatermark:

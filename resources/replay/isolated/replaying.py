@@ -102,7 +102,7 @@ def replay_aside(
     remaining = {*remaining_chunks(log, aside)}
     pieces = [
         Piece(
-            *chunk.bounds,
+            chunk,
             partial(_request, platform, replay, aside, chunk),
             replay.reason(chunk),
             done=chunk not in remaining,

@@ -6,7 +6,6 @@ The object is put before anything else and removed last but for marks, so whatev
 from __future__ import annotations
 
 from datetime import datetime
-from shlex import quote
 from typing import Any, Literal
 
 from partitions.column.predicates import shown
@@ -174,8 +173,7 @@ def withdraw(log: WatermarkLog, aside: Aside) -> None:
 
 def replay_command(aside: Aside) -> str:
     """Return the command that goes on with a replay, or begins it again once it was dropped."""
-    options = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items())
-    return f"strandline replay {aside.dataflow} {options} --into {aside.table}"
+    return aside.options.command(aside.dataflow)
 
 
 def drop_command(aside: Aside) -> str:
