@@ -225,9 +225,9 @@ class Plan(Generic[SliceT]):
         }
 
 
-def counted(number: int, what: str) -> str:
-    """A count for people: ``1 file``, ``26,076 rows``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """Return a count for people: ``1 file``, ``26,076 rows``, ``2 batches`` with its own plural."""
+    return f"{number:,} {what if number == 1 else plural or f'{what}s'}"
 
 
 _STEPS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))

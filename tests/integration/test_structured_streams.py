@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from resources.connections.places import Place
 from resources.kinds.spark_stream.inbox import Draft
-from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.kinds.spark_stream.outbox import Outbox
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.crash_runner import crash
@@ -221,7 +221,7 @@ def die_behind_spark(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SparkStreamKind, "_after", killed)
+    monkeypatch.setattr(Outbox, "_after", killed)
     with pytest.raises(KeyboardInterrupt):
         stream.run()
     monkeypatch.undo()

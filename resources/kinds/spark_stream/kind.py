@@ -34,6 +34,7 @@ from resources.functions import user_function
 from resources.kinds.kind import Kind, SliceBase
 from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
 from resources.kinds.spark_stream.inbox import Inbox, take_in
+from resources.kinds.spark_stream.outbox import Outbox, newest_batch
 from resources.kinds.spark_stream.query import StreamInput, stream_query
 from resources.kinds.spark_stream.run import run_available
 from resources.kinds.spark_stream.sources import columns_stream, inbox_stream, table_stream
@@ -116,26 +117,26 @@ class SparkStreamKind(Kind[BatchSlice]):
             NeedsDecision: the checkpoint is not the one that the state belongs to, or a table not the one that Spark has read.
         """
         number = entry.number if entry else 0
-        made = Plan[BatchSlice](self._dataflow.name, "stream", number, now, "")
+        plan = Plan[BatchSlice](self._dataflow.name, "stream", number, now, "")
         if isinstance(request, LateOnly):
-            return replace(made, why="a stream has no late files")
+            return replace(plan, why="a stream has no late files")
         if request != DUE:
             raise ConfigurationError(
                 f"dataflow {self._dataflow.name}: expected a run of what is due; a stream on Spark's engine reads nothing again"
             )
         state = state_of(StreamState, self._dataflow, entry)
         folder = self._folder(entry, state)
-        waiting, look = self._waiting(folder, state), self._look()
-        made = replace(made, look=look)
+        waiting, look = self._outbox(folder).waiting(state), self._look()
+        plan = replace(plan, look=look)
         if not waiting and not self._is_ahead:
             # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
             self._check_tables(folder)
         seen = last_look(self._log, self._dataflow.name, entry)
         if not waiting and not self._is_ahead and (seen is None or seen.contents != look.contents):
             new = BatchSlice((), state)
-            return replace(made, why="new input, which Spark has not read yet", slices=(new,))
-        why = f"{counted(len(waiting), 'batch')} of Spark's to commit".replace("batchs", "batches")
-        return replace(made, why=why if waiting else "no new input", slices=tuple(waiting))
+            return replace(plan, why="new input, which Spark has not read yet", slices=(new,))
+        why = f"{counted(len(waiting), 'batch', 'batches')} of Spark's to commit"
+        return replace(plan, why=why if waiting else "no new input", slices=tuple(waiting))
 
     def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
         """Have Spark read all that is new into the outbox; what is in the table already goes from there.
@@ -152,15 +153,15 @@ class SparkStreamKind(Kind[BatchSlice]):
         """
         state = state_of(StreamState, self._dataflow, entry)
         folder = self._folder(entry, state)
-        self._waiting(folder, state)
+        self._outbox(folder).waiting(state)  # raises unless the checkpoint is the state's
         remove_others(self._folders, folder.place.url.rpartition("/")[2])
-        folder.remove_up_to(_batch(state))
+        folder.remove_up_to(newest_batch(state))
         self._check_columns(self._query(spark).schema, entry)
         self._is_ahead = True
         inboxes, most = self._inboxes(folder), self._definition.checkpoint.interval_files
         for inbox in inboxes:
             inbox.open()
-        with self._told("its files were looked through"):
+        with self._failures_of_query("its files were looked through"):
             taken, bad = take_in(spark, inboxes, most)
         if bad is None or taken:
             self._read_on(spark, folder, inboxes)
@@ -171,7 +172,7 @@ class SparkStreamKind(Kind[BatchSlice]):
         definition = self._definition
         if newest := {name: at for name, table in self._tables.items() if (at := table.tip(None).newest)}:
             folder.note_tables(newest)
-        with self._told("Spark read its stream"):
+        with self._failures_of_query("Spark read its stream"):
             reports = run_available(
                 self._query(spark, inboxes),
                 output_mode=definition.output_mode,
@@ -182,7 +183,7 @@ class SparkStreamKind(Kind[BatchSlice]):
         folder.keep(reports)
 
     @contextmanager
-    def _told(self, when: str) -> Iterator[None]:
+    def _failures_of_query(self, when: str) -> Iterator[None]:
         """Tell a failure of Spark's as one of the dataflow."""
         try:
             yield
@@ -218,42 +219,8 @@ class SparkStreamKind(Kind[BatchSlice]):
         name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
         return StreamFolder(self._folders.child(name))
 
-    def _waiting(self, folder: StreamFolder, state: StreamState) -> list[BatchSlice]:
-        """The slices of the batches that the table does not have, once the checkpoint is known to be the state's."""
-        query, newest, batch = folder.query(), folder.newest(), _batch(state)
-        known = state.position.get("query")
-        if known is not None and query != known:
-            expected = f"the checkpoint of Spark's query {known}"
-            if query is None:
-                raise self._guarded(folder, expected, "none", code="checkpoint_lost")
-            raise self._guarded(
-                folder, expected, f"that of another query ({query})", code="checkpoint_foreign"
-            )
-        if newest < batch:
-            raise self._guarded(
-                folder,
-                f"a checkpoint up to batch {batch}, which is in the table",
-                f"one up to {newest}",
-                code="checkpoint_behind",
-            )
-        written = folder.batches(batch)
-        gone = sorted(set(range(batch + 1, newest + 1)) - {each.number for each in written})
-        if gone:
-            raise self._outbox_lost(folder, f"{gone[0]}, which its checkpoint says has ended")
-        slices: list[BatchSlice] = []
-        waiting: list[int] = []
-        for each in written:
-            waiting.append(each.number)
-            last = each.number == newest
-            if each.has_rows or last:
-                after = self._after(folder, state, each.number, query)
-                if last and not each.has_rows and slices:
-                    before = slices.pop()
-                    slices.append(BatchSlice((*before.batches, *waiting), after, before.bytes))
-                else:
-                    slices.append(BatchSlice(tuple(waiting), after, each.bytes))
-                waiting = []
-        return slices
+    def _outbox(self, folder: StreamFolder) -> Outbox:
+        return Outbox(self._dataflow.name, folder)
 
     def _check_tables(self, folder: StreamFolder) -> None:
         """Raise unless each table has the version that Spark has read: it reads on by the number of a version, whatever the table is by now.
@@ -280,29 +247,6 @@ class SparkStreamKind(Kind[BatchSlice]):
             for source, root in self._sources
             if isinstance(source, TableSource)
         }
-
-    def _after(self, folder: StreamFolder, state: StreamState, number: int, query: str | None) -> StreamState:
-        reached = folder.watermark_after(number)
-        value = max(filter(None, (state.value, reached)), default=None)
-        position = {
-            "folder": folder.place.url.rpartition("/")[2],
-            "query": query,
-            "batch": number,
-        }
-        return StreamState(value=value, epoch=number + 1, position=position)
-
-    def _outbox_lost(self, folder: StreamFolder, batch: str) -> NeedsDecision:
-        return self._guarded(folder, f"rows of batch {batch}", "none in the outbox", code="outbox_lost")
-
-    def _guarded(self, folder: StreamFolder, expected: str, found: str, *, code: str) -> NeedsDecision:
-        name = self._dataflow.name
-        return NeedsDecision(
-            f"dataflow {name}: expected {expected}, found {found}, in {folder.place}. What Spark has read and remembers is not what the"
-            " watermark log says, so nothing was done: rows would be lost, or loaded twice. Put the folder back as it was; or empty the"
-            " table and read the source from its start",
-            code=code,
-            choices=(f"strandline state reset {name} --replace --reason TEXT",),
-        )
 
     def _look(self) -> Look:
         """How the sources look from outside; several by their order."""
@@ -356,9 +300,9 @@ class SparkStreamKind(Kind[BatchSlice]):
 
         from pyspark import cloudpickle
 
-        found: Any = user_function("operators.function", name, self._project)
-        cloudpickle.register_pickle_by_value(sys.modules[found.__module__])  # type: ignore[no-untyped-call]
-        return found  # type: ignore[no-any-return]
+        function: Any = user_function("operators.function", name, self._project)
+        cloudpickle.register_pickle_by_value(sys.modules[function.__module__])  # type: ignore[no-untyped-call]
+        return function  # type: ignore[no-any-return]
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the numbers of batches; after a reset they begin again."""
@@ -397,11 +341,11 @@ class SparkStreamKind(Kind[BatchSlice]):
         if slice_ is None:
             return spark.createDataFrame([], schema)
         folder = self._folder_of(slice_)
-        found = {number: folder.rows_of(number) for number in slice_.batches}
-        gone = next((number for number, place in found.items() if place is None), None)
-        if gone is not None:
-            raise self._outbox_lost(folder, str(gone))
-        return spark.read.schema(schema).parquet(*(place.spark_url for place in found.values() if place))
+        places = {number: folder.rows_of(number) for number in slice_.batches}
+        lost = next((number for number, place in places.items() if place is None), None)
+        if lost is not None:
+            raise self._outbox(folder).rows_lost(str(lost))
+        return spark.read.schema(schema).parquet(*(place.spark_url for place in places.values() if place))
 
     def _folder_of(self, slice_: BatchSlice) -> StreamFolder:
         return StreamFolder(self._folders.child(slice_.after.position["folder"]))
@@ -423,16 +367,11 @@ class SparkStreamKind(Kind[BatchSlice]):
 def _reason(error: Exception) -> str:
     """Why a query failed: of code of the user's its own words, which stand below the last traceback."""
     _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
-    said = (line for line in rest.splitlines() if line and not line[0].isspace())
-    told = next(said, None) if traceback else None
-    return in_one_line(without_advice(told) if told else cause(error)).rstrip(" .;")
+    lines = (line for line in rest.splitlines() if line and not line[0].isspace())
+    reason = next(lines, None) if traceback else None
+    return in_one_line(without_advice(reason) if reason else cause(error)).rstrip(" .;")
 
 
 def _name(source: SourceDefinition) -> str | None:
     """The name of one of several sources; None of the only one."""
     return source.name if isinstance(source, NamedFiles | NamedTable) else None
-
-
-def _batch(state: StreamState) -> int:
-    """The number of the newest batch in the table; -1 if none is."""
-    return int(state.position.get("batch", -1))

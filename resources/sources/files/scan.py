@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.options import without_encoding
@@ -26,13 +28,7 @@ _PROTECTING = {
 
 
 class Scanner:
-    """Scans files under a root.
-
-    Attributes:
-        IS_REWRITTEN: whether it scans copies in UTF-8, whatever encoding the options of the source name.
-    """
-
-    IS_REWRITTEN: ClassVar[bool] = False
+    """Scans files under a root."""
 
     def __init__(self, place: Place) -> None:
         """Use a root."""
@@ -57,7 +53,7 @@ class Scanner:
             options: of the reader.
             changes: options that win over those that protect a load.
         """
-        options = {**options, **_PROTECTING, **changes}
+        options = {**self.options_of(options), **_PROTECTING, **changes}
         if not self.is_odd(files[0]):
             of_format = spark.read.format(reader).options(**options)
             root = escaped(self.place.spark_url)
@@ -66,12 +62,12 @@ class Scanner:
         # The reader's option against globs is lost on Spark Connect; a view's is not.
         path = f"{self.place.spark_url}/{self.address(files[0])}"
         view = f"odd_{uuid4().hex}"
-        given = ", ".join(
+        view_options = ", ".join(
             f"{literal(key)} {literal(value)}"
             for key, value in {**options, "path": path, "__globPaths__": "false"}.items()
         )
         columns = f" ({schema.toDDL()})" if schema is not None else ""
-        spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {reader} OPTIONS ({given})")
+        spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {reader} OPTIONS ({view_options})")
         return spark.table(view)
 
     def together(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
@@ -84,6 +80,10 @@ class Scanner:
         if len(files) == 1:
             return text_column(files[0].path)
         return self.relative_path(plain=all(is_plain(file.path) for file in files))
+
+    def options_of(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the options of a reader that hold for what is scanned."""
+        return options
 
     def address(self, file: SourceFile) -> str:
         """What Spark is asked for, below the root."""
@@ -122,16 +122,7 @@ class StagedScanner(Scanner):
 class RewrittenScanner(StagedScanner):
     """Scans copies that were rewritten in UTF-8."""
 
-    IS_REWRITTEN = True
-
-    def scan(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        schema: StructType | None,
-        reader: str,
-        options: Mapping[str, str],
-        **changes: str,
-    ) -> DataFrame:
-        """Scan the copies, without the encoding of their files."""
-        return super().scan(spark, files, schema, reader, without_encoding(options), **changes)
+    @override
+    def options_of(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the options without the encoding, which is that of the files."""
+        return without_encoding(options)

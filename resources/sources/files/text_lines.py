@@ -32,7 +32,7 @@ def lines_of(
 
     names = by_lower_name(options)
     of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
-    encoding = None if scanner.IS_REWRITTEN else other_encoding(options)
+    encoding = other_encoding(scanner.options_of(options))
     if encoding is not None:
         of_text["encoding"] = encoding
     rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})

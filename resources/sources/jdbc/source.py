@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -23,15 +23,16 @@ from partitions.predicate import AllOf, Among, Predicate, all_of
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType, readable_types
 from partitions.spelling import beside_known
-from partitions.unit_values import Kind, fitted
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.failures import is_time_limit, is_undecodable, source_error, undecodable_text
+from resources.sources.jdbc.loading import JdbcLoader
 from resources.sources.jdbc.query import JdbcQuery
-from resources.sources.jdbc.units import distinct_rows
+from resources.sources.jdbc.units import asked_texts, distinct_rows
 from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
@@ -91,6 +92,7 @@ class JdbcRows(PinsColumns):
         self._opened: Client | None = None
         self._described_types: Mapping[str, ColumnType] | None = None
         self._keys, self._replaces_units = tuple(keys), replaces_units
+        self._loader = JdbcLoader(connection, source.shown)
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone, keys)
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -118,9 +120,9 @@ class JdbcRows(PinsColumns):
         there, types = self._there(schema), self._types(schema)
         parts = self._window_parts(extents, there)
         if len(parts) > 1:
-            rows = self._load_parts(spark, *self._query.in_parts(parts, types))
+            rows = self._loader.parts(spark, *self._query.in_parts(parts, types))
         else:
-            rows = self._load(spark, self._query.rows(extents, there, types))
+            rows = self._loader.query(spark, self._query.rows(extents, there, types))
         return strict(self._read(rows, types, extents), schema, there.fieldNames())
 
     def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
@@ -128,21 +130,25 @@ class JdbcRows(PinsColumns):
 
         The walk counts the rows of all units: it need not look at any row but in the index.
         """
-        lowers, uppers = [each.lower for each in extents], [each.upper for each in extents]
-        column, known = self._source.window_column, kinds(schema)
+        lowers, uppers = [extent.lower for extent in extents], [extent.upper for extent in extents]
+        column, column_kinds = self._source.window_column, kinds(schema)
         of_query = self._query.known_columns() is None
         if column is None or of_query or None in lowers or None in uppers:
             return []
-        columns = Columns(known, column, self._source.unit_columns, self._zone)
+        columns = Columns(column_kinds, column, self._source.unit_columns, self._zone)
         lower = min(ms for ms in lowers if ms is not None)
         upper = max(ms for ms in uppers if ms is not None)
         whole = Range(column, columns.bound(lower), columns.bound(upper), True, False)
-        found = self.cuts(whole, self._part_rows, _MOST_STEPS)
-        parts = min(PARTS, len(found) + 1)
-        cuts = [found[(len(found) + 1) * number // parts - 1] for number in range(1, parts)]
-        wanted = rows_of(extents, columns)
+        steps = self.cuts(whole, self._part_rows, _MOST_STEPS)
+        parts = min(PARTS, len(steps) + 1)
+        cuts = [steps[(len(steps) + 1) * number // parts - 1] for number in range(1, parts)]
+        rows_of_extents = rows_of(extents, columns)
         # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
-        return [all_of((wanted, part.rows)) for part in cut(Range(column, None, None), cuts)] if cuts else []
+        return (
+            [all_of((rows_of_extents, part.rows)) for part in cut(Range(column, None, None), cuts)]
+            if cuts
+            else []
+        )
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
@@ -155,7 +161,7 @@ class JdbcRows(PinsColumns):
         schema = pinned_struct(pinned)
         number, there = StructField(NUMBER, IntegerType()), self._there(schema)
         types = self._types(schema)
-        rows = self._load(spark, self._query.numbered(extents, there, types))
+        rows = self._loader.query(spark, self._query.numbered(extents, there, types))
         read = self._read(rows, {**types, NUMBER: _NUMBER}, extents)
         return strict(read, StructType([*schema.fields, number]))
 
@@ -263,28 +269,28 @@ class JdbcRows(PinsColumns):
         with self._asking() as database:
             if range_.column not in self._known(database)[0]:
                 return ()
-            found: list[Any] = []
-            rest, asked = range_, False
-            while len(found) < most:
-                if not asked and len(found) * rows >= self._walked_rows:
-                    found += islice(self._spread_cuts(database, rest, rows), most - len(found))
-                    rest, asked = replace(rest, lower=found[-1], lower_inclusive=False), True
+            cuts: list[Any] = []
+            rest, asks_statistics = range_, True
+            while len(cuts) < most:
+                if asks_statistics and len(cuts) * rows >= self._walked_rows:
+                    cuts += islice(self._spread_cuts(database, rest, rows), most - len(cuts))
+                    rest, asks_statistics = replace(rest, lower=cuts[-1], lower_inclusive=False), False
                     continue
                 value = database.value(self._query.nth(range_.column, rows_in([rest]), rows))
                 if value is None or value == range_.upper:
                     break
-                found.append(value)
+                cuts.append(value)
                 rest = replace(rest, lower=value, lower_inclusive=False)
-            return found
+            return cuts
 
     def _spread_cuts(self, database: Client, rest: Range, rows: int) -> Iterator[Any]:
         """What the statistics tell of where to cut the rest of a range; nothing if they tell nothing of it."""
         (described,) = database.describe(self._query.only([rest.column]))
         kind = described.kind
         query = self._query.spread(rest.column, kind) if kind in SPREAD_KINDS else None
-        known = database.ask(query) if query is not None else ()
-        if known:
-            yield from Spread([bound for _, bound in known], known[0][0]).cuts(rest.lower, rest.upper, rows)
+        bounds = database.ask(query) if query is not None else ()
+        if bounds:
+            yield from Spread([bound for _, bound in bounds], bounds[0][0]).cuts(rest.lower, rest.upper, rows)
 
     def holds_any(self, rows: Predicate) -> bool:
         """Ask for one row."""
@@ -311,9 +317,9 @@ class JdbcRows(PinsColumns):
             return spark.createDataFrame([], schema)
         types = self._types(schema)
         if len(parts) == 1:
-            loaded = self._load(spark, self._query.matching(parts[0], types), later=True)
+            loaded = self._loader.query(spark, self._query.matching(parts[0], types), later=True)
         else:
-            loaded = self._load_parts(spark, *self._query.in_parts(parts, types), later=True)
+            loaded = self._loader.parts(spark, *self._query.in_parts(parts, types), later=True)
         rows = strict(self._read(loaded, types), schema, list(types))
         # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
         return rows if has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
@@ -369,74 +375,19 @@ class JdbcRows(PinsColumns):
         """The types of the pinned columns that are there."""
         types = {name.casefold(): type_ for name, type_ in self._readable_types().items()}
         names = self._there(schema).fieldNames()
-        if gone := [name for name in names if name.casefold() not in types]:
+        if missing := [name for name in names if name.casefold() not in types]:
             raise SourceError(
-                f"{self._source.shown}: expected the pinned columns, found no {', '.join(gone)}. Put the source back"
+                f"{self._source.shown}: expected the pinned columns, found no {', '.join(missing)}. Put the source back"
             )
         return {name: types[name.casefold()] for name in names}
 
     def _read(
         self, frame: DataFrame, types: Mapping[str, ColumnType], extents: Sequence[Extent] = ()
     ) -> DataFrame:
-        return frame.select(*read_columns(types, self._keys, self._unit_texts(types, extents)))
-
-    def _unit_texts(
-        self, types: Mapping[str, ColumnType], extents: Sequence[Extent]
-    ) -> Mapping[str, Collection[str]]:
-        """The texts of units that the database was asked for by a column, by its name; none if the table is not asked for them."""
-        texts: dict[str, set[str]] = {}
-        asked = extents if self._replaces_units else ()
-        for unit in (unit for extent in asked for unit in extent.units):
-            for name, column in self._source.unit_columns.items():
-                type_ = types.get(column)
-                is_text = type_ is not None and type_.spark_type == "string"
-                if is_text and f"unit.{name}" not in self._source.placeholders and name in unit:
-                    value = fitted(unit[name], "text", self._zone)
-                    texts.setdefault(column, set()).update([] if value is None else [value])
-        return texts
-
-    def _load(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
-        """Rows of a query.
-
-        Args:
-            spark: the session.
-            query: in the database's words.
-            later: whether the caller knows the columns of what it makes of them, or asks for those, and has :meth:`failure` tell what goes wrong:
-                each question costs a connection and some 20 ms.
-        """
-        text = self._for_driver(query)
-        with self._without_secrets():
-            frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
-            if not later:
-                _ = frame.schema  # on Spark Connect it is only now that the database is asked
-        return frame
-
-    def _load_parts(
-        self, spark: SparkSession, table: str, conditions: Sequence[str], *, later: bool = False
-    ) -> DataFrame:
-        """One relation, whose columns Spark looks up once: of one for each part it asks the database for each, over two connections."""
-        options = self._connection.options
-        url = options.pop("url")
-        with self._without_secrets():
-            frame = spark.read.jdbc(
-                url,
-                self._for_driver(table),
-                predicates=[self._for_driver(condition) for condition in conditions],
-                properties=options,
+        return frame.select(
+            *read_columns(
+                types,
+                self._keys,
+                asked_texts(self._listed, self._zone, types, extents if self._replaces_units else ()),
             )
-            if not later:
-                _ = frame.schema
-        return frame
-
-    def _for_driver(self, text: str) -> str:
-        return DIALECTS[self._connection.system].for_driver(text)
-
-    @contextmanager
-    def _without_secrets(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            source_failure = source_error(error, self._connection, self._source.shown)
-            if source_failure is None:
-                raise
-            raise source_failure from None  # Spark's own text quotes the options
+        )

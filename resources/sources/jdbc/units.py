@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any
 
 from partitions.errors import SourceError
 from partitions.sources import JdbcSource
+from partitions.sources.database_types import ColumnType
 from partitions.sql_text import without_end
+from partitions.unit_values import fitted
+from partitions.window.extent import Extent
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
 from resources.tables.contract.commits import MOST_ROWS
@@ -43,3 +47,25 @@ def distinct_rows(
     if len(found) > MOST_ROWS:
         raise SourceError(f"{source.shown}: expected at most {MOST_ROWS} different rows, found more")
     return [dict(zip(columns, row, strict=True)) for row in found]
+
+
+def asked_texts(
+    source: JdbcSource, zone: tzinfo, types: Mapping[str, ColumnType], extents: Sequence[Extent]
+) -> Mapping[str, Collection[str]]:
+    """Return the texts of units that the database was asked for by a column, by its name; none if it is not asked for them.
+
+    Args:
+        source: what is read.
+        zone: of times without one.
+        types: of the columns, by name.
+        extents: that were asked for.
+    """
+    texts: dict[str, set[str]] = {}
+    for unit in (unit for extent in extents for unit in extent.units):
+        for name, column in source.unit_columns.items():
+            type_ = types.get(column)
+            is_text = type_ is not None and type_.spark_type == "string"
+            if is_text and f"unit.{name}" not in source.placeholders and name in unit:
+                value = fitted(unit[name], "text", zone)
+                texts.setdefault(column, set()).update([] if value is None else [value])
+    return texts
