@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from partitions.schema_types import Schema, all_nullable
@@ -31,9 +32,7 @@ class PinnedSchema:
     @property
     def struct(self) -> StructType:
         """All columns that have a type."""
-        from pyspark.sql.types import StructType
-
-        return StructType.fromJson(dict(typed_fields(json.loads(self.columns))))
+        return _typed_struct(self.columns)
 
     @property
     def has_untyped(self) -> bool:
@@ -74,3 +73,11 @@ class PinnedSchema:
         """Read the text back."""
         raw = json.loads(text)
         return cls(json.dumps(all_nullable(raw["columns"])), tuple(raw["folders"]), raw.get("declared"))
+
+
+@lru_cache(maxsize=16)
+def _typed_struct(columns: str) -> StructType:
+    """Return the columns that have a type; nobody changes them. Each file of a slice asks for them, and a wide schema takes a millisecond to parse."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(dict(typed_fields(json.loads(columns))))

@@ -11,7 +11,7 @@ from partitions.plan import counted
 from resources.sources.files.checked import NAMED
 from resources.sources.files.failures import bad_document
 from resources.sources.files.paths import SOURCE_FILE
-from resources.sql import quoted
+from resources.sql import any_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,10 +36,9 @@ def without_required_values(
     from pyspark.sql import functions as F
 
     lacks = [F.col(quoted(name)).isNull() for name in required]
-    lacks_any = lacks[0]
-    for other in lacks[1:]:
-        lacks_any |= other
-    counts = read(files).groupBy(F.col(SOURCE_FILE).alias("path")).agg(F.count_if(lacks_any).alias("count"))
+    counts = (
+        read(files).groupBy(F.col(SOURCE_FILE).alias("path")).agg(F.count_if(any_of(lacks)).alias("count"))
+    )
     numbers = {row["path"]: row["count"] for row in counts.where("count > 0").collect()}
     bad_files: dict[str, BadFile] = {}
     for file in files:

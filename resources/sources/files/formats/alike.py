@@ -19,16 +19,17 @@ def read_alike(
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
     """Yield files that go into one scan, with the columns that stand in them."""
     schemas = form.schemas(files, pinned.struct) or {}
-    apart: dict[tuple[str, ...], list[SourceFile]] = {}
-    data = {file.path: form.beside_folders(file, pinned).data for file in files}
+    apart: dict[tuple[object, ...], list[SourceFile]] = {}
+    beside = {file.path: form.beside_folders(file, pinned) for file in files}
     for file in files:
-        own, folders = schemas.get(file.path), spellings([file.path]).values()
-        columns = data[file.path].json()
-        key = (form.apart(file.path), "" if own is None else own.json(), columns, *folders)
+        own, spelt = schemas.get(file.path), spellings([file.path]).values()
+        # Files with the same columns of folders have the same data columns, which take long to compare.
+        of_folders = frozenset(beside[file.path].folders)
+        key = (form.apart(file.path), "" if own is None else own.json(), of_folders, *spelt)
         apart.setdefault(key, []).append(file)
     for alike in apart.values():
         for group in form.scanner.together(alike):
-            columns_of_file, own = data[group[0].path], schemas.get(group[0].path)
+            columns_of_file, own = beside[group[0].path].data, schemas.get(group[0].path)
             if own is None or form.rescues:
                 yield group, own or columns_of_file
             else:
