@@ -166,7 +166,8 @@ class AvroFiles(TypedFiles):
 
     def _header(self, file: SourceFile) -> Header:
         if file not in self._headers:
-            self._headers = dict([*self._headers.items()][-_MOST_HEADERS:])
+            if len(self._headers) >= _MOST_HEADERS:
+                del self._headers[next(iter(self._headers))]
             self._headers[file] = header_of(self.place, file)
         return self._headers[file]
 
