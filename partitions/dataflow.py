@@ -177,9 +177,8 @@ class Dataflow(Model):
     @property
     def defers_types(self) -> bool:
         """Whether an inferred column without a value has no type yet: a step could name it, and other modes make rows of their own of what comes later."""
-        names_columns = self.has_step
         takes_new = self.target.schema_mode in ("strict", "merge") and self.unknown_fields == "check"
-        return self.may_take_columns and takes_new and not names_columns
+        return self.may_take_columns and takes_new and not self.has_step
 
     @property
     def named_texts(self) -> frozenset[str]:

@@ -326,12 +326,7 @@ def _clustered(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
     model = flow.model
     if model is None or not schema or any(source.holds_files for source in model.source.parts.values()):
         return
-    if (
-        model.sql
-        or model.transform
-        or model.target.schema_mode != "strict"
-        or model.watermark.type == "stream"
-    ):
+    if model.has_step or model.target.schema_mode != "strict" or model.watermark.type == "stream":
         return
     names = [column.name for column in schema]
     cut = model.source.row_columns
