@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from partitions.json_faults import in_plain_words
@@ -145,15 +146,14 @@ class JsonRule:
             fault = without_known_fields(self.names_to_have, [escaped(name) for name, _ in value])
         return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
 
-    @property
+    @cached_property
     def names_to_have(self) -> Sequence[str]:
         """The fields of which a record must have one, unless it has none at all: where others are left out, nothing of it would be loaded."""
         schema = self.pattern.schema if self.pattern.takes_unknown else None
         return [] if schema is None else [column["name"] for column in schema["fields"]]
 
     def _has_known_name(self, value: Members) -> bool:
-        known_names = set(self.names_to_have)
-        return any(name in known_names for name, _ in value)
+        return any(name in self.names_to_have for name, _ in value)
 
     def judge_lines(self, text: str) -> list[Item]:
         """Judge the lines of a text, and return those that have a fault or unknown fields."""
