@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
@@ -12,7 +13,7 @@ _BESIDE = "(an older file that is loaded beside the watermark would replace the 
 
 
 def refusals(
-    source: SourceDefinition, target: Target, schedule: str | None, late_files: str, on_bad_file: str
+    source: SourceDefinition, target: Target, schedule: str | None, late_files: str, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
     """Yield keys that a path watermark has no use for, and loads that need files in their order."""
     yield from source.path_refusals()

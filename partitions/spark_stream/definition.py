@@ -6,7 +6,6 @@ Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, tzinfo
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -14,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from partitions.model import Model
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.spark_stream.delay import Delay
-from partitions.stream.definition import StreamWatermark
+from partitions.stream.definition import InUtc, StreamWatermark
 from partitions.stream.operators import (
     Join,
     Operator,
@@ -60,7 +59,7 @@ class StreamCheckpoint(Model):
     interval_files: Annotated[int, Field(ge=1)] | None = None
 
 
-class StructuredStream(Model):
+class StructuredStream(InUtc):
     """Spark's own watermark: the highest event time of all rows so far less the timeout, computed at the end of a batch, used by the next.
 
     Attributes:
@@ -102,16 +101,6 @@ class StructuredStream(Model):
                 ]
             )
         return values
-
-    @property
-    def timezone(self) -> str:
-        """Of days."""
-        return "UTC"
-
-    @property
-    def zone(self) -> tzinfo:
-        """Of days."""
-        return UTC
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision."""

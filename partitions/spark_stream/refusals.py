@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
@@ -17,6 +18,7 @@ from partitions.stream.operators import (
     OverWindow,
     lengths,
 )
+from partitions.stream.refusals import file_refusals
 from partitions.target import Target
 
 _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
@@ -38,7 +40,7 @@ def refusals(
     watermark: StructuredStream,
     operators: Sequence[Operator],
     target: Target,
-    on_bad_file: str,
+    on_bad_file: OnBadFile,
     late_files: str,
 ) -> Iterator[Refusal]:
     """Yield what a stream on Spark's engine does not go together with."""
@@ -73,7 +75,9 @@ def refusals(
         )
     if target.shared:
         yield Refusal(("target", "shared"), "true", "a table of its own beside a stream")
-    if on_bad_file != "stop":
-        yield Refusal(("on_bad_file",), on_bad_file, "stop (Spark reads each file once)")
-    if late_files != "ingest":
-        yield Refusal(("late_files",), late_files, "no such key (what is late is told by the event time)")
+    yield from file_refusals(
+        on_bad_file,
+        late_files,
+        why_stop="Spark reads each file once",
+        why_not_late="what is late is told by the event time",
+    )

@@ -1,6 +1,6 @@
 """What a user declares of a stream watermark (docs/streams.md).
 
-One model for both engines: which keys belong to which is in :mod:`partitions.stream.refusals`.
+A stream on Spark's engine is declared in :mod:`partitions.spark_stream.definition`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,21 @@ class BufferLimits(Model):
     max_drift: SpanOfTime = timedelta(hours=6)
 
 
-class StreamWatermark(Model):
+class InUtc(Model):
+    """A watermark whose timestamps without a zone, and days, are in UTC."""
+
+    @property
+    def timezone(self) -> str:
+        """Of timestamps without a zone, and of days."""
+        return "UTC"
+
+    @property
+    def zone(self) -> tzinfo:
+        """Of timestamps without a zone, and of days."""
+        return UTC
+
+
+class StreamWatermark(InUtc):
     """One event-time watermark for each split, and their minimum as the global one.
 
     Attributes:
@@ -111,16 +125,6 @@ class StreamWatermark(Model):
         """Whether folders name a time, after which they close."""
         by_prefix = self.partition_filter is not None and self.partition_filter.prefix_template is not None
         return self.scope == "partition" and (self.time_template is not None or by_prefix)
-
-    @property
-    def timezone(self) -> str:
-        """Of timestamps without a zone."""
-        return "UTC"
-
-    @property
-    def zone(self) -> tzinfo:
-        """Of timestamps without a zone."""
-        return UTC
 
     @property
     def split_columns(self) -> tuple[str, ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partitions.maintenance_periods import Maintenance
+from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark
 from partitions.target import Target
-
-WORKING_ENGINES: frozenset[str] = frozenset({"splits"})
-"""Engines that run; a declaration of another is refused by name."""
 
 
 def refusals(
@@ -20,12 +18,12 @@ def refusals(
     target: Target,
     step: str | None,
     maintenance: Maintenance | None,
-    on_bad_file: str,
+    on_bad_file: OnBadFile,
     late_files: str,
 ) -> Iterator[Refusal]:
     """Yield why a stream cannot be read from the source, or loaded into the target; ``step`` is the key of the user's step, if there is one."""
     yield from source.column_refusals()
-    yield from _engine_refusals(watermark)
+    yield from _split_refusals(watermark)
     for key in () if source.holds_files else StreamWatermark.FILES_ONLY:
         if key in watermark.model_fields_set:
             yield Refusal(
@@ -44,16 +42,22 @@ def refusals(
             "optimize",
             "no such key (joining files breaks the order of their rows)",
         )
+    yield from file_refusals(
+        on_bad_file,
+        late_files,
+        why_stop="the rows of a file that is mended later would be late",
+        why_not_late="late rows are told by their event time: watermark.late",
+    )
+
+
+def file_refusals(
+    on_bad_file: OnBadFile, late_files: str, *, why_stop: str, why_not_late: str
+) -> Iterator[Refusal]:
+    """Yield what no stream does with bad and late files; why depends on its engine."""
     if on_bad_file != "stop":
-        yield Refusal(
-            ("on_bad_file",), on_bad_file, "stop (the rows of a file that is mended later would be late)"
-        )
+        yield Refusal(("on_bad_file",), on_bad_file, f"stop ({why_stop})")
     if late_files != "ingest":
-        yield Refusal(
-            ("late_files",),
-            late_files,
-            "no such key (late rows are told by their event time: watermark.late)",
-        )
+        yield Refusal(("late_files",), late_files, f"no such key ({why_not_late})")
 
 
 def _target_refusals(target: Target) -> Iterator[Refusal]:
@@ -81,19 +85,8 @@ def _target_refusals(target: Target) -> Iterator[Refusal]:
         )
 
 
-def _engine_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
-    engine = watermark.engine
-    if engine not in WORKING_ENGINES:
-        others = " or ".join(sorted(WORKING_ENGINES))
-        why = f"{others or 'a watermark of type path, column or window'} (engine {engine} does not work yet)"
-        yield Refusal(("watermark", "engine"), engine, why)
-    if engine == "structured_streaming":
-        for key in StreamWatermark.SPLITS_ONLY:
-            if key in watermark.model_fields_set:
-                yield Refusal(
-                    ("watermark", key), f"{key} beside engine: {engine}", "no such key, or engine: splits"
-                )
-        return
+def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
+    """Yield keys of splits and lengths of time that do not go together."""
     if watermark.splits and watermark.split is None:
         yield Refusal(
             ("watermark", "splits"),

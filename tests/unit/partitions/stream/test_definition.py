@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from partitions.dataflow import Dataflow
-from partitions.stream import refusals
 from partitions.stream.definition import StreamWatermark
 
 
@@ -17,11 +16,6 @@ def flow(watermark: dict[str, Any] | None = None, **parts: Any) -> Dataflow:
     declared = {"type": "stream", "event_time": "ts", "timeout": "PT5M"} | (watermark or {})
     given = {"name": "readings", "layer": "silver", "source": {"type": "table", "table": "bronze/events"}}
     return Dataflow.model_validate(given | {"watermark": declared} | parts)
-
-
-@pytest.fixture(autouse=True)
-def all_engines_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "WORKING_ENGINES", frozenset({"splits", "structured_streaming"}))
 
 
 def refused(watermark: dict[str, Any] | None = None, **parts: Any) -> str:
