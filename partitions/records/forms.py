@@ -156,7 +156,7 @@ def text_form(data_type: Type, reading: Reading) -> str | None:
             return None
         precision, scale = int(match[1]), int(match[2])
         digits = "(?:0|[1-9][0-9]{{0,{0}}}+)" if reading.inferred else "(?:0*+[1-9][0-9]{{0,{0}}}+|0++)"
-        return decimal_form(precision, scale, "[-+]?+", digits)
+        return decimal_form(precision, scale, "-?+" if reading.inferred else "[-+]?+", digits)
     if data_type == "boolean":
         return "(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])"
     if data_type == "date":

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from partitions.records.conversions import conversion, is_special_type
@@ -17,6 +17,7 @@ from partitions.records.judge import fault_of_text
 _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)", "decimal(2,2)", "decimal(38,0)", "boolean", "date", "timestamp", "timestamp_ntz")  # fmt: skip
 
 
+@example("decimal(5,2)", "+1.5", True)
 @given(
     st.sampled_from(_TYPES),
     st.one_of(
