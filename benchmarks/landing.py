@@ -7,6 +7,7 @@ from pathlib import Path
 
 import obstore
 
+from partitions.fingerprint import fingerprint
 from resources.connections.places import Place
 
 PER_FOLDER = 500
@@ -81,7 +82,7 @@ def pretend_loaded(folder: Path, last: str) -> None:
             watermark=json.dumps({"path": last}),
             why="import",
             time=utc_now(),
-            fingerprint=dataflow.fingerprint,
+            fingerprint=fingerprint(dataflow),
             kind="path",
             app_id=new_id(),
         )

@@ -16,6 +16,7 @@ import yaml
 
 from benchmarks.landing import name
 from benchmarks.measure import report, script
+from partitions.fingerprint import fingerprint
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.watermarks.entry import following, new_id
@@ -87,7 +88,7 @@ def _ingested(here: Path, size: int) -> None:
         changes = {
             "watermark": json.dumps({"path": name(end - 1)}),
             "why": "run",
-            "fingerprint": flow.fingerprint,
+            "fingerprint": fingerprint(flow),
         }
         first = {} if last else {"kind": "path", "app_id": new_id()}
         listed = log.put_list(FLOW, f"{start:010d}-x", StoredList(INGESTED_FILES, rows))

@@ -5,8 +5,6 @@ Here is what every part of the product agrees on; how the text comes from a YAML
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, TypeVar
@@ -300,40 +298,12 @@ class Dataflow(Model):
         """Its watermark, for what only stream watermarks have; any other raises a ConfigurationError."""
         return self._watermark_as(StreamWatermark, "stream")
 
-    def identity(self) -> dict[str, Any]:
-        """What the state depends on: a change of any of it needs a decision (docs/state.md)."""
-        own = self.watermark.identity()
-        return {
-            "kind": self.kind,
-            "source": self.source.identity() | own.pop("source", {}),
-            **own,
-            **(
-                {"operators": [each.model_dump(mode="json") for each in self.operators]}
-                if self.operators
-                else {}
-            ),
-            "target": {"table": self.table, "format": self.target.format}
-            | ({"shared": True} if self.target.shared else {})
-            | ({"load": "scd2"} if self.target.load == "scd2" else {}),
-        }
-
     @property
     def tagged(self) -> bool:
         """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
         watermark = self.window
         timed = watermark.time_entry is not None
         return not self.source.rows_tell(timed=timed, unit_fields=watermark.unit_fields)
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of :meth:`identity`."""
-        return short_hash(self.identity())
-
-
-def short_hash(definition: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that another definition does not have; the order of its names does not matter."""
-    text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.predicates import Range, shown
-from partitions.column.slices import ColumnSlice
+from partitions.column.slices import ColumnSlice, cut_at, replacing_below, slices_of_run
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
@@ -139,10 +139,10 @@ def plan(
         version=observed.version,
         source=observed.source,
     )
-    slices = _cut(whole, cuts, parts, inclusive=observed.sent is None)
+    slices = cut_at(whole, cuts, parts, inclusive=observed.sent is None)
     if replace_until is not None:
-        slices = _make_room(slices, replace_until)
-    slices, deferred = _within(definition, slices)
+        slices = replacing_below(slices, replace_until)
+    slices, deferred = slices_of_run(definition, slices)
     skips = _left_out(definition, state, observed) + deferred + _waiting(definition, observed)
     why = _why(definition, state, slices, bool(new))
     return replace(made, why=why, slices=slices, skips=skips, warnings=observed.warnings)
@@ -290,55 +290,6 @@ def _holds_new_rows(range_: Range, stored: Mark | None, observed: Observed) -> b
     if stored is None or range_.upper is None:
         return True
     return not stored.covers(Mark(range_.upper, range_.upper_inclusive))
-
-
-def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int, *, inclusive: bool) -> tuple[ColumnSlice, ...]:
-    """Cut a slice of one column at values, each of which is read by the slice that ends with it, or by the next if it is not inclusive."""
-    if len(whole.ranges) != 1 or not cuts:
-        return (whole,)
-    (range_,) = whole.ranges
-    slices: list[ColumnSlice] = []
-    begins, before = range_, whole.before
-    for first in range(0, len(cuts) + 1, parts):
-        inside, end = tuple(cuts[first : first + parts - 1]), cuts[first + parts - 1 : first + parts]
-        ends = replace(begins, upper=end[0], upper_inclusive=inclusive) if end else begins
-        slices.append(
-            replace(
-                whole, before=before, ranges=(ends,), cuts=inside, reads_nulls=whole.reads_nulls and not first
-            )
-        )
-        before = slices[-1].advance(before)
-        begins = replace(begins, lower=ends.upper, lower_inclusive=not inclusive)
-    return tuple(slices)
-
-
-def _within(
-    definition: ColumnWatermark, slices: Sequence[ColumnSlice]
-) -> tuple[tuple[ColumnSlice, ...], tuple[Skip, ...]]:
-    """Return the slices of one run, and what waits for the next: ``max_slices`` above the watermark, and all that a look-back reads again."""
-    repeated = sum(slice_.repeats for slice_ in slices)  # these come first
-    due = tuple(slices[: repeated + definition.max_slices])
-    if len(due) == len(slices):
-        return due, ()
-    (range_,) = due[-1].ranges
-    why = f"rows above {shown(range_.upper)} wait for the next run (max_slices: {definition.max_slices})"
-    return due, (Skip(range_.column, why),)
-
-
-def _make_room(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[ColumnSlice, ...]:
-    """Of slices after a rewind only those below the old watermark meet rows of the table."""
-    return tuple(replace(slice_, replaces=_begins_below(slice_, until)) for slice_ in slices)
-
-
-def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
-    return any(
-        range_.lower is None
-        or (
-            (mark := until.marks.get(range_.column)) is not None
-            and compare_values(range_.lower, mark.value) <= 0
-        )
-        for range_ in slice_.ranges
-    )
 
 
 def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[ColumnSlice], new: bool) -> str:

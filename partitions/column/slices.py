@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.definition import ColumnWatermark
+from partitions.column.predicates import Range, rows_in, shown
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import BadPart
-from partitions.plan import Size
+from partitions.plan import Size, Skip
 from partitions.predicate import AllOf, Among, AnyOf, HasValue, Predicate, any_of
 from partitions.sentinels import Watermark, serialise
+from partitions.watermark import compare_values
 
 
 @dataclass(frozen=True)
@@ -156,3 +158,54 @@ class ColumnSlice:
 
 def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, AnyOf) else (predicate,)
+
+
+def cut_at(
+    whole: ColumnSlice, cuts: Sequence[Any], parts: int, *, inclusive: bool
+) -> tuple[ColumnSlice, ...]:
+    """Cut a slice of one column at values, each of which is read by the slice that ends with it, or by the next if it is not inclusive."""
+    if len(whole.ranges) != 1 or not cuts:
+        return (whole,)
+    (range_,) = whole.ranges
+    slices: list[ColumnSlice] = []
+    begins, before = range_, whole.before
+    for first in range(0, len(cuts) + 1, parts):
+        inside, end = tuple(cuts[first : first + parts - 1]), cuts[first + parts - 1 : first + parts]
+        ends = replace(begins, upper=end[0], upper_inclusive=inclusive) if end else begins
+        slices.append(
+            replace(
+                whole, before=before, ranges=(ends,), cuts=inside, reads_nulls=whole.reads_nulls and not first
+            )
+        )
+        before = slices[-1].advance(before)
+        begins = replace(begins, lower=ends.upper, lower_inclusive=not inclusive)
+    return tuple(slices)
+
+
+def slices_of_run(
+    definition: ColumnWatermark, slices: Sequence[ColumnSlice]
+) -> tuple[tuple[ColumnSlice, ...], tuple[Skip, ...]]:
+    """Return the slices of one run, and what waits for the next: ``max_slices`` above the watermark, and all that a look-back reads again."""
+    repeated = sum(slice_.repeats for slice_ in slices)  # these come first
+    due = tuple(slices[: repeated + definition.max_slices])
+    if len(due) == len(slices):
+        return due, ()
+    (range_,) = due[-1].ranges
+    why = f"rows above {shown(range_.upper)} wait for the next run (max_slices: {definition.max_slices})"
+    return due, (Skip(range_.column, why),)
+
+
+def replacing_below(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[ColumnSlice, ...]:
+    """Of slices after a rewind only those below the old watermark meet rows of the table."""
+    return tuple(replace(slice_, replaces=_begins_below(slice_, until)) for slice_ in slices)
+
+
+def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
+    return any(
+        range_.lower is None
+        or (
+            (mark := until.marks.get(range_.column)) is not None
+            and compare_values(range_.lower, mark.value) <= 0
+        )
+        for range_ in slice_.ranges
+    )

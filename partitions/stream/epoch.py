@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from partitions.stream.event_time import EventTime
 from partitions.stream.global_watermark import global_watermark
-from partitions.stream.split_changes import assigned, highest, merged_into
+from partitions.stream.idle_splits import adopted_watermarks, excluded_splits, idle_epochs
+from partitions.stream.split_changes import assigned, merged_into
 from partitions.stream.split_watermark import raised
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
@@ -45,15 +46,13 @@ def closed(
         tops: the highest event time of each split that had rows, late ones too.
         counts: whether the epoch read all the input there was: one that left some unread makes no split idle.
     """
-    idle = {name: 0 if name in tops else split.idle + int(counts) for name, split in state.splits.items()}
+    idle = idle_epochs(state, tops, counts=counts)
     watermarks = {
         name: raised(state.bound(name), tops[name], splits.timeout) if name in tops else split.watermark
         for name, split in state.splits.items()
     }
-    if splits.idle == "adopt_max" and counts:
-        top = highest(watermarks.values())
-        adopt = [name for name, count in idle.items() if count >= splits.idle_after]
-        watermarks |= dict.fromkeys(adopt, top)
+    if counts:
+        watermarks |= adopted_watermarks(splits, idle, watermarks)
     return _with(state, splits, watermarks, idle)
 
 
@@ -84,8 +83,7 @@ def _with(
     watermarks: Mapping[str, EventTime | None],
     idle: Mapping[str, int],
 ) -> StreamState:
-    asleep = {name for name, count in idle.items() if splits.idle == "exclude" and count >= splits.idle_after}
-    value = global_watermark(state.value, watermarks, asleep, splits.least)
+    value = global_watermark(state.value, watermarks, excluded_splits(splits, idle), splits.least)
     return replace(
         state, splits={name: Split(at, idle[name]) for name, at in watermarks.items()}, value=value
     )

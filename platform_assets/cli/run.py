@@ -61,13 +61,14 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
         StrandlineError: if the only dataflow is held, or needs a decision, and the answer is JSON.
     """
     from platform_assets.cli.exit_codes import worst
+    from platform_assets.cli.run_in_order import run_in_order
     from platform_assets.cli.running import print_outcome
     from platform_assets.project import InvalidProject
 
     broken = context.project.broken if everything else {}
     errors = {name: InvalidProject(of_file) for name, of_file in broken.items()}
-    outcomes = runner.run_all(
-        flows, errors, lambda outcome: None if context.as_json else print_outcome(context, outcome)
+    outcomes = run_in_order(
+        runner, flows, errors, lambda outcome: None if context.as_json else print_outcome(context, outcome)
     )
     if (
         len(outcomes) == 1

@@ -6,7 +6,7 @@ They go through Dagster where an instance keeps what it is told. Without one nob
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, UpstreamNotLoaded, in_one_line
+from partitions.errors import StrandlineError, in_one_line
 from partitions.plan import counted
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
@@ -125,48 +125,6 @@ class Runner:
         if outcome.committed:
             loop.prepare_next()
         return outcome
-
-    def run_all(
-        self,
-        flows: Sequence[Dataflow],
-        errors: Mapping[str, StrandlineError],
-        done: Callable[[Outcome], None],
-    ) -> list[Outcome]:
-        """Run dataflows in turn, each after those whose tables it reads, and return their outcomes.
-
-        Args:
-            flows: to run.
-            errors: of dataflows that are broken: each is a failed run.
-            done: gets each outcome when it is known.
-        """
-        log, lineage = self.platform.log, self.platform.lineage
-        outcomes = [not_begun(log, name, error) for name, error in errors.items()]
-        for outcome in outcomes:
-            done(outcome)
-        by_name = {flow.name: flow for flow in flows}
-        for name in lineage.in_order(list(by_name)):
-            if len(by_name) > 1:
-                with suppress(OSError):
-                    click.echo(f"{name} …", err=True)
-            above = lineage.upstream_dataflows(name)
-            failed = [
-                outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in above
-            ]
-            outcomes.append(
-                not_begun(log, name, _upstream(name, failed)) if failed else self.run(by_name[name])
-            )
-            done(outcomes[-1])
-        return outcomes
-
-
-def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
-    """Return the error of a dataflow that is not run: its windows would count as read although some of their rows are missing."""
-    above = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
-    names = " ".join([*(outcome.dataflow for outcome in failed), name])
-    return UpstreamNotLoaded(
-        f"{name} was not started: it reads what {above} should have loaded",
-        choices=[f"strandline run {names}"],
-    )
 
 
 def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:

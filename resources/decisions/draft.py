@@ -10,6 +10,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
+from partitions.fingerprint import fingerprint
 from partitions.path.quarantined_files import Quarantine
 from partitions.watermark import is_empty
 from resources.loop.definition_guard import check_definition
@@ -95,7 +96,7 @@ def draft_entry(
         "number": max(last.number if last else 0, tip.tag, *(table.tip(app_id).tag for table in beside)) + 1,
         "why": why,
         "reason": reason,
-        "fingerprint": dataflow.fingerprint,
+        "fingerprint": fingerprint(dataflow),
     }
     if why in _TAKES_SOURCE:
         decided["source"] = None

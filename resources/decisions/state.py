@@ -10,6 +10,7 @@ from typing import Any
 from partitions.column.words import text_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
+from partitions.fingerprint import fingerprint
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from partitions.sentinels import deserialise
@@ -112,7 +113,7 @@ def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bo
     if not target.merges or target.load == "scd2" or last.keyed_by == keys:
         return False
     gave_up = last.why == "abandon" and last.reason == reason
-    return last.fingerprint == dataflow.fingerprint and not moved(dataflow, last) and not gave_up
+    return last.fingerprint == fingerprint(dataflow) and not moved(dataflow, last) and not gave_up
 
 
 def _passed_by_another_root(platform: Opener, dataflow: Dataflow, last: Entry) -> list[SourceFile]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.invalidation import Change, changes
+from partitions.fingerprint import fingerprint, identity
+from partitions.fingerprint_changes import Change, changes
 from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -21,7 +22,7 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     Raises:
         NeedsDecision: code ``definition_changed``.
     """
-    if entry is None or not entry.fingerprint or entry.fingerprint == dataflow.fingerprint:
+    if entry is None or not entry.fingerprint or entry.fingerprint == fingerprint(dataflow):
         return
     raise _refusal(dataflow, entry, _changed(dataflow, entry, log))
 
@@ -41,7 +42,7 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> Nee
     said = (
         f": {'; '.join(map(str, changed))}"
         if changed
-        else f" (fingerprint {entry.fingerprint}, now {dataflow.fingerprint})"
+        else f" (fingerprint {entry.fingerprint}, now {fingerprint(dataflow)})"
     )
     name = dataflow.name
     keeps = (
@@ -109,7 +110,7 @@ def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[Change
     )
     if made_with is None:
         return []
-    found, nothing_loaded = changes(made_with.definition, dataflow.identity()), is_empty(entry.state())
+    found, nothing_loaded = changes(made_with.definition, identity(dataflow)), is_empty(entry.state())
     return [change._replace(is_empty=nothing_loaded) for change in found]
 
 
@@ -136,7 +137,7 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
     """What a write depends on; holds no secret, since connections are only named."""
     target = dataflow.target
     return {
-        **dataflow.identity(),
+        **identity(dataflow),
         **dataflow.source.reading(),
         "load": target.load,
         "merge_keys": list(target.merge_keys),

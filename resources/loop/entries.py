@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from partitions.dataflow import Dataflow, short_hash
+from partitions.dataflow import Dataflow
+from partitions.fingerprint import short_hash
 from partitions.state_of_kind import nothing_loaded
 from resources.tables.contract.commits import TableCommit, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, following, new_id

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import Conflict, Held, StrandlineError
+from partitions.fingerprint import fingerprint
 from partitions.instants import time_in_words
 from partitions.plan import TellsSource
 from partitions.request import Forced, Replay, ReplayFiles
@@ -61,7 +62,7 @@ def draft_intent(
         upper=serialise(slice_.upper),
         reason=run.request.reason if isinstance(run.request, Replay | ReplayFiles | Forced) else None,
         definition=definition_of(run.dataflow),
-        fingerprint=run.dataflow.fingerprint,
+        fingerprint=fingerprint(run.dataflow),
         pinned=run.log.put_schema(run.name, pinned),
         file_list=file_list,
         files=size.files,

@@ -19,6 +19,7 @@ from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, Str
 from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, counted, is_repeat
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
+from partitions.slow_slices import SlowSlices
 from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
@@ -197,7 +198,8 @@ class _Run(Generic[SliceT]):
     def _advance(self) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
         run, outcome = self._run, self._outcome
-        left, slower = run.dataflow.watermark.max_slices, 0
+        left = run.dataflow.watermark.max_slices
+        slow = SlowSlices(run.dataflow.watermark.checkpoint.interval_secs)
         while left > 0:
             plan = self._plan()
             if plan.slices and isinstance(run.kind, RunsAhead):
@@ -211,7 +213,7 @@ class _Run(Generic[SliceT]):
             pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))
             while pending and left > 0:
                 slice_ = pending.popleft()
-                parts = slice_.halve() if slower else (slice_,)
+                parts = slice_.halve() if slow.halve_next else (slice_,)
                 pending.extendleft(reversed(parts[1:]))
                 self._pace()
                 before = outcome.newest
@@ -222,8 +224,7 @@ class _Run(Generic[SliceT]):
                     continue
                 if done.entry.pinned and done.entry.pinned != (before and before.pinned):
                     pinned = run.log.get_schema(done.entry.pinned)
-                too_slow = done.seconds > run.dataflow.watermark.checkpoint.interval_secs
-                slower = max(0, slower + (1 if too_slow else -1))
+                slow.note(done.seconds)
                 if not is_repeat(slice_):
                     left -= 1
             if not run.kind.replans_after_load:

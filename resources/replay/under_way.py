@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from partitions.dataflow import short_hash
+from partitions.fingerprint import short_hash
 from resources.kinds.kind import Kind
 from resources.loop.recorded import recorded_slice
 from resources.watermarks.entry import Entry, Record, read_record, utc_now

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
+from partitions.fingerprint import fingerprint
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from partitions.sentinels import serialise
@@ -66,7 +67,7 @@ class Arrivals:
                 f"{number:010d}-x",
                 StoredList(INGESTED_FILES, [[path, 1, "v", 0, None] for path in paths]),
             ),
-            "fingerprint": self.flow.fingerprint,
+            "fingerprint": fingerprint(self.flow),
         }
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
 

@@ -16,6 +16,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
 from resources.connections.places import Place
 from resources.platform.platform import Platform
@@ -107,7 +108,7 @@ class Ticker:
                 f"{number:010d}-x",
                 StoredList(INGESTED_FILES, [[path, 0, "v", 0, None] for path in paths]),
             ),
-            "fingerprint": self.flow.fingerprint,
+            "fingerprint": fingerprint(self.flow),
         }
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
 

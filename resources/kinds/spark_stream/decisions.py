@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.fingerprint import fingerprint
 from partitions.sentinels import deserialise
 from partitions.stream.state import StreamState
 from resources.kinds.state_rules import StateRules
@@ -41,7 +42,7 @@ class SparkStreamRules(StateRules):
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it, under the definition that it was made with: a checkpoint belongs to one."""
-        another = last is not None and last.fingerprint != self._dataflow.fingerprint
+        another = last is not None and last.fingerprint != fingerprint(self._dataflow)
         if another and not StreamState.holds_nothing(deserialise(text)):
             self._refuse("watermark under another definition")
         return text

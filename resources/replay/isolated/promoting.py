@@ -20,6 +20,7 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
+from partitions.fingerprint import fingerprint
 from partitions.load import Replace
 from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Among, Predicate
@@ -350,7 +351,7 @@ def _intent(
         lower=serialise(swap.lower) if swap.lower else None,
         upper=serialise(swap.upper),
         definition=definition_of(run.dataflow),
-        fingerprint=run.dataflow.fingerprint,
+        fingerprint=fingerprint(run.dataflow),
         pinned=pinned,
         file_list=run.log.put_list(
             run.name, f"{number:010d}-{aside.intent_id(number)}", run.kind.slice_to_rows(swap.slice)

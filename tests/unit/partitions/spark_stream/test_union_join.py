@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.invalidation import MEANINGS, changes
+from partitions.fingerprint import fingerprint, identity
+from partitions.fingerprint_changes import MEANINGS, changes
 from partitions.sources import SeveralSources
 from partitions.spark_stream.union_join import joined_names
 from partitions.stream.operators import Join
@@ -30,7 +31,7 @@ def _flow(*sources: dict[str, Any], **watermark: Any) -> Dataflow:
 
 def test_a_timeout_is_no_part_of_what_the_state_depends_on() -> None:
     same = _flow(LEFT, RIGHT | {"timeout": "PT1S"}, timeout="PT1H")
-    assert same.fingerprint == _flow(LEFT, RIGHT).fingerprint
+    assert fingerprint(same) == fingerprint(_flow(LEFT, RIGHT))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_timeout_is_no_part_of_what_the_state_depends_on() -> None:
     ],
 )
 def test_order_names_places_and_policy_are_what_the_state_needs(flow: Dataflow, name: str) -> None:
-    (change,) = changes(_flow(LEFT, RIGHT).identity(), flow.identity())
+    (change,) = changes(identity(_flow(LEFT, RIGHT)), identity(flow))
     assert change.name == name
     assert str(change).endswith(f"({MEANINGS[name]})")
 

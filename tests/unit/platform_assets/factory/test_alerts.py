@@ -21,6 +21,7 @@ from partitions.alerts.alert import Alert
 from partitions.alerts.changes import TOLD, AlertChanges
 from partitions.alerts.delivery import APART
 from partitions.errors import StrandlineError
+from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
 from platform_assets.factory.alert_messages import message
 from platform_assets.factory.alerts import Cursor, alerts_sensor
@@ -121,7 +122,7 @@ class Watch:
             app_id="a",
             why=why,
             watermark=serialise({"path": "a"}),
-            fingerprint=flow.fingerprint,
+            fingerprint=fingerprint(flow),
             time=datetime.fromtimestamp(at, UTC).isoformat(),
         )
         log.append(flow.name, entry, expected=newest.number if newest else 0)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from partitions.fingerprint import fingerprint
 from platform_assets.project import Project, load_project
 from resources.connections.jdbc import JdbcConnection
 
@@ -108,5 +109,5 @@ def test_a_look_back_changes_neither_the_address_nor_the_fingerprint(make: Make)
         ERP.format(look_back="backward_days: 7"), flow=FLOW.format(look_back="", target=REPLACED)
     )
     assert (
-        len({project.named(["flow"])[0].fingerprint for project in (with_, without, plain, inherited)}) == 1
+        len({fingerprint(project.named(["flow"])[0]) for project in (with_, without, plain, inherited)}) == 1
     )

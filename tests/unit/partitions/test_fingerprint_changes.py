@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.invalidation import MEANINGS, Change, changes
+from partitions.fingerprint import identity
+from partitions.fingerprint_changes import MEANINGS, Change, changes
 
 
 def _flow(**parts: Any) -> Dataflow:
@@ -15,7 +16,7 @@ def _flow(**parts: Any) -> Dataflow:
 
 
 def test_an_identity_that_is_the_same_has_no_changes() -> None:
-    assert changes(_flow().identity(), _flow().identity()) == []
+    assert changes(identity(_flow()), identity(_flow())) == []
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
     ],
 )  # fmt: skip
 def test_each_part_says_what_its_change_means(parts: dict[str, Any], change: Change, part: str) -> None:
-    assert changes(_flow().identity(), _flow(**parts).identity()) == [change]
+    assert changes(identity(_flow()), identity(_flow(**parts))) == [change]
     assert (change.part, change.changes_form) == (part, part == "scope")
     assert str(change).endswith(f"({MEANINGS[part]})")
 
@@ -53,10 +54,10 @@ SCD2 = {"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "t"
     ("before", "now", "said"), [(SCD2, {}, "was scd2, is another"), ({}, SCD2, "was another, is scd2")]
 )
 def test_a_versions_table_takes_no_other_load(before: dict[str, Any], now: dict[str, Any], said: str) -> None:
-    (change,) = changes(_flow(**before).identity(), _flow(**now).identity())
+    (change,) = changes(identity(_flow(**before)), identity(_flow(**now)))
     assert (change.name, change.changes_form, said in str(change)) == ("target.load", True, True)
     elsewhere = {"target": {**now.get("target", {}), "table": "a/b"}}
-    assert [each.name for each in changes(_flow(**before).identity(), _flow(**elsewhere).identity())] == [
+    assert [each.name for each in changes(identity(_flow(**before)), identity(_flow(**elsewhere)))] == [
         "target.table"
     ]
 
@@ -84,12 +85,12 @@ def test_of_a_stream_on_spark_s_engine_the_source_belongs_to_the_checkpoint() ->
 
 
 def test_what_was_stored_beside_the_identity_is_no_change() -> None:
-    assert changes({**_flow().identity(), "load": "append"}, _flow().identity()) == []
+    assert changes({**identity(_flow()), "load": "append"}, identity(_flow())) == []
 
 
 def test_a_part_that_is_gone_is_a_change() -> None:
     filtered = _flow(watermark={"partition_filter": {"prefix_template": "%Y", "lookback": 1}})
-    assert changes(filtered.identity(), _flow().identity()) == [Change("source.prefix_template", "%Y", None)]
+    assert changes(identity(filtered), identity(_flow())) == [Change("source.prefix_template", "%Y", None)]
 
 
 _OVER = {"type": "over", "columns": {"n": {"fn": "row_number"}}}
@@ -124,7 +125,7 @@ def _stream(operators: Any = (), source: Any = None, **watermark: Any) -> Datafl
     ids=["operator", "no operator", "event time", "split", "engine", "engine back"],
 )
 def test_a_streams_other_rows_drop_its_state(before: Dataflow, now: Dataflow, parts: list[str]) -> None:
-    found = changes(before.identity(), now.identity())
+    found = changes(identity(before), identity(now))
     assert [change.name for change in found] == parts
     assert all(change.changes_form for change in found)
     assert all(MEANINGS[change.part] in str(change) for change in found)
@@ -157,5 +158,5 @@ def test_each_part_of_each_kind_s_identity_says_what_its_change_means(watermark:
     flow = Dataflow.model_validate(
         {"name": "f", "source": source, "watermark": watermark, "target": target, **streams}
     )
-    for change in changes({}, flow.identity()):
+    for change in changes({}, identity(flow)):
         assert str(change).endswith(f"({change.meaning})")

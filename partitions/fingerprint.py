@@ -1,0 +1,40 @@
+"""Fingerprint the parts of a dataflow that its state depends on, so that a run notices when they change (docs/state.md).
+
+``partitions.fingerprint_changes`` says what each change means for the state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from partitions.dataflow import Dataflow
+
+
+def identity(dataflow: Dataflow) -> dict[str, Any]:
+    """Return the parts of a definition that the state depends on: a change of any of them needs an operator's decision."""
+    by_watermark = dataflow.watermark.identity()
+    operators = [operator.model_dump(mode="json") for operator in dataflow.operators]
+    return {
+        "kind": dataflow.kind,
+        "source": dataflow.source.identity() | by_watermark.pop("source", {}),
+        **by_watermark,
+        **({"operators": operators} if operators else {}),
+        "target": {"table": dataflow.table, "format": dataflow.target.format}
+        | ({"shared": True} if dataflow.target.shared else {})
+        | ({"load": "scd2"} if dataflow.target.load == "scd2" else {}),
+    }
+
+
+def fingerprint(dataflow: Dataflow) -> str:
+    """Return a short hash of :func:`identity`."""
+    return short_hash(identity(dataflow))
+
+
+def short_hash(definition: Mapping[str, Any]) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a mapping as JSON; the order of its names does not matter."""
+    text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,44 @@
+"""Count the epochs that each split has no rows in, and decide what an idle one does to the stream (``watermark.idle``, docs/streams.md).
+
+``stall`` waits for it, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to the highest of all splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from partitions.stream.event_time import EventTime
+from partitions.stream.split_changes import highest
+from partitions.stream.splits import Splits
+from partitions.stream.state import StreamState
+
+
+def idle_epochs(state: StreamState, with_rows: Collection[str], *, counts: bool) -> dict[str, int]:
+    """Return how many epochs in a row each split had no rows in.
+
+    Args:
+        state: as the epoch was opened.
+        with_rows: the splits that had rows in it, late ones too.
+        counts: whether the epoch read all the input there was; one that left some unread makes no split idle.
+    """
+    return {
+        name: 0 if name in with_rows else split.idle + int(counts) for name, split in state.splits.items()
+    }
+
+
+def excluded_splits(splits: Splits, idle: Mapping[str, int]) -> set[str]:
+    """Return the idle splits that the global watermark leaves out (``exclude``)."""
+    if splits.idle != "exclude":
+        return set()
+    return {name for name, epochs in idle.items() if epochs >= splits.idle_after}
+
+
+def adopted_watermarks(
+    splits: Splits, idle: Mapping[str, int], watermarks: Mapping[str, EventTime | None]
+) -> dict[str, EventTime | None]:
+    """Return the watermarks that idle splits take over (``adopt_max``): the highest of all."""
+    if splits.idle != "adopt_max":
+        return {}
+    return dict.fromkeys(
+        (name for name, epochs in idle.items() if epochs >= splits.idle_after), highest(watermarks.values())
+    )

@@ -1,0 +1,61 @@
+"""Run dataflows one after another, each after those whose tables it reads; one is skipped if such a table was not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError, UpstreamNotLoaded
+from resources.notes.last_run import not_begun
+from resources.outcome import Outcome
+
+if TYPE_CHECKING:
+    from platform_assets.cli.running import Runner
+
+
+def run_in_order(
+    runner: Runner,
+    flows: Sequence[Dataflow],
+    errors: Mapping[str, StrandlineError],
+    done: Callable[[Outcome], None],
+) -> list[Outcome]:
+    """Run dataflows in turn, each after those whose tables it reads, and return their outcomes.
+
+    Args:
+        runner: of their project.
+        flows: to run.
+        errors: of dataflows that are broken: each is a failed run.
+        done: gets each outcome when it is known.
+    """
+    log, lineage = runner.platform.log, runner.platform.lineage
+    outcomes = [not_begun(log, name, error) for name, error in errors.items()]
+    for outcome in outcomes:
+        done(outcome)
+    by_name = {flow.name: flow for flow in flows}
+    for name in lineage.in_order(list(by_name)):
+        if len(by_name) > 1:
+            with suppress(OSError):
+                click.echo(f"{name} …", err=True)
+        upstream = lineage.upstream_dataflows(name)
+        failed = [
+            outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in upstream
+        ]
+        outcomes.append(
+            not_begun(log, name, _upstream_not_loaded(name, failed)) if failed else runner.run(by_name[name])
+        )
+        done(outcomes[-1])
+    return outcomes
+
+
+def _upstream_not_loaded(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
+    """Return the error of a dataflow that is skipped: its windows would count as read although some of their rows are missing."""
+    upstream = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
+    names = " ".join([*(outcome.dataflow for outcome in failed), name])
+    return UpstreamNotLoaded(
+        f"{name} was not started: it reads what {upstream} should have loaded",
+        choices=[f"strandline run {names}"],
+    )
