@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
-from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError
+from partitions.errors import BadPart
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
@@ -21,7 +21,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
-from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TellsAppends
+from resources.sources.table_versions import TableVersions
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
@@ -36,6 +36,8 @@ _MOST_PARTS = 16
 
 class TableRows(PinsColumns):
     """Reads a table, whoever writes it."""
+
+    _source: TableSource
 
     def __init__(
         self,
@@ -57,7 +59,6 @@ class TableRows(PinsColumns):
         """
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
         self._may_merge = may_merge
-        self._begin, self._on_change = source.from_, source.on_change
         self._bound: Version | None = None
 
     def at(self, version: Version) -> TableRows:
@@ -159,71 +160,10 @@ class TableRows(PinsColumns):
         rows = self._table.read(spark, self.version(), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
-    def chunks(self, since: Mark | None, until: int | None = None) -> Appends:
-        """Return what each version appends.
-
-        Raises:
-            ConfigurationError: the table's format does not tell it.
-            SourceError: code ``source_changed``: a version changes rows.
-        """
-        return self._checked(self._appending.appends(since, until))
-
-    def first_chunks(self) -> tuple[Appends, Mark | None]:
-        """Return what the versions append that a stream begins with, and the version before them; None: there is none.
-
-        Raises:
-            NeedsDecision: code ``versions_gone``: the table's log does not tell the version that it shall begin with.
-        """
-        begin = self._begin
-        if begin == "earliest":
-            return self.chunks(None), None
-        found = self._appending.appends(None)
-        before = [each for each in found.versions if begin == "latest" or each.version < begin]
-        rest = found.versions[len(before) :]
-        if rest and rest[0].whole and begin != 0:
-            raise NeedsDecision(
-                f"table {self._source.shown}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
-                " rows of before in it. Name a later version, or earliest or latest",
-                code="versions_gone",
-            )
-        return self._checked(found._replace(versions=rest)), before[-1].mark if before else None
-
-    def _checked(self, found: Appends) -> Appends:
-        """What versions append, without those that may be passed over."""
-        if self._on_change == "skip":
-            kept = (
-                each._replace(files=0, bytes=0, listed=()) if each.changes else each
-                for each in found.versions
-            )
-            return found._replace(versions=tuple(kept))
-        changed = next((each for each in found.versions if each.changes), None)
-        if changed is not None:
-            raise SourceError(
-                f"table {self._source.shown}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
-                " Nothing of it was read. Have the stream read a table that only grows, or pass such versions over with source.on_change: skip",
-                code="source_changed",
-            )
-        return found
-
-    def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str) -> DataFrame:
-        """Return the rows that versions append."""
-        from pyspark.sql.types import LongType, StructField, StructType
-
-        rows = self._appending.rows_of_appends(spark, chunks)
-        with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
-        return strict(rows, with_version)
-
-    def find_unreadable_chunk(self, spark: SparkSession, mark: Mark, error: Exception) -> BadPart | None:
-        """Try to read the table as it was at a mark."""
-        return self.at(self._appending.version_of(mark)).find_unreadable(spark, error)
-
     @property
-    def _appending(self) -> TellsAppends:
-        if isinstance(self._table, TellsAppends):
-            return self._table
-        raise ConfigurationError(
-            f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
-        )
+    def versions(self) -> TableVersions:
+        """The rows by the version that appends them, for streams."""
+        return TableVersions(self, self._table, self._source)
 
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
         """Try to read the version."""

@@ -27,7 +27,7 @@ from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.emission import emission_of
 from resources.kinds.stream.epoch import Decision, Epoch
-from resources.kinds.stream.inputs import Epochs
+from resources.kinds.stream.epochs import Epochs
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.sources.schema import pinned_struct
 from resources.spark.settings import tune, tune_for

@@ -33,7 +33,7 @@ from resources.kinds.state_of_entry import state_of
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.emission import refusals_of_spark
 from resources.kinds.stream.epoch import Epoch
-from resources.kinds.stream.inputs import Epochs, Waiting
+from resources.kinds.stream.epochs import Epochs, Waiting
 from resources.kinds.stream.judging import Judging, rows_read
 from resources.sources.schema import pinned_struct
 from resources.sql import quoted

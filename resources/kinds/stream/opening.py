@@ -5,8 +5,10 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from resources.kinds.parts import unreadable_source
 from resources.kinds.stream.decisions import StreamRules
-from resources.kinds.stream.inputs import Epochs, EpochsOfFiles, EpochsOfVersions
+from resources.kinds.stream.epochs import Epochs
+from resources.kinds.stream.file_epochs import EpochsOfFiles
 from resources.kinds.stream.kind import StreamKind
+from resources.kinds.stream.table_epochs import EpochsOfVersions
 from resources.platform.stores import Stores
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows

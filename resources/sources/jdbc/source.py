@@ -14,29 +14,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from partitions.column.cuts_by_statistics import SPREAD_KINDS, Spread
-from partitions.column.predicates import Range, cut, rows_in
+from partitions.column.predicates import Range, rows_in
 from partitions.column.source import Observed
 from partitions.column.writers import Untold, Writers
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
-from partitions.predicate import AllOf, Among, Predicate, all_of
+from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType, readable_types
 from partitions.spelling import beside_known
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, disjoint, rows_of
+from partitions.window.predicates import Columns, disjoint
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.failures import is_time_limit, is_undecodable, source_error, undecodable_text
 from resources.sources.jdbc.loading import JdbcLoader
+from resources.sources.jdbc.parallel_reads import MOST_STEPS, parallel_parts
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import asked_texts, distinct_rows
 from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
-from resources.sources.source import NUMBER, PARTS, ReadsAbove
+from resources.sources.source import NUMBER, ReadsAbove
 from resources.spark.frames import with_known_columns
 
 if TYPE_CHECKING:
@@ -51,9 +52,6 @@ _WALKED_ROWS = 1_000_000
 """A walk along an index looks at each of its entries: of 5,000,000 rows it took a twentieth of the time that their load takes."""
 
 _NUMBER = ColumnType("integer")
-
-_MOST_STEPS = 1_000
-"""Of the walk along an index that looks for parts."""
 
 
 class JdbcRows(PinsColumns):
@@ -118,36 +116,21 @@ class JdbcRows(PinsColumns):
         if not disjoint(extents):
             return spark.createDataFrame([], schema)
         there, types = self._there(schema), self._types(schema)
-        parts = self._window_parts(extents, there)
+        parts = self._parallel_parts(extents, there)
         if len(parts) > 1:
             rows = self._loader.parts(spark, *self._query.in_parts(parts, types))
         else:
             rows = self._loader.query(spark, self._query.rows(extents, there, types))
         return strict(self._read(rows, types, extents), schema, there.fieldNames())
 
-    def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
-        """The rows of extents in parts along an index that begins with their time; not more than one if there is none, or they are few.
-
-        The walk counts the rows of all units: it need not look at any row but in the index.
-        """
-        lowers, uppers = [extent.lower for extent in extents], [extent.upper for extent in extents]
-        column, column_kinds = self._source.window_column, kinds(schema)
-        of_query = self._query.known_columns() is None
-        if column is None or of_query or None in lowers or None in uppers:
+    def _parallel_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
+        """Return the parts of some windows that connections of their own read; a query is read over one."""
+        column = self._source.window_column
+        if column is None or self._query.known_columns() is None:
             return []
-        columns = Columns(column_kinds, column, self._source.unit_columns, self._zone)
-        lower = min(ms for ms in lowers if ms is not None)
-        upper = max(ms for ms in uppers if ms is not None)
-        whole = Range(column, columns.bound(lower), columns.bound(upper), True, False)
-        steps = self.cuts(whole, self._part_rows, _MOST_STEPS)
-        parts = min(PARTS, len(steps) + 1)
-        cuts = [steps[(len(steps) + 1) * number // parts - 1] for number in range(1, parts)]
-        rows_of_extents = rows_of(extents, columns)
-        # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
-        return (
-            [all_of((rows_of_extents, part.rows)) for part in cut(Range(column, None, None), cuts)]
-            if cuts
-            else []
+        columns = Columns(kinds(schema), column, self._source.unit_columns, self._zone)
+        return parallel_parts(
+            extents, column, columns, lambda window: self.cuts(window, self._part_rows, MOST_STEPS)
         )
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:

@@ -1,0 +1,106 @@
+"""Epochs over files above a path watermark: each file is a chunk (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart
+from partitions.path.closing import closed
+from partitions.path.plan import plan as plan_of_files
+from partitions.path.position_of_state import position
+from partitions.path.state import PathState
+from partitions.stream.inputs import (
+    Files,
+    files_in_epochs,
+)
+from partitions.stream.slices import EpochSlice
+from partitions.stream.state import StreamState
+from resources.kinds.state_of_entry import cold_start_of
+from resources.sources.files.paths import SOURCE_FILE
+from resources.sources.files.source import FileSource
+from resources.tables.contract.appends import VERSION
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+from resources.kinds.stream.epochs import Epochs, Waiting
+
+
+@dataclass(frozen=True)
+class EpochsOfFiles(Epochs):
+    """Files above a path watermark: each is a chunk.
+
+    Attributes:
+        dataflow: what the user declared.
+        source: its files.
+    """
+
+    dataflow: Dataflow
+    source: FileSource
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of the files."""
+        return self.source.remarks
+
+    def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
+        """List above the path watermark, in full."""
+        definition, read = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
+        listing = self.source.list_above(position(definition, read, now, cold_start_of(entry)))
+        number = entry.number if entry else 0
+        found = plan_of_files(
+            definition, read, listing.listed, now, dataflow=self.dataflow.name, number=number
+        )
+        warned = Waiting((), found.skips, None, found.warnings, listing.listed.calls)
+        if not found.slices:
+            return warned
+        files = [file for slice_ in found.slices for file in slice_.files]
+        inputs = files_in_epochs(
+            definition.checkpoint, found.slices[0].before, files, self.dataflow.stream.split_columns
+        )
+        if not found.skips and definition.scope == "partition":
+            last = inputs[-1]
+            assert isinstance(last, Files)
+            inputs[-1] = replace(last, after=closed(definition, PathState.of(last.after), now))
+        return warned._replace(inputs=inputs, since=found.slices[0].since)
+
+    def covers(self, state: StreamState, other: StreamState) -> bool:
+        """Compare the path watermarks."""
+        after, before = (PathState.of(each.position.get("path")) for each in (state, other))
+        return after.covers(before, self.dataflow.stream.above_files.template)
+
+    def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
+        """Return the declared schema, or one inferred from a bounded sample."""
+        inputs = [slice_.input for slice_ in pending]
+        return self.source.pin(
+            spark, [file for given in inputs if isinstance(given, Files) for file in given.given]
+        )
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare ``source.schema``."""
+        self.source.check_schema(spark, pinned)
+
+    def check_unchanged(self, given: Files) -> None:
+        """Compare size and version of every file with what was listed."""
+        self.source.check_unchanged(given.given)
+
+    def rows(self, spark: SparkSession, given: Files, pinned: str) -> DataFrame:
+        """Return the rows of exactly these files; a file's number is its place among them."""
+        from pyspark.sql import functions as F
+
+        rows = self.source.read(spark, given.given, pinned, origin=True)
+        if given.one_chunk:
+            return rows.drop(SOURCE_FILE).withColumn(VERSION, F.lit(0).cast("long"))
+        places = [(file.path, place) for place, file in enumerate(given.given)]
+        told = F.broadcast(spark.createDataFrame(places, f"{SOURCE_FILE} string, {VERSION} long"))
+        return rows.join(told, SOURCE_FILE).drop(SOURCE_FILE)
+
+    def find_bad_part(
+        self, spark: SparkSession, given: Files, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """Return the file that Spark names, with its line if a record does not parse."""
+        return self.source.find_bad_file(spark, {file.path: file for file in given.given}, pinned, error)

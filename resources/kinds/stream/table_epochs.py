@@ -1,0 +1,146 @@
+"""Epochs over a table that only grows: each version is a chunk (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, NeedsDecision
+from partitions.sources import TableSource
+from partitions.stream.inputs import (
+    Chunk,
+    Versions,
+    begun_behind,
+    versions_in_epochs,
+)
+from partitions.stream.slices import EpochSlice
+from partitions.stream.state import StreamState
+from resources.sources.table import TableRows
+from resources.tables.contract.appends import Appended, Mark
+from resources.tables.unreadable import lacks_file
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+from resources.kinds.stream.epochs import Epochs, Waiting
+
+
+@dataclass(frozen=True)
+class EpochsOfVersions(Epochs):
+    """A table that only grows: each version is a chunk.
+
+    Attributes:
+        dataflow: what the user declared.
+        table: that is read.
+    """
+
+    dataflow: Dataflow
+    table: TableRows
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """None: the plan says it all."""
+        return ()
+
+    @override
+    def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
+        """Look at the table's log."""
+        at = state.position
+        since = Mark(at["version"], at.get("id")) if "version" in at else None
+        try:
+            versions = self.table.versions
+            found, before = versions.first_appends() if since is None else (versions.appends(since), since)
+        except NeedsDecision as gone:
+            raise self._other_source(gone.message, gone.code) from gone
+        if since is None and before is not None and self._begins_at_latest:
+            return Waiting((begun_behind(found.table, before),))
+        if since is not None and (found.table != at["table"] or found.newest < since.version):
+            raise self._other_source(
+                f"expected table {self.dataflow.source.shown} of which versions up to {since.version} were read, found another table of that name,"
+                " or an older version of it",
+                "source_replaced",
+            )
+        chunks = [Chunk(each.version, each.files, each.bytes, each.id, each.whole) for each in found.versions]
+        skipped = [
+            f"{each.changes}: it is passed over (source.on_change: skip)"
+            for each in found.versions
+            if each.changes
+        ]
+        inputs = versions_in_epochs(self.dataflow.stream.checkpoint, found.table, chunks, before)
+        return Waiting(inputs, warnings=skipped)
+
+    @property
+    def _begins_at_latest(self) -> bool:
+        source = self.dataflow.source
+        return isinstance(source, TableSource) and source.from_ == "latest"
+
+    def covers(self, state: StreamState, other: StreamState) -> bool:
+        """Compare versions, if they are of one table."""
+        after, before = state.position, other.position
+        same = after.get("table") == before.get("table")
+        return not before or not same or after.get("version", -1) >= before.get("version", -1)
+
+    @override
+    def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
+        """Return the table's columns."""
+        return self.table.pin(spark)
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare the table's columns."""
+        self.table.check_schema(spark, pinned, self.dataflow.name)
+
+    def check_unchanged(self, given: Versions) -> None:
+        """Versions do not change."""
+
+    def rows(self, spark: SparkSession, given: Versions, pinned: str) -> DataFrame:
+        """Return the rows that the versions append."""
+        return self.table.versions.read(spark, self._chunks_of(given), pinned)
+
+    @override
+    def find_bad_part(
+        self, spark: SparkSession, given: Versions, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """Return the last version, if it cannot be read; an epoch has no other parts.
+
+        Raises:
+            NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
+        """
+        bad = self.table.versions.find_unreadable(spark, Mark(given.last, given.id), error)
+        if bad is None and lacks_file(error):
+            raise self._other_source(
+                f"expected the files that versions {given.first} to {given.last} of table {self.dataflow.source.shown} have added, found some gone:"
+                " they were joined with others and vacuumed before they were read",
+                "versions_gone",
+            ) from error
+        return bad
+
+    def _chunks_of(self, given: Versions) -> Sequence[Appended]:
+        if not given.files:  # what was there before the first run
+            return ()
+        since = None if given.since is None else Mark(given.since, given.since_id)
+        try:
+            found = self.table.versions.appends(since, given.last).versions
+        except NeedsDecision as gone:
+            raise self._other_source(gone.message, gone.code) from gone
+        files, size = sum(each.files for each in found), sum(each.bytes for each in found)
+        last = found[-1] if found else None
+        read = None if last is None else (last.version, given.id and last.id, files, size)
+        if read != (given.last, given.id, given.files, given.bytes):
+            raise self._other_source(
+                f"expected versions {given.first} to {given.last} of table {self.dataflow.source.shown}, found others in its log",
+                "versions_gone",
+            )
+        return found
+
+    def _other_source(self, message: str, code: str) -> NeedsDecision:
+        name = self.dataflow.name
+        return NeedsDecision(
+            f"dataflow {name}: {message}. Reset the state with --replace to sort what the table holds now",
+            code=code,
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        )
