@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from benchmarks.measure import median, report
-from partitions.load import Append
+from partitions.loads import Append
 from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server

@@ -26,11 +26,11 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
-from platform_assets.factory.asides import aside_jobs
 from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.dagster_names import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.decisions import decision_jobs
+from platform_assets.factory.isolated_replays import aside_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions

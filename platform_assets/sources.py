@@ -18,8 +18,8 @@ from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource,
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import FunctionConnection, UserCode, user_function
 from resources.listing import Budget, Listing, list_above
+from resources.user_functions import FunctionConnection, UserCode, user_function
 
 OF_A_LOOK = Budget(pages=5, seconds=20.0)
 """What a look at files may list."""
@@ -94,7 +94,7 @@ class _Jdbc(SourceProfile[JdbcSource]):
 
     def look(self, project: Connections, dataflow: Dataflow, source: JdbcSource) -> str:
         """Ask for its columns."""
-        from resources.sources.look import look_at_database
+        from resources.sources.availability import look_at_database
 
         return look_at_database(self.place(project, dataflow, source), source)
 
@@ -108,7 +108,7 @@ class _Api(SourceProfile[ApiSource]):
 
     def look(self, project: Connections, dataflow: Dataflow, source: ApiSource) -> str:
         """Ask for the first page."""
-        from resources.sources.look import look_at_api
+        from resources.sources.availability import look_at_api
 
         return look_at_api(self.place(project, dataflow, source), source)
 
@@ -143,7 +143,7 @@ class _Table(SourceProfile[TableSource]):
 
     def look(self, project: Connections, dataflow: Dataflow, source: TableSource) -> str:
         """Read the columns of its newest version."""
-        from resources.sources.look import look_at_table
+        from resources.sources.availability import look_at_table
 
         return look_at_table(self.place(project, dataflow, source), source)
 

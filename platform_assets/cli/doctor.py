@@ -26,12 +26,12 @@ from platform_assets.sources import OF_A_LOOK, file_count, look_at_source
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
 from resources.tables.contract.maintenance import TellsWrongStatistics, WrongStatistics
 from resources.tables.registry import PACKAGES, open_table
+from resources.user_functions import UserCode
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 

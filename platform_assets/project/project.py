@@ -23,7 +23,7 @@ from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place, S3Connection
 from resources.connections.postgres import Database, is_database
 from resources.connections.webhook import Webhook
-from resources.functions import UserCode
+from resources.user_functions import UserCode
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The variable with a Connect server's address; it wins over ``spark`` of the settings."""

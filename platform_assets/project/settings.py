@@ -20,8 +20,8 @@ from resources.connections.api import ApiConnection, ClientAuth
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import S3Connection
-from resources.functions import FunctionConnection
 from resources.spark.settings import ANSI, TIME_ZONE
+from resources.user_functions import FunctionConnection
 
 _SHORTEST_HIDDEN = 4
 

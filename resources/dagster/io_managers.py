@@ -38,8 +38,8 @@ from resources.loop.loop import Loop, clock
 from resources.notes.last_run import not_begun
 from resources.outcome import Observer, Outcome, Step
 from resources.platform.platform import Platform
+from resources.replay.chunk_runs import Report
 from resources.replay.in_place import read_again
-from resources.replay.reading import Report
 from resources.tables.registry import find_table
 from resources.watermarks.entry import Entry, Holder
 from resources.watermarks.holder import this_process

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart, StrandlineError
-from partitions.load import Lacking, Load
+from partitions.loads import Lacking, Load
 from partitions.plan import Plan, Slice
 from partitions.predicate import Predicate
 from partitions.request import DUE, Request

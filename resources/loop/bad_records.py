@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.load import Append, Load, Replace
+from partitions.loads import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
 from resources.kinds.kind import SetsRecordsAside, SliceT

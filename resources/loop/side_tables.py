@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitions.errors import Conflict, NeedsDecision, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.kinds.kind import Aside, SliceT, WritesAside
 from resources.loop.context import RunContext
 from resources.outcome import Step

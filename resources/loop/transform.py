@@ -12,11 +12,11 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.spelling import beside_known
 from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
-from resources.functions import USERS_ERRORS, ship_modules, user_function, users_line
 from resources.spark.frames import with_typed_columns
 from resources.spark.settings import TIME_ZONE
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import has_no_order
+from resources.user_functions import USERS_ERRORS, ship_modules, user_function, users_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -14,7 +14,7 @@ from partitions.errors import (
     TargetError,
 )
 from partitions.evolution import differences
-from partitions.load import Load, Replace
+from partitions.loads import Load, Replace
 from partitions.predicate import columns_of
 from partitions.schema_types import all_nullable, shown
 from partitions.sources.files import FilesSource

@@ -14,7 +14,7 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.load import Append, Lacking, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, Lacking, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, not_held

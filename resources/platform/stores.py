@@ -20,7 +20,6 @@ from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.connections.postgres import Database
-from resources.functions import UserCode
 from resources.loop.inputs import InputTables
 from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
@@ -30,6 +29,7 @@ from resources.staging import Staging
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
 from resources.tables.registry import PACKAGES, find_format, find_table, open_table
+from resources.user_functions import UserCode
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.log import WatermarkLog

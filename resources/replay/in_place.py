@@ -17,9 +17,9 @@ from partitions.plan import Plan
 from resources.loop.loop import Loop
 from resources.outcome import Observer
 from resources.platform.opener import Opener
+from resources.replay.chunk_runs import Piece, ProgressListener, Replayed, read_chunks
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
-from resources.replay.reading import Piece, ProgressListener, Replayed, read_chunks
 from resources.replay.under_way import begin, find, forget
 
 

@@ -9,7 +9,6 @@ from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource,
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
@@ -19,6 +18,7 @@ from resources.sources.source import RowSource
 from resources.sources.table import TableRows
 from resources.staging import Staging
 from resources.tables.registry import find_table
+from resources.user_functions import UserCode
 
 Source = FileSource | RowSource
 

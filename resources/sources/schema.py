@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, Kind
 from resources.sources.evolving import FOLLOWS, changed, evolution_of

@@ -15,7 +15,7 @@ from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.column.writers import Untold, Writers
 from partitions.errors import BadPart, StrandlineError
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.predicate import Predicate
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent

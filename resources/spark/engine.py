@@ -19,7 +19,6 @@ from partitions.errors import ConfigurationError
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.spark.bucket_stores import check_stores, stores_of
 from resources.spark.connect import keep, outage_of_server, session_on, sharing_code
 from resources.spark.connect_private import running_context
@@ -38,6 +37,7 @@ from resources.spark_runtime import (
     remember_jars,
     submit_options,
 )
+from resources.user_functions import UserCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

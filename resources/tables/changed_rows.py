@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from partitions.load import ByKeys, ReplaceKeys, Scd2, Upsert
+from partitions.loads import ByKeys, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.connections.places import Place
 from resources.spark.frames import read_once

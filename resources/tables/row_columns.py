@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, SchemaError
 from partitions.evolution import Evolution, SchemaMode, evolved
-from partitions.load import Load, Scd2
+from partitions.loads import Load, Scd2
 from partitions.schema_merging import with_rescued
 from partitions.schema_types import Schema
 from partitions.target import HISTORY_COLUMNS

@@ -22,11 +22,11 @@ from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.sources.files.rows import FileRows
 from resources.sources.registry import open_source
 from resources.sources.source import ReadsAbove, RowSource, TellsCuts
 from resources.staging import Staging
+from resources.user_functions import UserCode
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions

@@ -18,7 +18,7 @@ from partitions.sources import JdbcSource, TableSource
 from platform_assets.cli.main import strandline
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.sources.look import look_at_database, look_at_table
+from resources.sources.availability import look_at_database, look_at_table
 from resources.spark.connect_server import free_port
 from scripts import postgres as pg
 from tests.support.mariadb import MariaDB

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from partitions.errors import WriteConflict
-from partitions.load import Append, ByValue, Load, Replace, ReplaceAll, Upsert
+from partitions.loads import Append, ByValue, Load, Replace, ReplaceAll, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine

@@ -20,11 +20,11 @@ from partitions.path.listing_positions import FromBeginning
 from partitions.window.extent import Extent
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.sources.files.source import FileSource
 from resources.sources.registry import open_source
 from resources.sources.source import RowSource, at_version
 from resources.staging import Staging
+from resources.user_functions import UserCode
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions

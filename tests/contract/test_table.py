@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import RowsRefused, SourceError
-from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.tables.contract.adopting import adopted_state

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from partitions.load import Append, Load, ReplaceAll
+from partitions.loads import Append, Load, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import TableCommit, Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.loads import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine

@@ -11,13 +11,13 @@ from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
 from resources.outcome import Step
+from resources.replay.chunk_runs import Replayed
 from resources.replay.isolated import replaying
 from resources.replay.isolated.dropping import drop, preview_drop
 from resources.replay.isolated.promoting import preview_promote
 from resources.replay.isolated.replaying import replay_aside
 from resources.replay.isolated.standing import put_aside, stored_asides
 from resources.replay.options import ReplayOptions
-from resources.replay.reading import Replayed
 from resources.spark.engine import SparkEngine
 from tests.support.asides import TABLE
 from tests.support.feed import NOW, Feed, dies_after

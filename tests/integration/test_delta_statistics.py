@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from partitions.load import Append, Replace
+from partitions.loads import Append, Replace
 from partitions.predicate import EVERYTHING, Among, Between, Predicate
 from resources.connections.places import Place
 from resources.decisions.maintenance import maintain

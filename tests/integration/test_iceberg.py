@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from partitions.errors import TargetError
-from partitions.load import Append, Load, Upsert
+from partitions.loads import Append, Load, Upsert
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place

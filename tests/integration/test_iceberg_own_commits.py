@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between, Predicate
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.file_statistics import Match, match_of
-from partitions.load import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import RowsRefused, SourceError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.loads import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
 from resources.connections.places import Place
 from resources.tables.contract.commits import TableCommit, Tag

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from partitions.load import Append, Load, Replace
+from partitions.loads import Append, Load, Replace
 from partitions.predicate import Among, AnyOf, Between
 from resources.connections.places import Place
 from resources.decisions.maintenance import maintain

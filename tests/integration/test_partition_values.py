@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partitions.errors import RowsRefused
-from partitions.load import Append, Replace, ReplaceAll
+from partitions.loads import Append, Replace, ReplaceAll
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from partitions.load import Append, Load, Replace
+from partitions.loads import Append, Load, Replace
 from partitions.predicate import Among
 from platform_assets.installation import cache_folder
 from resources.connections.places import Place

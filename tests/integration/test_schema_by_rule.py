@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import RowsRefused
-from partitions.load import Append, Upsert
+from partitions.loads import Append, Upsert
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag

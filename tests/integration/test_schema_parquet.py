@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.load import Append, Load, Replace
+from partitions.loads import Append, Load, Replace
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.tables.contract.commits import TableCommit, Tag

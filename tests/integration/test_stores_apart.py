@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
 from partitions.errors import ConfigurationError, TargetError
-from partitions.load import Append
+from partitions.loads import Append
 from resources.connections.places import Place, S3Connection
 from resources.spark import background, bucket_stores
 from resources.spark.background import kept_awake

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.errors import WriteConflict
-from partitions.load import Append, ByValue, Upsert
+from partitions.loads import Append, ByValue, Upsert
 from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server

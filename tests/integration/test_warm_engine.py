@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import SparkConnectClient
 
-from partitions.load import Append
+from partitions.loads import Append
 from resources.connections.places import Place
 from resources.loop.transform import Batch, transformed
 from resources.spark.background import leave_behind

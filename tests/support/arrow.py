@@ -32,7 +32,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from partitions.errors import RowsRefused, StrandlineError
-from partitions.load import Replace
+from partitions.loads import Replace
 from partitions.predicate import Among, matches
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag

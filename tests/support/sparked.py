@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from partitions.dataflow import Dataflow
 from partitions.evolution import Evolution
-from partitions.load import Append, Load, Replace
+from partitions.loads import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.platform.platform import Platform

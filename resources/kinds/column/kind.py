@@ -21,10 +21,10 @@ from partitions.column.writers import (
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, SourceError
 from partitions.instants import milliseconds
-from partitions.load import ByValue, Lacking, Load, ReplaceKeys, load_into
+from partitions.loads import ByValue, Lacking, Load, ReplaceKeys, load_into
 from partitions.plan import Plan
 from partitions.predicate import NOTHING, Predicate
-from partitions.replay.reading import later_rows
+from partitions.replay.chunk_slice import later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind

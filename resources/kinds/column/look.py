@@ -28,7 +28,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.plan import Plan
 from partitions.predicate import AllOf, Among, Between, Predicate, any_of
-from partitions.replay.reading import chunk_slice, is_done
+from partitions.replay.chunk_slice import chunk_slice, is_done
 from partitions.request import Replay
 from partitions.sentinels import deserialise
 from partitions.target import Target

@@ -14,6 +14,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
 from partitions.plan import Skip
+from partitions.replay.chunk_slice import adds_above, chunk_slice
 from partitions.replay.chunks import Chunk, chunk_column, chunks
 from partitions.replay.chunks import remaining as chunks_above
 from partitions.replay.every import fitted_chunks
@@ -24,7 +25,6 @@ from partitions.replay.promotion import (
     promoted_rows,
     swaps_nothing,
 )
-from partitions.replay.reading import adds_above, chunk_slice
 from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value

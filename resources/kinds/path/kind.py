@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
-from partitions.load import ByPath, Lacking, Load, ReplaceKeys, load_into
+from partitions.loads import ByPath, Lacking, Load, ReplaceKeys, load_into
 from partitions.path.bad_files import is_passed_over
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns

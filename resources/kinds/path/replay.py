@@ -16,7 +16,7 @@ from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import counted
 from partitions.predicate import Among, Between, Predicate
-from partitions.replay.parts import promoted_files, rows_of_files
+from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from resources.dialects.predicates import sql

@@ -17,7 +17,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, StrandlineError, in_one_line
 from partitions.last_look import Look
-from partitions.load import ByValue, Load, ReplaceAll, load_into
+from partitions.loads import ByValue, Load, ReplaceAll, load_into
 from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
 from partitions.request import DUE, LateOnly, Request
@@ -30,7 +30,6 @@ from partitions.spark_stream.batches import BatchSlice
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.state import StreamState
 from resources.connections.places import Place
-from resources.functions import user_function
 from resources.kinds.kind import Kind, SliceBase
 from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
 from resources.kinds.spark_stream.inbox import Inbox, take_in
@@ -51,6 +50,7 @@ from resources.spark.process import engine_lost
 from resources.staging import Staging
 from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
+from resources.user_functions import user_function
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.log import WatermarkLog

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError, StrandlineError
-from partitions.load import Append, Load
+from partitions.loads import Append, Load
 from partitions.plan import Plan
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request

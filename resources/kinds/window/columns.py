@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.load import ByValue
+from partitions.loads import ByValue
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_of
 from partitions.window.work_unit import Old, WorkUnit, extents

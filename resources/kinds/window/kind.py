@@ -13,7 +13,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
-from partitions.load import Append, ByValue, Lacking, Load, Order, Replace, ReplaceAll, load_into
+from partitions.loads import Append, ByValue, Lacking, Load, Order, Replace, ReplaceAll, load_into
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.request import DUE, Request

@@ -13,7 +13,7 @@ from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
 from partitions.plan import counted
 from partitions.predicate import Predicate
-from partitions.replay.parts import promoted_works
+from partitions.replay.promoted import promoted_works
 from partitions.request import Forced, Part
 from partitions.sentinels import serialise
 from partitions.window.slices import WindowSlice

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name

@@ -21,7 +21,7 @@ from partitions.errors import (
     TargetError,
 )
 from partitions.fingerprint import fingerprint
-from partitions.load import Replace
+from partitions.loads import Replace
 from partitions.plan import counted
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise

@@ -14,6 +14,7 @@ from partitions.request import Request
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
+from resources.replay.chunk_runs import Piece, ProgressListener, Replayed, Report, read_chunks
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import (
     Parts,
@@ -40,7 +41,6 @@ from resources.replay.isolated.standing import (
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Cut, ReplayKind
 from resources.replay.options import ReplayOptions
-from resources.replay.reading import Piece, ProgressListener, Replayed, Report, read_chunks
 from resources.tables.registry import find_format
 from resources.watermarks.entry import new_id, utc_now
 

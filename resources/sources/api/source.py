@@ -22,7 +22,7 @@ from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.predicate import Predicate, columns_of
 from partitions.sources import ApiSource
 from partitions.unit_values import Kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.api.query_halving import Query
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaEvolved, SourceError
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.sources import ApiSource, FilesSource
 from resources.sources.api.fetching import Fetched, Fetcher
 from resources.sources.api.positions import with_positions

@@ -17,7 +17,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
 from partitions.last_look import Look
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.predicate import NOTHING, Predicate, any_of

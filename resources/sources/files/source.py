@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.path.bad_files import FILE_VANISHED
 from partitions.path.listing_positions import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings

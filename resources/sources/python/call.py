@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, in_one_line
 from partitions.sources import PythonSource
-from resources.functions import USERS_ERRORS, UserCode, user_function, users_line
 from resources.sources.python.batches import Raw, WrongYield, raw_batches
 from resources.sources.python.request import RowRequest
+from resources.user_functions import USERS_ERRORS, UserCode, user_function, users_line
 
 _PASSING = (ConnectionError, TimeoutError)
 """What a function raises if trying again can help."""

@@ -18,7 +18,7 @@ from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError
 from partitions.instants import as_datetime
-from partitions.load import Lacking
+from partitions.loads import Lacking
 from partitions.local_time import covering, repeated
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
@@ -31,7 +31,6 @@ from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.functions import UserCode
 from resources.sources.evolving import FOLLOWS
 from resources.sources.python.batches import (
     Raw,
@@ -48,6 +47,7 @@ from resources.sources.python.values import of_python, own_array, plain_value
 from resources.sources.schema import kinds, pinned_struct
 from resources.sources.source import ReadsAbove, RowSource, TellsLacking
 from resources.staging import Staging
+from resources.user_functions import UserCode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.evolution import SchemaMode
-from partitions.load import Load
+from partitions.loads import Load
 from partitions.predicate import EVERYTHING, Predicate
 from resources.connections.places import Place
 from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version

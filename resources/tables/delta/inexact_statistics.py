@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from partitions.decimal_bounds import digits_of
 from partitions.errors import TargetError, in_one_line
-from partitions.load import Append
+from partitions.loads import Append
 from resources.connections.places import Place
 from resources.spark.settings import set_all
 from resources.tables.data_files.footers import footer_of

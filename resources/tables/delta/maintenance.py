@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from partitions.load import Append
+from partitions.loads import Append
 from resources.spark.process import said
 from resources.sql import quoted
 from resources.tables.contract.maintenance import Cared

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
-from partitions.load import ByKeys, Scd2
+from partitions.loads import ByKeys, Scd2
 from resources.connections.places import Place
 from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.file_statistics import Match, match_of
-from partitions.load import Append, ByKeys, Load, Replace
+from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, WriteConflict, in_one_line
-from partitions.load import Append, ByKeys, Load, Replace
+from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import NeedsEngine, outlasting_conflicts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from partitions.load import ByKeys, Load, Scd2
+from partitions.loads import ByKeys, Load, Scd2
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE, Change, changes_of

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from partitions.file_statistics import Extent
-from partitions.load import Append, Load
+from partitions.loads import Append, Load
 from partitions.predicate import Predicate, columns_of
 from resources.connections.places import Place
 

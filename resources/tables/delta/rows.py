@@ -17,7 +17,7 @@ from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
 from resources.dialects.datafusion import DATAFUSION, DataFusion
 from resources.dialects.predicates import sql
-from resources.tables.asked_columns import check_columns
+from resources.tables.column_check import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable

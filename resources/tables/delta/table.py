@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from partitions.errors import RowsRefused, TargetError
 from partitions.evolution import SchemaMode
-from partitions.load import Load
+from partitions.loads import Load
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.contract.adopting import Adopted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import WriteConflict, in_one_line
 from partitions.evolution import Evolution, SchemaMode
-from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
+from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
 from partitions.predicate import Predicate, columns_of
 from partitions.schema_types import all_nullable
 from partitions.target import HISTORY_COLUMNS

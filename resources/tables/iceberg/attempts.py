@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, TargetError, WriteConflict
-from partitions.load import Append, ByKeys, Load, ReplaceAll
+from partitions.loads import Append, ByKeys, Load, ReplaceAll
 from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg.columns import OUTSIDE, check_reserved, check_types, is_outside
 from resources.tables.iceberg.conflicts import conflict_of, is_conflict

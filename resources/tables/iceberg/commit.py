@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from partitions.load import Append, Load, ReplaceAll
+from partitions.loads import Append, Load, ReplaceAll
 from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
 from resources.tables.iceberg.metadata import Snapshot
 

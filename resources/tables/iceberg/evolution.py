@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode, evolved
-from partitions.load import Load
+from partitions.loads import Load
 from partitions.schema_types import Schema, all_nullable, shown
 from resources.tables.iceberg.columns import as_stored, dotted, sql_type
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times

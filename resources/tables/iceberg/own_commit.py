@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import SourceError, TargetError, WriteConflict, in_one_line
-from partitions.load import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.spark.frames import with_known_columns, with_typed_columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 from partitions.file_statistics import Extent, Match, match_of
-from partitions.load import Replace
+from partitions.loads import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import NeedsEngine

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import SourceError, in_one_line
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN
-from resources.tables.asked_columns import check_columns
+from resources.tables.column_check import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, commits_of
 from resources.tables.iceberg.filters import expression, words

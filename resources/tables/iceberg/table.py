@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, TargetError, WriteConflict, in_one_line
 from partitions.evolution import SchemaMode
-from partitions.load import Load, ReplaceAll, within
+from partitions.loads import Load, ReplaceAll, within
 from resources.connections.places import Place
 from resources.spark.process import said
 from resources.tables.contract.adopting import Adopted

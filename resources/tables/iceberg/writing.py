@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, TargetError, WriteConflict
 from partitions.evolution import SchemaMode
-from partitions.load import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.connections.places import Place

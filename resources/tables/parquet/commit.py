@@ -12,7 +12,7 @@ from uuid import uuid4
 from partitions.errors import ProviderError, RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from partitions.file_statistics import Match, match_of
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.data_files.reading import read_files

@@ -7,8 +7,8 @@ from dataclasses import replace
 from resources.tables.contract.adopting import Adopted
 from resources.tables.contract.commits import TableCommit, TableHead
 from resources.tables.parquet.commit_list import After, CommitList, Snapshot
+from resources.tables.parquet.file_check import Look
 from resources.tables.parquet.log import CommitLog
-from resources.tables.parquet.look import Look
 
 
 def compared(

@@ -12,7 +12,7 @@ from partitions.file_statistics import Match, match_of
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
 from resources.dialects.arrow import expression
-from resources.tables.asked_columns import check_columns
+from resources.tables.column_check import check_columns
 from resources.tables.parquet.columns import arrow_types, types_of
 from resources.tables.parquet.commit_list import ListedFile, Snapshot
 from resources.tables.parquet.extents import extents_of, highest, partition_value

@@ -13,7 +13,7 @@ from typing_extensions import override
 from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from partitions.file_statistics import Match, match_of
-from partitions.load import Load
+from partitions.loads import Load
 from partitions.predicate import EVERYTHING, Predicate
 from resources.connections.places import Place
 from resources.sql import quoted
@@ -26,10 +26,10 @@ from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.commit_list import Snapshot
 from resources.tables.parquet.extents import extents_of
+from resources.tables.parquet.file_check import Look, look_at
 from resources.tables.parquet.files import FileMoved
 from resources.tables.parquet.head import adopted, compared, tip_of
 from resources.tables.parquet.log import CommitLog
-from resources.tables.parquet.look import Look, look_at
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
 from resources.tables.parquet.vacuum import vacuum

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.load import ByPath, Order
+from partitions.loads import ByPath, Order
 from resources.spark.frames import with_columns_as
 from resources.sql import quoted
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.load import ByKeys, Order, ReplaceKeys, Scd2, Upsert
+from partitions.loads import ByKeys, Order, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.load import Replace
+from partitions.loads import Replace
 from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.load import Scd2
+from partitions.loads import Scd2
 from partitions.target import HISTORY_COLUMNS, ORIGIN_COLUMNS
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import comparable

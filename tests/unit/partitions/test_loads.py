@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.load import Append, ByValue, Replace, ReplaceKeys, Scd2, Upsert, load_into
+from partitions.loads import Append, ByValue, Replace, ReplaceKeys, Scd2, Upsert, load_into
 from partitions.predicate import NOTHING, Among
 from partitions.target import Target
 

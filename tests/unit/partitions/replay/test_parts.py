@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from partitions.path.source import SourceFile
 from partitions.predicate import Among, AnyOf, Between, matches
-from partitions.replay.parts import promoted_files, promoted_works, rows_of_files
+from partitions.replay.promoted import promoted_files, promoted_works, rows_of_files
 from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit

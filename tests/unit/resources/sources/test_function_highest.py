@@ -15,9 +15,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.sources import PythonSource
 from resources.connections.places import Place
-from resources.functions import UserCode
 from resources.sources.python.source import PythonRows
 from resources.staging import Staging
+from resources.user_functions import UserCode
 from tests.support import functions
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

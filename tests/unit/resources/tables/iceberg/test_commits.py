@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from partitions.load import Append, Load, ReplaceAll, Upsert
+from partitions.loads import Append, Load, ReplaceAll, Upsert
 from resources.tables.contract.commits import Tag
 from resources.tables.iceberg.commit import Commit, commits_of, summary_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of, spark_schema

@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode
-from partitions.load import Append, Load, Scd2
+from partitions.loads import Append, Load, Scd2
 from partitions.schema_merging import RESCUED_DATA
 from resources.tables.iceberg.evolution import TakenColumns
 
