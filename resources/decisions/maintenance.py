@@ -126,17 +126,22 @@ def maintain(
         check_table(dataflow, last, table)
         cared = {task: _care(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in todo}
         did = "; ".join(f"{task}: {done}" for task, done in cared.items())
-        entry = entry.model_copy(update={"reason": did})
-        # The guards have passed the table as it is now, so the next run may build on it: files that the last slice added may be joined.
-        head = check_table(dataflow, last, table)
-        if last.table == dataflow.table and head.newest is not None and last.table_version is not None:
-            # Files were joined last, or not at all: then the one that was recorded is there still.
-            file = head.newest.file or last.table_file
-            newest = replace(head.newest, number=max(head.tag, last.table_number), file=file)
-            entry = entry.model_copy(update=in_table(dataflow, newest))
+        entry = entry.model_copy(update={"reason": did, **_table_after(dataflow, last, table)})
         appended = log.append(name, entry, expected=entry.previous)
     _note(platform, name, todo)
     return Done(name, cared, skipped, appended)
+
+
+def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any]:
+    """Return what an entry says of the table as it is now: the guards have passed it, so the next run may build on it.
+
+    Files that the last slice added may be joined. They were joined last, or not at all: then the one that was recorded is there still.
+    """
+    head = check_table(dataflow, last, table)
+    if last.table != dataflow.table or head.newest is None or last.table_version is None:
+        return {}
+    file = head.newest.file or last.table_file
+    return in_table(dataflow, replace(head.newest, number=max(head.tag, last.table_number), file=file))
 
 
 def _check_clustered(dataflow: Dataflow, table: Table) -> None:

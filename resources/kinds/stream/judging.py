@@ -121,22 +121,7 @@ class Judging:
             number, judged, before, closed_state.value, type_name, source_columns(rows.columns), _ends(slice_)
         )
         decided = self.decide(epoch)
-        emptied = {segment.name for segment in before.segments} - {
-            segment.name for segment in decided.segments
-        }
-        after = replace(
-            closed_state,
-            segments=decided.segments,
-            epoch=number,
-            position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
-            emptied=tuple(sorted(emptied)),
-            late=before.late + decided.late,
-            quarantined=before.quarantined + quarantined,
-            drained=closed_state.value,
-            carry=decided.carry,
-            flush=None if slice_.reads_nothing else before.flush,
-            heard_at=now if slice_.input.files else before.heard_at,
-        )
+        after = _state_after(epoch, closed_state, decided, slice_, quarantined, now)
         tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
         fixed = replace(
             slice_,
@@ -213,6 +198,32 @@ class Judging:
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, None)
         return Epoch(0, R.none_late(marked), StreamState(), None, type_name, source_columns(struct.names))
+
+
+def _state_after(
+    epoch: Epoch,
+    closed_state: StreamState,
+    decided: Decision,
+    slice_: EpochSlice,
+    quarantined: int,
+    now: datetime,
+) -> StreamState:
+    """Return the state at an epoch's end: the watermarks as it was closed, and what became of its rows."""
+    before = epoch.before
+    emptied = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
+    return replace(
+        closed_state,
+        segments=decided.segments,
+        epoch=epoch.number,
+        position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
+        emptied=tuple(sorted(emptied)),
+        late=before.late + decided.late,
+        quarantined=before.quarantined + quarantined,
+        drained=closed_state.value,
+        carry=decided.carry,
+        flush=None if slice_.reads_nothing else before.flush,
+        heard_at=now if slice_.input.files else before.heard_at,
+    )
 
 
 def _ends(slice_: EpochSlice) -> bool:

@@ -75,19 +75,56 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
         SourceError: the API refuses, answers with something else than expected, or its pages do not end.
         SourceUnreachable: it does not answer.
     """
-    walk = PageWalk(
-        source.paging,
-        source.max_pages,
-        total=source.total_place,
-        max_records=source.max_records,
-        own=frozenset(client.connection.params),
-    )
-    in_body = source.paging is not None and source.paging.location == "body"
+    return iter(_Pages(client, source, request, ahead=ahead))
 
-    def asked(position: Position, number: int, *, is_promised: bool, is_look: bool = False) -> Asked:
+
+class _Pages:
+    """The walk over the pages of one request, and the page that is asked for while another one is in use."""
+
+    def __init__(self, client: ApiClient, source: ApiSource, request: Request, *, ahead: bool) -> None:
+        self._client, self._source, self._request, self._ahead = client, source, request, ahead
+        self._in_body = source.paging is not None and source.paging.location == "body"
+        self._walk = PageWalk(
+            source.paging,
+            source.max_pages,
+            total=source.total_place,
+            max_records=source.max_records,
+            own=frozenset(client.connection.params),
+        )
+        self._coming: Begun[_Read | _Received] | None = None
+        self._asked_ahead: Position | None = None
+
+    def __iter__(self) -> Iterator[Page]:
+        walk = self._walk
+        while walk.position is not None:
+            page = self._current_page()
+            read = self._answer(page)
+            failure: SourceError | None = None
+            try:
+                counts = walk.advance(read.seen)
+            except AtMost as error:
+                counts, failure = True, _failure(self._client, page, error)
+            except PagingError as error:
+                raise _failure(self._client, page, error) from None
+            self._ask_ahead(ends=failure is not None)
+            document, number, where = read.document, page.number, self._client.where(page)
+            del read, page  # two pages are in memory, not three
+            if counts:
+                yield Page(number, document, where)
+            if failure is not None:
+                raise failure
+            del document
+
+    def _current_page(self) -> Asked:
+        walk = self._walk
+        assert walk.position is not None
+        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_look=walk.is_look)
+
+    def _page(self, position: Position, number: int, *, is_promised: bool, is_look: bool = False) -> Asked:
+        source = self._source
         ignored = () if is_promised else source.ignore_http_codes
         return Asked(
-            request.at(position, in_body=in_body),
+            self._request.at(position, in_body=self._in_body),
             position,
             number,
             _NOT_THERE if is_look else ignored,
@@ -95,46 +132,32 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
             is_look,
         )
 
-    def received(answer: Answer) -> _Read | _Received:
-        return (_received(source, answer) if ahead else None) or _read(source, answer)
-
-    coming: Begun[_Read | _Received] | None = None
-    while (position := walk.position) is not None:
-        number = walk.number
-        page = asked(position, number, is_promised=walk.is_promised, is_look=walk.is_look)
-        found = client.end(coming) if coming is not None else client.ask(page, received)
-        coming = likely = None
-        if isinstance(found, _Received):
-            likely = walk.leads_to(found.seems)
-            if likely is not None:
-                coming = client.begin(asked(likely, number + 1, is_promised=True), received)
-            try:
-                read = _read(source, found.answer)
-            except DocumentError as error:
-                raise client.refusal(page, error) from None
-        else:
-            read = found
-        failure: SourceError | None = None
+    def _answer(self, page: Asked) -> _Read:
+        """Return a page. If it tells where the next one is before its records are read, the next one is asked for at once."""
+        coming, self._coming, self._asked_ahead = self._coming, None, None
+        answer = self._client.ask(page, self._received) if coming is None else self._client.end(coming)
+        if isinstance(answer, _Read):
+            return answer
+        self._asked_ahead = self._walk.leads_to(answer.seems)
+        if self._asked_ahead is not None:
+            following = self._page(self._asked_ahead, page.number + 1, is_promised=True)
+            self._coming = self._client.begin(following, self._received)
         try:
-            counts = walk.advance(read.seen)
-        except AtMost as error:
-            counts, failure = True, _failure(client, page, error)
-        except PagingError as error:
-            raise _failure(client, page, error) from None
-        following = walk.position if ahead and failure is None else None
+            return _read(self._source, answer.answer)
+        except DocumentError as error:
+            raise self._client.refusal(page, error) from None
+
+    def _ask_ahead(self, *, ends: bool) -> None:
+        """Ask for the page that follows, unless that is under way, or none follows."""
+        following = self._walk.position if self._ahead and not ends else None
         if following is None:
-            coming = None
-        elif following != likely:
-            coming = client.begin(
-                asked(following, walk.number, is_promised=walk.is_promised, is_look=walk.is_look), received
-            )
-        document, where = read.document, client.where(page)
-        del found, read, page  # two pages are in memory, not three
-        if counts:
-            yield Page(number, document, where)
-        if failure is not None:
-            raise failure
-        del document
+            self._coming = None
+        elif following != self._asked_ahead:
+            self._coming = self._client.begin(self._current_page(), self._received)
+
+    def _received(self, answer: Answer) -> _Read | _Received:
+        early = _received(self._source, answer) if self._ahead else None
+        return early or _read(self._source, answer)
 
 
 def _failure(client: ApiClient, page: Asked, error: PagingError) -> SourceError:

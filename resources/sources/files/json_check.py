@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from partitions.errors import BadFile
@@ -102,52 +103,79 @@ def check_lines(
         undecodable: returns the error for a file with bytes that are no text.
         by_spark: judges of values that the pattern tells nothing of.
     """
-    bad_files: dict[str, BadFile] = {}
-    bad: dict[str, list[tuple[str, Judgement]]] = {}
-    unknown: dict[str, tuple[str, Judgement]] = {}
-    counts: Counter[str] = Counter()
-    kept, is_cut = max(most + 1, NAMED), False
+    judged, is_cut = _JudgedLines(kept=max(most + 1, NAMED)), False
     for line in _rejected(rows, path, rule, names, by_spark):
         if line.text is None:
-            if line.path not in bad_files and (bad_file := undecodable(line.path)) is not None:
-                bad_files[line.path] = bad_file
+            if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
+                judged.bad_files[line.path] = bad_file
             continue
         judgement = rule.judge(line.text)
         if judgement.fault is None and line.misread is not None:
             judgement = Judgement(line.misread)
-        if judgement.fault is not None:
-            of_file = bad.setdefault(line.path, [])
-            if len(of_file) < kept:
-                of_file.append((line.text, judgement))
-            counts[line.path] += 1
-        elif judgement.unknown:
-            unknown.setdefault(line.path, (line.text, judgement))
-        if is_cut := counts.total() > max(most, MOST_AT_ONCE) and len(bad) == len(files):
+        judged.note(line.path, line.text, judgement)
+        if is_cut := judged.counts.total() > max(most, MOST_AT_ONCE) and len(judged.bad) == len(files):
             break
-    order = {file.path: number for number, file in enumerate(files)}
-    texts = [(name, text) for name in sorted(bad, key=order.__getitem__) for text, _ in bad[name]]
-    texts += [(name, text) for name, (text, _) in unknown.items()]
-    lines = numbers(texts)
-    records = [
-        (
-            name,
-            BadRecord(text, judgement.fault.reason, lines.next(name, text), judgement.fault.value),
+    return judged.checked(files, numbers, is_cut=is_cut)
+
+
+@dataclass
+class _JudgedLines:
+    """The lines that were judged so far.
+
+    Attributes:
+        kept: bad lines of a file that are kept; others are counted.
+        bad_files: by path.
+        bad: lines with a fault, by the path of their file.
+        unknown: the first line of a file that has unknown fields and no fault.
+        counts: of bad lines, by the path of their file.
+    """
+
+    kept: int
+    bad_files: dict[str, BadFile] = field(default_factory=dict)
+    bad: dict[str, list[tuple[str, Fault]]] = field(default_factory=dict)
+    unknown: dict[str, tuple[str, Judgement]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def note(self, path: str, text: str, judgement: Judgement) -> None:
+        """Add a line of a file."""
+        if judgement.fault is not None:
+            of_file = self.bad.setdefault(path, [])
+            if len(of_file) < self.kept:
+                of_file.append((text, judgement.fault))
+            self.counts[path] += 1
+        elif judgement.unknown:
+            self.unknown.setdefault(path, (text, judgement))
+
+    def checked(
+        self,
+        files: Sequence[SourceFile],
+        numbers: Callable[[Sequence[tuple[str, str]]], Lines],
+        *,
+        is_cut: bool,
+    ) -> CheckedFiles:
+        """Return what cannot be loaded, with the numbers of its lines, in the order of files and lines."""
+        order = {file.path: number for number, file in enumerate(files)}
+        bad = [
+            (path, text, fault)
+            for path in sorted(self.bad, key=order.__getitem__)
+            for text, fault in self.bad[path]
+        ]
+        lines = numbers(
+            [(path, text) for path, text, _ in bad]
+            + [(path, text) for path, (text, _) in self.unknown.items()]
         )
-        for name in sorted(bad, key=order.__getitem__)
-        for text, judgement in bad[name]
-        if judgement.fault is not None
-    ]
-    records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
-    return CheckedFiles(
-        bad_files,
-        bad_records=records,
-        counts=counts,
-        is_cut=is_cut,
-        unknown={
-            name: Unknown(judgement.unknown, lines.next(name, text))
-            for name, (text, judgement) in unknown.items()
-        },
-    )
+        records = [
+            (path, BadRecord(text, fault.reason, lines.next(path, text), fault.value))
+            for path, text, fault in bad
+        ]
+        records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
+        unknown = {
+            path: Unknown(judgement.unknown, lines.next(path, text))
+            for path, (text, judgement) in self.unknown.items()
+        }
+        return CheckedFiles(
+            self.bad_files, bad_records=records, counts=self.counts, is_cut=is_cut, unknown=unknown
+        )
 
 
 def check_documents(

@@ -112,30 +112,7 @@ def rescued_records(
     written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
     reading = Reading.of(options)
-
-    def is_misfit(name: Column) -> Column:
-        value = F.try_element_at(members, name)
-        ill_fitting = [
-            (name == field) & ~_fits(value, _part(F.col("parsed"), field), kind, reading)
-            for field, kind in known.items()
-        ]
-        contradicting = [
-            (name == field.name)
-            & ~(
-                _fits(value, _part(F.col("parsed"), field.name), field.dataType, reading)
-                & is_value_of_folder(_part(F.col("parsed"), field.name), text, field.dataType)
-            )
-            for field, text in folders
-        ]
-        is_unknown = ~name.isin(*both.names)
-        return ~_is_null(value) & (is_unknown | any_of([*ill_fitting, *contradicting]))
-
-    misfits = F.filter(written, lambda member: is_misfit(member["name"]))
-    as_members = F.transform(misfits, lambda member: F.concat(member["quoted"], F.lit(":"), member["text"]))
-    as_object = F.concat(F.lit("{"), F.array_join(as_members, ","), F.lit("}"))
-    no_object = F.when(members.isNull(), F.col("item"))
-    has_misfit = F.size(F.filter(F.map_keys(members), is_misfit)) > 0
-    rescued = F.coalesce(no_object, F.when(has_misfit, as_object))
+    rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
         _exact_part(members, _part(F.col("parsed"), name), name, kind, reading).alias(name)
         for name, kind in known.items()
@@ -149,6 +126,46 @@ def rescued_records(
         if isinstance(kind, StringType)
     ]
     return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, known), RESCUED_DATA)
+
+
+def _misfits_as_written(
+    data: StructType, folders: Sequence[FolderValue], members: Column, written: Column, reading: Reading
+) -> Column:
+    """Return the members of a record that no pinned column holds, as an object; a record that is none as it is; NULL if all fit.
+
+    Args:
+        data: the pinned columns, which ``parsed`` holds as Spark has read them.
+        folders: the pinned columns that folders tell; ``parsed`` holds them, too.
+        members: of the record, by name, as variants.
+        written: the same, as :func:`_written_members` gives them.
+        reading: how Spark reads values.
+    """
+    from pyspark.sql import functions as F
+
+    names = [*data.names, *(folder.field.name for folder in folders)]
+
+    def fits(value: Column, field: StructField) -> Column:
+        return _fits(value, _part(F.col("parsed"), field.name), field.dataType, reading)
+
+    def is_misfit(name: Column) -> Column:
+        value = F.try_element_at(members, name)
+        ill_fitting = [(name == field.name) & ~fits(value, field) for field in data.fields]
+        contradicting = [
+            (name == field.name)
+            & ~(
+                fits(value, field)
+                & is_value_of_folder(_part(F.col("parsed"), field.name), text, field.dataType)
+            )
+            for field, text in folders
+        ]
+        return ~_is_null(value) & (~name.isin(*names) | any_of([*ill_fitting, *contradicting]))
+
+    misfits = F.filter(written, lambda member: is_misfit(member["name"]))
+    as_members = F.transform(misfits, lambda member: F.concat(member["quoted"], F.lit(":"), member["text"]))
+    as_object = F.concat(F.lit("{"), F.array_join(as_members, ","), F.lit("}"))
+    no_object = F.when(members.isNull(), F.col("item"))
+    has_misfit = F.size(F.filter(F.map_keys(members), is_misfit)) > 0
+    return F.coalesce(no_object, F.when(has_misfit, as_object))
 
 
 def with_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
