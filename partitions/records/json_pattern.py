@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,12 @@ class JsonPattern:
                 return rf"\{{{_SPACE}(?:{_STRING}{_SPACE}:{_SPACE}(?:{item}|null){_NEXT})*+\}}"
             return self._value(data_type["sqlType"], names)
         return _value_form(data_type, self.reading)
+
+
+def begins_with_one_of(names: Iterable[str]) -> str:
+    """Return the pattern of objects whose first member has one of these names, in the letters that JSON writes by default."""
+    members = "|".join(re.escape(_quoted(name)) for name in names)
+    return rf"^\uFEFF?+{_SPACE}\{{{_SPACE}(?:{members}){_SPACE}:"
 
 
 def _value_form(data_type: str, reading: Reading) -> str:

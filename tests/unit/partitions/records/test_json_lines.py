@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from partitions.records.json_decoding import Names, first_names, names_by_case
 from partitions.records.json_lines import JsonRule
+from partitions.records.json_pattern import begins_with_one_of
 
 _WHO = {"type": "struct", "fields": [{"name": "age", "type": "long"}]}
 _ALL = {"type": "array", "elementType": "long", "containsNull": True}
@@ -321,3 +322,19 @@ def _many(count: int) -> dict[str, Any]:
 def test_the_look_for_unknown_fields_is_linear_in_the_bytes_whatever_the_shape(shape: str) -> None:
     few, many = (json.dumps(_many(count)[shape]) for count in (300, 3000))
     assert _steps(many) <= 1.1 * len(many) / len(few) * _steps(few) + 100
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ('{"id": 1}', True),
+        ('\ufeff { "a.b" : 1}', True),
+        ('{"a+b": 1}', False),
+        ('{"more": 1, "id": 1}', False),
+        ('{"more": {"id": 1}}', False),
+        ('{"idx": 1}', False),
+        ('[{"id": 1}]', False),
+    ],
+)
+def test_a_record_that_begins_with_a_known_field_is_told_by_a_pattern(text: str, begins: bool) -> None:
+    assert bool(re.search(begins_with_one_of(["id", "a.b"]), text)) is begins
