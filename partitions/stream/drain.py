@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from partitions.stream.emission_rules import is_below
 from partitions.stream.event_time import EventTime
 from partitions.stream.state import Segment
 
@@ -29,7 +30,7 @@ class Drain:
 
 def leaves(at: EventTime, value: EventTime | None) -> bool:
     """Return whether a row leaves the buffer at a global watermark; a row exactly at it stays."""
-    return value is not None and at < value
+    return value is not None and bool(is_below(at, value))
 
 
 def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:

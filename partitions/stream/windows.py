@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
-from partitions.stream.event_time import EventTime, Span, after
+from partitions.stream.emission_rules import first_window_start, last_window_start
+from partitions.stream.event_time import EventTime, Span
 from partitions.stream.operators import HoppingWindows, TumblingWindows
+from partitions.stream.ticks import FIRST_TIME, LAST_TIME, event_time, span_ticks, ticks
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class Hop:
 
     def windows(self, at: EventTime) -> Iterator[tuple[EventTime, EventTime]]:
         """Yield start and end of the windows that hold an event time, half-open, earliest first."""
-        zero, last = _zero(at), (at - _zero(at)) // self.slide
-        for number in range(self._first(at), last + 1):
-            yield after(zero, number * self.slide), after(zero, number * self.slide + self.size)
+        time, size, slide = _ticks(at), span_ticks(self.size), span_ticks(self.slide)
+        for start in range(first_window_start(time, size, slide), last_window_start(time, slide) + 1, slide):
+            yield _event_time(start, at), _event_time(start + size, at)
 
     @classmethod
     def of(cls, window: TumblingWindows | HoppingWindows) -> Hop:
@@ -36,18 +38,23 @@ class Hop:
 
     def closed_until(self, value: EventTime) -> EventTime:
         """Return the last end of a window that is closed at a global watermark: rows at or above it are in open windows only."""
-        return after(_zero(value), (self._first(value) - 1) * self.slide + self.size)
+        size, slide = span_ticks(self.size), span_ticks(self.slide)
+        return _event_time(first_window_start(_ticks(value), size, slide) - slide + size, value)
 
     def live_from(self, value: EventTime) -> EventTime:
         """Return the earliest event time that an open window can hold: rows below it are needed no more."""
-        return after(_zero(value), self._first(value) * self.slide)
-
-    def _first(self, at: EventTime) -> int:
-        """The number of the first window that holds an event time; it may begin before the first event time that a datetime can say."""
-        number: int = (at - _zero(at) - self.size) // self.slide + 1
-        return number
+        return _event_time(
+            first_window_start(_ticks(value), span_ticks(self.size), span_ticks(self.slide)), value
+        )
 
 
-def _zero(at: EventTime) -> EventTime:
-    """Where window 0 begins."""
-    return datetime(1970, 1, 1, tzinfo=at.tzinfo) if isinstance(at, datetime) else 0
+def _ticks(at: EventTime) -> int:
+    return ticks(at if at.tzinfo else at.replace(tzinfo=UTC)) if isinstance(at, datetime) else int(at)
+
+
+def _event_time(whole: int, like: EventTime) -> EventTime:
+    """Return an event time of the same sort as another one; a window may begin or end beyond what a datetime can say."""
+    if not isinstance(like, datetime):
+        return whole
+    at: datetime = event_time(min(max(whole, FIRST_TIME), LAST_TIME), timed=True)
+    return at.replace(tzinfo=like.tzinfo)

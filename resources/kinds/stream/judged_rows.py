@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import ConfigurationError
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.emission_rules import is_below
 from partitions.stream.event_time import EventTime
 from partitions.stream.splits import ONLY_SPLIT
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME, LOWEST, ticks
@@ -145,7 +146,7 @@ def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
         return split.groupBy(SPLIT).agg(*aggregates, F.lit(False).alias("behind"))
     chunks = split.groupBy(SPLIT, VERSION).agg(*aggregates)
     chunks = chunks.withColumn(_PRIOR, _left_behind(timeout))
-    behind = F.max(F.coalesce(F.col("lowest") < F.col(_PRIOR), F.lit(False)))
+    behind = F.max(F.coalesce(is_below(F.col("lowest"), F.col(_PRIOR)), F.lit(False)))
     sums = [F.max("top").alias("top"), F.min("lowest").alias("lowest"), F.sum("rows").alias("rows")]
     return chunks.groupBy(SPLIT).agg(*sums, behind.alias("behind"))
 
@@ -197,7 +198,7 @@ def is_late() -> Column:
     """Return whether a judged row is late."""
     from pyspark.sql import functions as F
 
-    return F.coalesce(F.col(REASON).isNull() & (F.col(TIME) < F.col(JUDGED_BY)), F.lit(False))
+    return F.coalesce(F.col(REASON).isNull() & is_below(F.col(TIME), F.col(JUDGED_BY)), F.lit(False))
 
 
 def is_kept() -> Column:
@@ -211,7 +212,7 @@ def leaves(value: EventTime | None) -> Column:
     """Return whether a row leaves the buffer at a global watermark."""
     from pyspark.sql import functions as F
 
-    return F.lit(False) if value is None else F.col(TIME) < F.lit(ticks(value)).cast("long")
+    return F.lit(False) if value is None else is_below(F.col(TIME), F.lit(ticks(value)).cast("long"))
 
 
 def in_order(rows: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from partitions.stream.emission_rules import is_carried, leaves_over_window
 from partitions.stream.operators import OverWindow
 from partitions.stream.over import NUMBERING, Call, Reach
 from partitions.stream.side_table_names import CARRY
@@ -91,7 +92,9 @@ class OverRows(SortedRows):
         within = self._within(epoch)
         for number, call in enumerate(self._calls.values()):
             placed = placed.withColumn(f"_strandline_value_{number}", _value(call, within))
-        leaving = placed.where(~F.col(_HAS_LEFT) & (F.col(_PLACE) <= F.col(_ALL) - self._ahead(epoch)))
+        leaving = placed.where(
+            ~F.col(_HAS_LEFT) & leaves_over_window(F.col(_PLACE), F.col(_ALL), self._ahead(epoch))
+        )
         values = [F.col(f"_strandline_value_{number}").alias(name) for number, name in enumerate(self._calls)]
         out = leaving.select(*epoch.own, *values)
         return R.in_order(out, (definition.event_time, *definition.order_by), small=small)
@@ -101,10 +104,10 @@ class OverRows(SortedRows):
         from pyspark.sql import functions as F
 
         reach, placed = self._reach, self._placed(epoch)
-        out = F.greatest(F.col(_LEFT), F.col(_ALL) - self._ahead(epoch))
-        has_left = F.col(_PLACE) <= out
+        place, rows, ahead = F.col(_PLACE), F.col(_ALL), self._ahead(epoch)
+        has_left = (place <= F.col(_LEFT)) | leaves_over_window(place, rows, ahead)
         numbers = [F.when(has_left, F.col(name)).alias(name) for name in _NUMBERS.values()]
-        carried = placed.where(F.col(_PLACE) > out - reach.behind)
+        carried = placed.where(is_carried(place, F.col(_LEFT), rows, ahead, reach.behind))
         return carried.select(*epoch.own, has_left.alias(_HAS_LEFT), *numbers)
 
     def _available(self, epoch: Epoch) -> DataFrame:

@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from partitions.stream.drain import drained
+from partitions.stream.emission_rules import (
+    begins_session,
+    first_window_start,
+    is_session_closed,
+    is_window_closed,
+    last_window_start,
+)
 from partitions.stream.event_time import EventTime, Span
 from partitions.stream.operators import EPOCH, Aggregate
 from partitions.stream.ticks import LOWEST, span_ticks, ticks
@@ -54,15 +61,15 @@ class WindowRows(SortedRows):
         if until is not None and before is not None and until <= before:
             until = None
         size, slide = span_ticks(self.hop.size), span_ticks(self.hop.slide)
-        last = F.expr(f"{R.TIME} - pmod({R.TIME}, {slide}L)")
-        first = F.expr(f"{R.TIME} - {size - slide}L - pmod({R.TIME} - {size}L, {slide}L)")
+        last = last_window_start(F.col(R.TIME), slide)
+        first = first_window_start(F.col(R.TIME), size, slide)
         starts = last if size == slide else F.explode(F.sequence(first, last, F.lit(slide).cast("long")))
         in_windows = self.below(epoch, until).withColumn(_START, starts)
         in_windows = in_windows.withColumn(_END, F.col(_START) + size)
         if until is not None:
-            in_windows = in_windows.where(F.col(_END) <= F.lit(ticks(until)).cast("long"))
+            in_windows = in_windows.where(is_window_closed(F.col(_END), F.lit(ticks(until)).cast("long")))
         if before is not None:
-            in_windows = in_windows.where(F.col(_END) > F.lit(ticks(before)).cast("long"))
+            in_windows = in_windows.where(~is_window_closed(F.col(_END), F.lit(ticks(before)).cast("long")))
         return _aggregated(self.aggregate, in_windows, epoch.type_name, small=small)
 
 
@@ -140,7 +147,10 @@ class SessionRows(SortedRows):
 
         if value is None:
             return F.lit(False)
-        return F.col(_LAST) < F.lit(max(ticks(value) - span_ticks(self.gap), LOWEST)).cast("long")
+        gap = span_ticks(self.gap)
+        # A watermark below the lowest number of 64 bits and the gap closes none.
+        closed: Column = is_session_closed(F.col(_LAST), max(ticks(value), LOWEST + gap), gap)
+        return closed
 
     def _in_sessions(self, epoch: Epoch) -> DataFrame:
         """Rows of epoch and buffer with the first and last event time of their session, but those of sessions that were closed before."""
@@ -155,9 +165,12 @@ class SessionRows(SortedRows):
         groups = [F.col(quoted(name)) for name in self.aggregate.group_by]
         # Rows of one event time may come in any order, so a session's beginning is looked up over all of them.
         by_time = Window.partitionBy(*groups).orderBy(R.TIME)
-        step = F.expr(f"coalesce(try_subtract({R.TIME}, {_NEW}) > {span_ticks(self.gap)}L, true)")
+        step = F.try_subtract(
+            F.col(R.TIME), F.col(_NEW)
+        )  # NULL: there is no row before, or it is too far away to be said
+        begins = F.coalesce(begins_session(step, span_ticks(self.gap)), F.lit(True))
         in_sessions = rows.withColumn(_NEW, F.lag(R.TIME).over(by_time)).withColumn(
-            _NEW, F.when(step, F.col(R.TIME))
+            _NEW, F.when(begins, F.col(R.TIME))
         )
         in_sessions = in_sessions.withColumn(_FIRST, F.max(_NEW).over(by_time)).drop(_NEW)
         in_sessions = in_sessions.withColumn(_LAST, F.max(R.TIME).over(Window.partitionBy(*groups, _FIRST)))

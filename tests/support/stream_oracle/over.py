@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from partitions.stream.emission_rules import is_carried, leaves_over_window
 from partitions.stream.event_time import EventTime
 from partitions.stream.over import NUMBERING, Call, Reach
 from tests.support.stream_oracle.ordering import Order, Row
@@ -90,11 +91,17 @@ class Over:
         reach = Reach.of(self.calls.values())
         rows, ranks = (*partition.rows, *more), partition.ranks
         out: list[Row] = []
-        until = max(partition.out, len(rows) - reach.ahead)
-        for at in range(partition.out, until):
+        places, before = range(1, len(rows) + 1), partition.out
+        has_left = [
+            place for place in places if place <= before or leaves_over_window(place, len(rows), reach.ahead)
+        ]
+        for at in range(before, len(has_left)):
             ranks = ranks.next(self.order.time(rows[at]))
             out.append(
                 {**rows[at], **{name: value_of(call, rows, at, ranks) for name, call in self.calls.items()}}
             )
-        drop = max(0, until - reach.behind)
-        return Partition(rows[drop:], until - drop, ranks), out
+        carried = [
+            place for place in places if is_carried(place, before, len(rows), reach.ahead, reach.behind)
+        ]
+        dropped = len(rows) - len(carried)
+        return Partition(rows[dropped:], len(has_left) - dropped, ranks), out

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from partitions.stream.emission_rules import begins_session, is_session_closed
 from partitions.stream.event_time import EventTime, Span
 from tests.support.stream_oracle.ordering import Order, Row
 
@@ -59,22 +60,21 @@ class SessionBuffer:
             return self, ()
         sessions = [session for group, rows in self.open.items() for session in self._sessions(group, rows)]
         out = sorted(
-            (session for session in sessions if value > session.last + self.gap),
+            (session for session in sessions if is_session_closed(session.last, value, self.gap)),
             key=lambda session: (session.last, session.first),
         )
         rest: dict[Group, tuple[Row, ...]] = {}
         for session in sessions:
-            if value <= session.last + self.gap:
+            if not is_session_closed(session.last, value, self.gap):
                 rest[session.group] = (*rest.get(session.group, ()), *session.rows)
         return SessionBuffer(self.gap, self.group_by, self.order, rest), tuple(out)
 
     def _sessions(self, group: Group, rows: tuple[Row, ...]) -> list[Session]:
         parts: list[list[Row]] = []
         for row in rows:
-            if parts and self.order.time(row) <= self.order.time(parts[-1][-1]) + self.gap:
-                parts[-1].append(row)
-            else:
-                parts.append([row])
+            if not parts or begins_session(self.order.time(row) - self.order.time(parts[-1][-1]), self.gap):
+                parts.append([])
+            parts[-1].append(row)
         return [
             Session(group, tuple(part), self.order.time(part[0]), self.order.time(part[-1])) for part in parts
         ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from partitions.stream.emission_rules import is_window_closed
 from partitions.stream.event_time import EventTime
 from partitions.stream.windows import Hop
 from tests.support.stream_oracle.ordering import Order, Row
@@ -40,7 +41,11 @@ class WindowBuffer:
         self, value: EventTime | None
     ) -> tuple[WindowBuffer, tuple[tuple[Window, tuple[Row, ...]], ...]]:
         """Return what stays open, and the windows that close at a global watermark at or above their end, by end, with their rows in order."""
-        done = [] if value is None else sorted((end, start) for start, end in self.open if end <= value)
+        done = (
+            []
+            if value is None
+            else sorted((end, start) for start, end in self.open if is_window_closed(end, value))
+        )
         out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in done)
         gone = {window for window, _ in out}
         rest = {window: held for window, held in self.open.items() if window not in gone}
