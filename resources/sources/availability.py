@@ -16,7 +16,7 @@ from resources.dialects import DIALECTS
 from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import pages
 from resources.sources.jdbc.client import client
-from resources.sources.jdbc.query import JdbcQuery
+from resources.sources.jdbc.questions import Questions
 from resources.sources.schema import check_names, named_columns
 from resources.tables.registry import find_table
 
@@ -30,7 +30,7 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
         ConfigurationError: if a column that the definition names is not there.
         SourceError: if the database refuses, or does not answer (SourceUnreachable).
     """
-    query = JdbcQuery(source, DIALECTS[connection.system], UTC).columns()
+    query = Questions(source, DIALECTS[connection.system], UTC).columns()
     with client(connection, _SECONDS) as asking:
         names = list(readable_types(asking.describe(query), source.shown))
     check_names(source, names)

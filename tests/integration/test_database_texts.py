@@ -174,8 +174,8 @@ def test_a_value_set_by_hand_is_never_taken_for_sql(database: DatabaseRows, tmp_
     flow = database.flow(tmp_path, SparkEngine(), watermark={"type": "column", "columns": ["filler"]})
     for text in ("x' OR 1=1; DROP TABLE rows_; --", '\\"; --', "\\' OR 1=1 #"):
         with client(database.connection) as asked:
-            query = source(database, table=database.name)._query
-            assert asked.ask(query.some(Among("filler", (text,)))) == []
+            questions = source(database, table=database.name)._questions
+            assert asked.ask(questions.some(Among("filler", (text,)))) == []
     assert flow.feed.platform.plan(flow.feed.dataflow, NOW).slices == ()
 
 

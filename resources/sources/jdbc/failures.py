@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
-from partitions.sources.database_types import MOST_LETTERS, OF_UNITS
+from partitions.sources.database_types import OF_UNITS
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.values import RefusedValue, refused_value
@@ -89,29 +89,6 @@ def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) ->
         why=why,
         code="bad_value",
     )
-
-
-def undecodable_text(column: str, encoded: str, row: str, connection: JdbcConnection, shown: str) -> BadPart:
-    """The error for a text that is no UTF-8, in a database that takes any bytes; ``encoded`` are its bytes in hexadecimal."""
-    cut = encoded if len(encoded) <= MOST_LETTERS else f"{encoded[:MOST_LETTERS]}…"
-    where = f" in the row with {in_one_line(connection.hide(row))}" if row else ""
-    why = f"column {column}: expected text in UTF-8, found the bytes {cut}{where}"
-    name = DIALECTS[connection.system].name(column)
-    as_latin = (
-        f"convert_from(convert(convert_to({name}, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII') AS {name}"
-    )
-    return BadPart(
-        f"{shown}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
-        f" {as_latin} (if its texts are in LATIN1)",
-        part=shown,
-        why=why,
-        code="bad_value",
-    )
-
-
-def is_undecodable(error: SourceError) -> bool:
-    """Return whether PostgreSQL could not send a text, since its bytes are no UTF-8."""
-    return 'invalid byte sequence for encoding "UTF8"' in error.message
 
 
 def is_time_limit(error: SourceError) -> bool:

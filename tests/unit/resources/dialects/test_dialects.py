@@ -25,7 +25,8 @@ from resources.dialects import DIALECTS
 from resources.dialects.dialect import Words
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.sources.jdbc.query import JdbcQuery
+from resources.sources.jdbc.questions import Questions
+from resources.sources.jdbc.row_queries import RowQueries
 from tests.unit.partitions.test_ten_zones import FORMS, changes, moments, stretches, value
 
 POSTGRESQL, MARIADB = DIALECTS["postgresql"], DIALECTS["mariadb"]
@@ -86,8 +87,8 @@ def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
             StructField("sid", StringType()),
         ]
     )
-    query = JdbcQuery(source, MARIADB, UTC)
-    assert query.columns() == "SELECT * FROM `shop`.`orders` WHERE 1 = 0"
+    query = RowQueries(source, MARIADB, UTC)
+    assert Questions(source, MARIADB, UTC).columns() == "SELECT * FROM `shop`.`orders` WHERE 1 = 0"
     types = {
         "id": ColumnType("integer"),
         "at": ColumnType("timestamp", "text"),
@@ -100,7 +101,7 @@ def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
 
 
 def test_placeholders_of_a_query_for_mariadb_are_local_times() -> None:
-    query = JdbcQuery(
+    query = RowQueries(
         JdbcSource(type="jdbc", connection="e", query="select {start}, {end:%d.%m.}, {unit.a};"), MARIADB, UTC
     )
     assert query.rows([Extent(0, 86_400_000, ({"a": "b"},))], StructType([]), {}).splitlines()[1] == (
@@ -113,8 +114,8 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
     bare = JdbcSource(type="jdbc", connection="e", query=text)
     extent = Extent(0, 86_400_001, ({},))
     with pytest.raises(PlanError, match=r"that can say 1970-01-02T00:00:00\.001"):
-        JdbcQuery(bare, POSTGRESQL, UTC).rows([extent], StructType([]), {})
-    filtered = JdbcQuery(bare.model_copy(update={"window_column": "at"}), POSTGRESQL, UTC)
+        RowQueries(bare, POSTGRESQL, UTC).rows([extent], StructType([]), {})
+    filtered = RowQueries(bare.model_copy(update={"window_column": "at"}), POSTGRESQL, UTC)
     schema = StructType([StructField("at", TimestampType())])
     assert "where d < '1970-01-03'" in filtered.rows(
         [extent], schema, {"at": ColumnType("timestamp", "microseconds")}
@@ -142,7 +143,7 @@ def test_a_local_time_of_a_query_is_far_enough_out_for_instants_in_utc_too(
     text = f"select * from t where at >= {{start{form}}} and at < {{end{form}}}"
     source = JdbcSource(type="jdbc", connection="e", query=text, window_column="at")
     start, end = (milliseconds(datetime(2026, 1, day, tzinfo=zone_of(zone))) for day in (1, 2))
-    rows = JdbcQuery(source, dialect, zone_of(zone)).rows(
+    rows = RowQueries(source, dialect, zone_of(zone)).rows(
         [Extent(start, end, ({},))],
         StructType([StructField("at", column)]),
         {"at": ColumnType("timestamp", "text")},
@@ -208,7 +209,7 @@ def test_stretches_of_a_query_that_touch_read_each_row_once_whatever_it_compares
     rows = data.draw(st.lists(moments(change), min_size=1, max_size=8))
     text = f"select * from t where at >= {{start{form}}} and at < {{end{form}}}"
     source = JdbcSource(type="jdbc", connection="e", query=text, window_column="at")
-    query, schema = JdbcQuery(source, dialect, zone), StructType([StructField("at", _TYPES[kind])])
+    query, schema = RowQueries(source, dialect, zone), StructType([StructField("at", _TYPES[kind])])
     columns = Columns({"at": kind}, "at", {}, zone, source.placeholders)
     loaded: Counter[int] = Counter()
     for extent in stretches(change, data.draw(st.lists(moments(change), min_size=1, max_size=8))):

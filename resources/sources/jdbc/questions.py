@@ -1,0 +1,110 @@
+"""Questions to a database whose answer is a value or a few rows, which this process asks without Spark.
+
+Belongs here: their SQL, around a table or query (:mod:`resources.sources.jdbc.relation`). The connection that asks them is
+:mod:`resources.sources.jdbc.client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+
+from partitions.predicate import NOTHING, Predicate
+from partitions.sources import JdbcSource
+from partitions.unit_values import Kind
+from resources.dialects import Dialect
+from resources.dialects.predicates import sql
+from resources.sources.jdbc.relation import Relation
+
+_UTF8 = "^([0-7].|(c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9abcef]([89ab].){2}|ed[89].[89ab].|f0[9ab].([89ab].){2}|f[123]([89ab].){3}|f48.([89ab].){2})*$"
+"""Bytes of UTF-8, in hexadecimal."""
+
+
+class Questions:
+    """Words the questions about one source. No value reaches one but as a literal of the dialect."""
+
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
+        """Use a source.
+
+        Args:
+            source: what is asked about.
+            dialect: of its database.
+            zone: of local times and days.
+            keys: columns that tell a row in an error.
+
+        Raises:
+            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
+        """
+        self._source, self._dialect, self._keys = source, dialect, keys
+        self._relation = Relation(source, dialect, zone)
+
+    def columns(self) -> str:
+        """A query of all columns, and of no row if the database need not look for any."""
+        return f"SELECT * FROM {self._relation.sample()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def only(self, columns: Sequence[str]) -> str:
+        """Some columns, and no row."""
+        names = ", ".join(map(self._dialect.name, columns))
+        return f"SELECT {names} FROM {self._relation.whole()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def known_columns(self) -> str | None:
+        """What the database knows of the table's columns; None for a query, of which it knows nothing."""
+        return (
+            None if self._source.query is not None else self._dialect.known_columns(self._source.table_parts)
+        )
+
+    def spread(self, column: str, kind: Kind) -> str | None:
+        """What statistics know of a column's values; None for a query, of which there are none."""
+        if self._source.query is not None:
+            return None
+        return self._dialect.spread(self._source.table_parts, column, kind)
+
+    def some(self, rows: Predicate) -> str:
+        """One row of a constant, if there is a row that a predicate means."""
+        return f"SELECT 1 FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
+
+    def count(self, rows: Predicate) -> str:
+        """The number of rows that a predicate means."""
+        return f"SELECT count(*) FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def highest(self, column: str, kind: Kind, rows: Predicate | None = None) -> str:
+        """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
+        name = self._dialect.name(column)
+        conditions = [
+            *(self._dialect.finite(column, kind) or ()),
+            *([f"({sql(rows, self._dialect)})"] if rows is not None else []),
+        ]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"SELECT max({name}) FROM {self._relation.whole()}{where}"  # noqa: S608 - names are quoted, values are literals
+
+    def last(self, column: str, rows: Predicate) -> str:
+        """The highest value of a column in the rows that a predicate means, texts by their bytes; no row without one."""
+        name, order = self._dialect.name(column), self._dialect.ordered(column)
+        some = sql(rows, self._dialect)
+        return (
+            f"SELECT {name} FROM {self._relation.whole()} WHERE ({some}) AND {name} IS NOT NULL"  # noqa: S608 - names are quoted, values are literals
+            f" ORDER BY {order} DESC LIMIT 1"
+        )
+
+    def nth(self, column: str, rows: Predicate, number: int) -> str:
+        """The value of a column in the row of a number, from 1, of the rows that a predicate means, ordered by it."""
+        name = self._dialect.name(column)
+        return (
+            f"SELECT {name} FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+            f" ORDER BY {name} LIMIT 1 OFFSET {number - 1}"
+        )
+
+    def undecodable(self, column: str) -> str:
+        """The bytes of a text of PostgreSQL that is no UTF-8, in hexadecimal, and the texts of the keys; a database in SQL_ASCII takes any bytes."""
+
+        def encoded(name: str) -> str:
+            return f"encode(convert_to(CAST({self._dialect.name(name)} AS text), 'SQL_ASCII'), 'hex')"
+
+        row = ", ".join(
+            f"CASE WHEN {encoded(key)} ~ '{_UTF8}' THEN CAST({self._dialect.name(key)} AS text) END"
+            for key in self._keys
+        )
+        return (
+            f"SELECT {encoded(column)}{', ' if row else ''}{row} FROM {self._relation.whole()}"  # noqa: S608 - names are quoted
+            f" WHERE {encoded(column)} !~ '{_UTF8}' LIMIT 1"
+        )

@@ -1,0 +1,112 @@
+"""The queries whose rows Spark loads: around the user's table or query, exactly the rows of some extents or of a predicate (docs/project-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from partitions.local_time import covering
+from partitions.predicate import Predicate, columns_of, renamed
+from partitions.sources import JdbcSource
+from partitions.sources.database_types import ColumnType
+from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, disjoint, rows_of
+from resources.dialects import Dialect
+from resources.dialects.predicates import sql
+from resources.sources.jdbc.relation import Relation
+from resources.sources.schema import kinds
+from resources.sources.source import NUMBER
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Types = Mapping[str, ColumnType]
+"""What becomes of each column, by its name."""
+
+
+class RowQueries:
+    """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
+
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
+        """Use a source.
+
+        Args:
+            source: what is read.
+            dialect: of its database.
+            zone: of local times and days.
+            keys: columns that tell a row in an error.
+
+        Raises:
+            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
+        """
+        self._source, self._dialect, self._zone, self._keys = source, dialect, zone, keys
+        self._relation = Relation(source, dialect, zone)
+
+    def rows(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
+        """The rows of these extents, in the forms of their columns' types.
+
+        Raises:
+            ConfigurationError: if nothing tells a row's window or unit, or a value cannot be one of its column.
+        """
+        if not self._source.placeholders:
+            return self._select(self._relation.whole(), extents, schema, types)
+        queries = [self._within(extent, schema, types) for extent in disjoint(extents)]
+        return "\nUNION ALL\n".join(queries)
+
+    def matching(self, rows: Predicate, types: Types) -> str:
+        """The rows that a predicate means, in the forms of their columns' types."""
+        return f"SELECT {self._sent(types)} FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def in_parts(self, parts: Sequence[Predicate], types: Types) -> tuple[str, list[str]]:
+        """All rows as a table, in the forms of their columns' types, and a condition on it for each part.
+
+        The condition is on columns that stand there once more as they are, for which the database's indexes serve; Spark does not ask for them.
+        """
+        aliases: dict[str, str] = {}
+        for number, column in enumerate(dict.fromkeys(name for part in parts for name in columns_of(part))):
+            aliases[column] = f"strandline_{number}"
+            while aliases[column] in types:
+                aliases[column] += "_"
+        name = self._dialect.name
+        names = ", ".join(
+            [self._sent(types), *(f"{name(column)} AS {name(alias)}" for column, alias in aliases.items())]
+        )
+        table = f"(SELECT {names} FROM {self._relation.whole()}) AS parts"  # noqa: S608 - names are quoted
+        return table, [sql(renamed(part, aliases), self._dialect) for part in parts]
+
+    def numbered(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
+        """The same for extents of one unit each, with the number of each in a column of its own.
+
+        Raises:
+            ConfigurationError: as for :meth:`rows`.
+        """
+        return "\nUNION ALL\n".join(
+            self._within(extent, schema, types, f", {number} AS {self._dialect.name(NUMBER)}")
+            for number, extent in enumerate(extents)
+        )
+
+    def _within(self, extent: Extent, schema: StructType, types: Types, more: str = "") -> str:
+        """The rows of one extent, of a query that is told its ends: these hold all rows that the column says are in it."""
+        kind = kinds(schema).get(self._source.window_column or "")
+        lower, upper = covering(extent.lower, extent.upper, kind, self._zone)
+        relation = self._relation.within(Extent(lower, upper, extent.units), kind)
+        return self._select(relation, [extent], schema, types, more)
+
+    def _select(
+        self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
+    ) -> str:
+        known = kinds(schema)
+        columns = Columns(
+            known,
+            self._source.window_column,
+            self._source.unit_columns,
+            self._zone,
+            self._source.placeholders,
+        )
+        condition = sql(rows_of(extents, columns), self._dialect)
+        return f"SELECT {self._sent(types)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+
+    def _sent(self, types: Types) -> str:
+        keys = [key for key in self._keys if key in types]
+        return ", ".join(self._dialect.sent(name, type_, keys) for name, type_ in types.items())
