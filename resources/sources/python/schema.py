@@ -12,6 +12,7 @@ from partitions.column.predicates import ranges_of
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, kinds_of, parse_ddl
 from partitions.errors import SchemaError, SchemaEvolved
+from partitions.path.definition import PathWatermark
 from partitions.predicate import Predicate
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind, kind_of_value
@@ -49,14 +50,15 @@ class FunctionSchema:
         pinned: the schema as it is in the log; None while nothing tells it.
         columns: the same, as Spark reads it.
         remarks: which pinned columns the function does not yield any more.
+        zone_name: of the zone of times that name none.
     """
 
-    def __init__(
-        self, dataflow: Dataflow, source: PythonSource, caller: FunctionCaller, zone_name: str
-    ) -> None:
+    def __init__(self, dataflow: Dataflow, source: PythonSource, caller: FunctionCaller) -> None:
         """Use what the definition declares, or what a call yields."""
-        self._dataflow, self._source, self._caller, self._zone_name = dataflow, source, caller, zone_name
+        self._dataflow, self._source, self._caller = dataflow, source, caller
         self._mode = dataflow.target.schema_mode
+        watermark = dataflow.watermark
+        self.zone_name = "UTC" if isinstance(watermark, PathWatermark) else watermark.timezone
         self.pinned: PinnedSchema | None = None
         self.columns: StructType | None = None
         self.remarks: dict[str, None] = {}
@@ -164,7 +166,7 @@ class FunctionSchema:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         try:
-            fields = fitting_schema(batch, schema, self._zone_name)
+            fields = fitting_schema(batch, schema, self.zone_name)
         except SchemaError:
             return  # the batch's own error says more
         incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)

@@ -1,0 +1,63 @@
+"""The highest value of a column: of rows in Arrow, and as the user's function ``highest`` tells it (docs/source-python.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import SourceError
+from partitions.predicate import NOTHING
+from partitions.sources import PythonSource
+from partitions.unit_values import fitted
+from partitions.watermark import compare_values
+from resources.sources.python.call import FunctionCaller
+from resources.sources.python.schema import FunctionSchema
+from resources.sources.python.values import of_python, own_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def higher(highest: Any, table: pa.Table, column: str) -> Any:
+    """The higher one of a value and all values of a column; NULL, infinity and NaN are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table.column(column)
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.is_finite(values))
+    value = pc.max(values).as_py() if len(values) else None
+    if value is None or highest is None:
+        return highest if value is None else value
+    return value if compare_values(value, highest) > 0 else highest
+
+
+def told_highest(
+    caller: FunctionCaller, dataflow: Dataflow, source: PythonSource, schema: FunctionSchema, column: str
+) -> Any:
+    """Return the highest value of a column, by the function ``highest``; None if it tells none.
+
+    Args:
+        caller: of the function.
+        dataflow: the definition.
+        source: what it says of the function.
+        schema: of the rows, whose column's type the value gets.
+        column: of the watermark.
+
+    Raises:
+        SourceError: the function fails, or returns no value of the column.
+    """
+    import pyarrow as pa
+
+    highest, zone_name = caller.highest(caller.request(), column), schema.zone_name
+    kind = schema.declared.get(column)
+    try:
+        type_ = schema.type_of(column, NOTHING)
+        array = own_array([highest], zone_name) if type_ is None else of_python([highest], type_, zone_name)
+        value = array[0].as_py()
+        return value if kind is None else fitted(value, kind, dataflow.zone)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+        raise SourceError(
+            f"dataflow {dataflow.name}: function {source.highest}: expected the highest value of {column}, or None: {error}",
+            code="function_yield",
+        ) from None
