@@ -1,31 +1,30 @@
-"""What the partitions of a dataflow are called, and which of them one run takes (docs/dagster.md). Dagster itself is not needed for that."""
+"""What the partitions of a dataflow are called, and which of them one run takes (docs/dagster.md). Dagster itself is not needed for that.
+
+What the keys of a run ask for is :mod:`partitions.window.partition_request`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import Literal, Self
 
 from partitions.errors import ConfigurationError
-from partitions.plan import counted
-from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
 from partitions.window.dagster_units import Buckets
 from partitions.window.definition import WindowWatermark
 from partitions.window.partition_keys import (
-    UnitBuckets,
     bucket_key,
     bucket_keys,
     instant_key,
     instant_of_key,
     unit_key,
-    unit_of_key,
 )
 from partitions.window.partition_ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
-from partitions.window.spelling import Listed, SomeListed
+from partitions.window.spelling import Listed
 from partitions.window.units import distinct
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import TimeBound
@@ -81,45 +80,17 @@ class Partitioning:
 
     def unit_key(self, identity: str) -> str:
         """The key of a unit, or of the bucket that it is in. A unit that the state knows by another spelling has the key of the one that is listed."""
-        if self._buckets:
-            return bucket_key(identity, self._buckets)
-        return unit_key(self._as_listed(identity), self._fields)
+        if self.bucket_count:
+            return bucket_key(identity, self.bucket_count)
+        return unit_key(self._as_listed(identity), self.unit_fields)
 
     def _as_listed(self, identity: str) -> str:
-        return (self.units == "static" and self._listed.spelling_of(identity)) or identity
+        return (self.units == "static" and self.listed_units.spelling_of(identity)) or identity
 
     def key(self, start: TimeBound, unit: str) -> str | None:
         """The partition that holds a work unit; None if the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
         return _together(self.unit_key(unit) if self.units else None, window)
-
-    def request(self, keys: Sequence[str], windows: Windows | None, *, forced: bool) -> Due | Forced:
-        """Return what a run's partition keys ask for.
-
-        Args:
-            keys: in any order, as a run has them.
-            windows: all at the instant of the run; None if there is no time dimension.
-            forced: whether it is read whatever the cutoffs say.
-
-        Raises:
-            ConfigurationError: for no key (a range that is reversed has none), a key that is no window or unit that can be
-                loaded now, and keys of two dimensions that are no cross product.
-        """
-        asked = Forced if forced else Due
-        if not self.timed and self.units is None:
-            return asked(Part())
-        if not keys:
-            raise self._refused(
-                "at least one partition (a range whose end comes before its start has none)", "none"
-            )
-        pairs = {self.parts(key) for key in keys}
-        of_window, of_unit = {window for _, window in pairs}, {unit for unit, _ in pairs}
-        if len(pairs) != len(of_window) * len(of_unit):
-            raise self._refused(
-                "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
-            )
-        ranges = self._stretches(of_window, windows) if self.timed else None
-        return asked(Part(ranges, self._identities(of_unit) if self.units else None))
 
     def ranges(
         self,
@@ -166,21 +137,23 @@ class Partitioning:
     @cached_property
     def unit_keys(self) -> tuple[str, ...]:
         """The keys that Dagster need not be told: of the units that the user has listed, in that order, or of all buckets."""
-        if self._buckets:
-            return bucket_keys(self._buckets)
-        return tuple(map(self.unit_key, self._listed.units))
+        if self.bucket_count:
+            return bucket_keys(self.bucket_count)
+        return tuple(map(self.unit_key, self.listed_units.units))
 
     @cached_property
-    def _listed(self) -> Listed:
+    def listed_units(self) -> Listed:
         """The units that the user has listed, as they are spelt there."""
         return Listed(distinct(self.watermark.units or ()), self.watermark.zone)
 
     @cached_property
-    def _fields(self) -> tuple[str, ...]:
+    def unit_fields(self) -> tuple[str, ...]:
+        """The names that all units have values of."""
         return self.watermark.unit_fields
 
     @property
-    def _buckets(self) -> int:
+    def bucket_count(self) -> int:
+        """The number of buckets that units are in; 0: they are in none."""
         shown = self.watermark.dagster_units
         return shown.buckets if isinstance(shown, Buckets) else 0
 
@@ -202,49 +175,10 @@ class Partitioning:
             return key, ""
         unit, between, window = key.partition(_BETWEEN)
         if not between or _BETWEEN in window:
-            raise self._refused("a partition such as unit|window", repr(key))
+            raise ConfigurationError(
+                f"dataflow {self.name}: expected a partition such as unit|window, found {key!r}"
+            )
         return unit, window
-
-    def _stretches(self, keys: Iterable[str], windows: Windows | None) -> tuple[tuple[int, int], ...]:
-        """Windows as stretches of time; those that follow each other are one."""
-        if windows is None:
-            raise self._refused("the windows at the instant of the run, since keys name some of them", "none")
-        made: list[tuple[int, int]] = []
-        for index in sorted(self._planned(key, windows) for key in keys):
-            start, end = windows[index]
-            joins = made and made[-1][1] == start
-            made[-1:] = [(made[-1][0], end)] if joins else [*made[-1:], (start, end)]
-        return tuple(made)
-
-    def _planned(self, key: str, windows: Windows) -> int:
-        index = windows.index.get(self.window_of(key))
-        if index is None:
-            raise self._refused(
-                f"{self._existing(windows)} (a window is there once it has begun; with partial: false once it is whole)",
-                f"the partition {key}, which is none of them now",
-            )
-        return index
-
-    def _existing(self, windows: Windows) -> str:
-        if not len(windows):
-            return "a window, and there is none yet"
-        first, last = self.window_key(windows.starts[0]), self.window_key(windows.starts[-1])
-        return f"one of {counted(len(windows), 'window')} from {first} to {last}"
-
-    def _identities(self, keys: set[str]) -> Container[str]:
-        odd = [] if self.units == "dynamic" else sorted(keys.difference(self.unit_keys))
-        if odd:
-            few, what = ", ".join(self.unit_keys[:5]), "bucket" if self._buckets else "unit"
-            raise self._refused(
-                f"one of {counted(len(self.unit_keys), what)} ({few}, …)", f"the {what} {odd[0]!r}"
-            )
-        if self._buckets:
-            return UnitBuckets(self._buckets, frozenset(keys))
-        asked = frozenset(unit_of_key(key, self._fields) for key in keys)
-        return SomeListed(asked, self._listed) if self.units == "static" else asked
-
-    def _refused(self, expected: str, found: str) -> ConfigurationError:
-        return ConfigurationError(f"dataflow {self.name}: expected {expected}, found {found}")
 
 
 def _unit_dimension(watermark: WindowWatermark) -> UnitDimension | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from partitions.dagster_partitions import WindowPartitions
 from partitions.request import Request
+from partitions.window.partition_request import request_of_keys
 from partitions.window.slices import WindowSlice
 from partitions.window.units import NO_UNIT
 from partitions.window.work_unit import WorkUnit
@@ -27,7 +28,7 @@ class WindowAssetPartitions(WindowPartitions):
     def requested(self, keys: Sequence[str], now: datetime, *, forced: bool) -> Request:
         """Return what a run's partitions ask for, of the windows at this instant."""
         windows = self.watermark.windows(now) if self.watermark.time_entry else None
-        return self.request(keys, windows, forced=forced)
+        return request_of_keys(self, keys, windows, forced=forced)
 
     def loaded(self, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
         """Return the partitions that these slices have loaded; a partition of several units unless one of its units failed."""

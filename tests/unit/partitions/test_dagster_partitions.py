@@ -29,6 +29,7 @@ from partitions.dagster_partitions import END_TAG, NEW_KEYS, START_TAG, Partitio
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, Part
+from partitions.window.partition_request import request_of_keys
 from partitions.window.plan import plan
 from partitions.window.spelling import SomeListed
 from partitions.window.state import WindowState
@@ -177,7 +178,7 @@ class TestRequest:
             "c|2020-01-02",
             "a|2020-01-03",
         ]
-        request = partitions.request(keys, partitions.watermark.windows(NOW), forced=forced)
+        request = request_of_keys(partitions, keys, partitions.watermark.windows(NOW), forced=forced)
         units = frozenset({'{"id":"a"}', '{"id":"c"}'})
         assert _of_spelling(request) == (Forced if forced else Due)(
             Part(((day(1), day(3)), (day(4), day(5))), units)
@@ -185,13 +186,13 @@ class TestRequest:
 
     def test_where_the_ledger_alone_sees_units_a_window_means_all_of_them(self) -> None:
         partitions = flow("2020-01-01", units=["a"], dagster_units="ledger")
-        request = partitions.request(["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
+        request = request_of_keys(partitions, ["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
         assert request == Forced(Part(((day(1), day(2)),), None))
 
     def test_buckets_mean_the_units_in_them_whichever_these_are(self) -> None:
         units = [f'{{"id":{number}}}' for number in range(50)]
         partitions = flow(secondary_input=SURVEYS, dagster_units={"buckets": 4})
-        request = partitions.request(["bucket-2", "bucket-0"], None, forced=True)
+        request = request_of_keys(partitions, ["bucket-2", "bucket-0"], None, forced=True)
         made = plan(
             partitions.watermark, WindowState(), units, NOW, dataflow="flow", number=0, request=request
         )
@@ -199,16 +200,16 @@ class TestRequest:
         assert 0 < len(asked) < len(units)
         assert [one.unit for piece in made.slices for one in piece.works] == asked
         with pytest.raises(ConfigurationError, match=r"one of 4 buckets \(bucket-0, .*found the bucket 'x'"):
-            partitions.request(["x"], None, forced=True)
+            request_of_keys(partitions, ["x"], None, forced=True)
 
     def test_without_time_keys_are_units_and_without_both_everything(self) -> None:
-        request = flow(units=["a", "b"]).request(["b"], None, forced=True)
+        request = request_of_keys(flow(units=["a", "b"]), ["b"], None, forced=True)
         assert _of_spelling(request) == Forced(Part(None, frozenset({'{"id":"b"}'})))
-        assert flow().request([], None, forced=False) == Due(Part())
+        assert request_of_keys(flow(), [], None, forced=False) == Due(Part())
 
     def test_the_window_that_holds_now_ends_at_now(self) -> None:
         partitions = flow("2020-01-01")
-        request = partitions.request(["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
+        request = request_of_keys(partitions, ["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
         assert request.of == Part(((day(7), milliseconds(NOW)),))
 
     @pytest.mark.parametrize(
@@ -225,12 +226,12 @@ class TestRequest:
         with pytest.raises(
             ConfigurationError, match=f"dataflow flow: expected one of {last}.*found the partition {key}"
         ):
-            partitions.request(["2020-01-02", key], partitions.watermark.windows(NOW), forced=True)
+            request_of_keys(partitions, ["2020-01-02", key], partitions.watermark.windows(NOW), forced=True)
 
     def test_where_no_window_is_there_yet_the_error_says_so(self) -> None:
         partitions = flow("2030-01-01")
         with pytest.raises(ConfigurationError, match="expected a window, and there is none yet"):
-            partitions.request(["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
+            request_of_keys(partitions, ["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
 
     @pytest.mark.parametrize(
         ("keys", "why"),
@@ -246,12 +247,12 @@ class TestRequest:
     def test_no_key_or_odd_keys_are_refused(self, keys: list[str], why: str) -> None:
         partitions = flow("2020-01-01", units=["a", "b"])
         with pytest.raises(ConfigurationError, match=why):
-            partitions.request(keys, partitions.watermark.windows(NOW), forced=True)
+            request_of_keys(partitions, keys, partitions.watermark.windows(NOW), forced=True)
 
     def test_what_is_planned_for_a_selection_is_what_its_keys_name(self) -> None:
         partitions = flow("2020-01-01", units=["a", "b"])
         keys = ["a|2020-01-02", "a|2020-01-03"]
-        request = partitions.request(keys, partitions.watermark.windows(NOW), forced=True)
+        request = request_of_keys(partitions, keys, partitions.watermark.windows(NOW), forced=True)
         made = plan(
             partitions.watermark,
             WindowState(),

@@ -1,0 +1,98 @@
+"""What the partition keys of a run ask for: windows as stretches of time, and units (docs/dagster.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from partitions.errors import ConfigurationError
+from partitions.plan import counted
+from partitions.request import Due, Forced, Part
+from partitions.window.partition_keys import UnitBuckets, unit_of_key
+from partitions.window.partitioning import Partitioning
+from partitions.window.spelling import SomeListed
+from partitions.window.windows import Windows
+
+
+def request_of_keys(
+    partitions: Partitioning, keys: Sequence[str], windows: Windows | None, *, forced: bool
+) -> Due | Forced:
+    """Return what a run's partition keys ask for.
+
+    Args:
+        partitions: of the dataflow.
+        keys: in any order, as a run has them.
+        windows: all at the instant of the run; None if there is no time dimension.
+        forced: whether it is read whatever the cutoffs say.
+
+    Raises:
+        ConfigurationError: for no key (a range that is reversed has none), a key that is no window or unit that can be
+            loaded now, and keys of two dimensions that are no cross product.
+    """
+    asked = Forced if forced else Due
+    if not partitions.timed and partitions.units is None:
+        return asked(Part())
+    if not keys:
+        raise _refused(
+            partitions, "at least one partition (a range whose end comes before its start has none)", "none"
+        )
+    pairs = {partitions.parts(key) for key in keys}
+    window_keys, unit_keys = {window for _, window in pairs}, {unit for unit, _ in pairs}
+    if len(pairs) != len(window_keys) * len(unit_keys):
+        raise _refused(
+            partitions, "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
+        )
+    ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
+    return asked(Part(ranges, _identities(partitions, unit_keys) if partitions.units else None))
+
+
+def _stretches(
+    partitions: Partitioning, keys: Iterable[str], windows: Windows | None
+) -> tuple[tuple[int, int], ...]:
+    """Windows as stretches of time; those that follow each other are one."""
+    if windows is None:
+        raise _refused(
+            partitions, "the windows at the instant of the run, since keys name some of them", "none"
+        )
+    stretches: list[tuple[int, int]] = []
+    for index in sorted(_planned(partitions, key, windows) for key in keys):
+        start, end = windows[index]
+        joins = stretches and stretches[-1][1] == start
+        stretches[-1:] = [(stretches[-1][0], end)] if joins else [*stretches[-1:], (start, end)]
+    return tuple(stretches)
+
+
+def _planned(partitions: Partitioning, key: str, windows: Windows) -> int:
+    index = windows.index.get(partitions.window_of(key))
+    if index is None:
+        raise _refused(
+            partitions,
+            f"{_existing(partitions, windows)} (a window is there once it has begun; with partial: false once it is whole)",
+            f"the partition {key}, which is none of them now",
+        )
+    return index
+
+
+def _existing(partitions: Partitioning, windows: Windows) -> str:
+    if not len(windows):
+        return "a window, and there is none yet"
+    first, last = partitions.window_key(windows.starts[0]), partitions.window_key(windows.starts[-1])
+    return f"one of {counted(len(windows), 'window')} from {first} to {last}"
+
+
+def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
+    odd = [] if partitions.units == "dynamic" else sorted(keys.difference(partitions.unit_keys))
+    if odd:
+        few, what = ", ".join(partitions.unit_keys[:5]), "bucket" if partitions.bucket_count else "unit"
+        raise _refused(
+            partitions,
+            f"one of {counted(len(partitions.unit_keys), what)} ({few}, …)",
+            f"the {what} {odd[0]!r}",
+        )
+    if partitions.bucket_count:
+        return UnitBuckets(partitions.bucket_count, frozenset(keys))
+    asked = frozenset(unit_of_key(key, partitions.unit_fields) for key in keys)
+    return SomeListed(asked, partitions.listed_units) if partitions.units == "static" else asked
+
+
+def _refused(partitions: Partitioning, expected: str, found: str) -> ConfigurationError:
+    return ConfigurationError(f"dataflow {partitions.name}: expected {expected}, found {found}")
