@@ -5,7 +5,7 @@ Here is what every part of the product agrees on; how the text comes from a YAML
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,14 +19,13 @@ from partitions.model import Duration, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
-from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
+from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
-from partitions.supported import Parts, bad_records_refusals, refusals
+from partitions.supported import Parts, refusals
 from partitions.target import Target
-from partitions.window.definition import WindowWatermark
-from partitions.window.secondary_input import SecondaryInput
+from partitions.window.definition import WindowWatermark, secondary_inputs
 
 WatermarkT = TypeVar("WatermarkT")
 
@@ -122,7 +121,7 @@ class Dataflow(Model):
     def _inputs_fit(self) -> Dataflow:
         refused = [
             *view_refusals(self.inputs, has_step=self.has_step),
-            *unit_refusals(self.source, self._units),
+            *unit_refusals(self.source, secondary_inputs(self.watermark)),
         ]
         if refused:
             raise PartsDoNotFit(refused)
@@ -148,11 +147,6 @@ class Dataflow(Model):
         return self
 
     @property
-    def _units(self) -> Sequence[SecondaryInput]:
-        """Where the units of its windows are read from."""
-        return self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
-
-    @property
     def kind(self) -> str:
         """The kind of its watermark."""
         return self.watermark.type
@@ -173,18 +167,6 @@ class Dataflow(Model):
         return self.kind != "stream"
 
     @property
-    def defers_types(self) -> bool:
-        """Whether an inferred column without a value has no type yet: a step could name it, and other modes make rows of their own of what comes later."""
-        takes_new = self.target.schema_mode in ("strict", "merge") and self.unknown_fields == "check"
-        return self.may_take_columns and takes_new and not self.has_step
-
-    @property
-    def named_texts(self) -> frozenset[str]:
-        """All texts of the definition, case-folded: no column that it names is missing among them."""
-        document = [each.model_dump(mode="json") for each in (self.source, self.watermark, self.target)]
-        return frozenset(text.casefold() for text in _texts(document))
-
-    @property
     def keeps_table_in_reset(self) -> bool:
         """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
         return self.kind != "stream" or self.target.load != "append"
@@ -195,34 +177,6 @@ class Dataflow(Model):
         return self.target.table or self.asset
 
     @property
-    def late_asset(self) -> str:
-        """The name of the asset of a stream's late rows."""
-        return f"{self.asset}__late"
-
-    @property
-    def late_table(self) -> str | None:
-        """The name of the table of a stream's late rows; None if none are kept."""
-        watermark = self.watermark
-        kept = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
-        return f"{self.table}__late" if kept else None
-
-    @property
-    def tables_beside(self) -> Mapping[str, str]:
-        """By asset: the tables that it makes beside its own and that others may read."""
-        return {self.late_asset: self.late_table} if self.late_table is not None else {}
-
-    @property
-    def may_set_records_aside(self) -> bool:
-        """Whether ``max_bad_records`` may be above 0."""
-        return not any(bad_records_refusals(self.source.form, self.kind, 1))
-
-    @property
-    def bad_records_table(self) -> str | None:
-        """The name of the table for records that do not parse, which no other dataflow writes; None if none may be set aside."""
-        beside = self.asset if self.target.shared else self.table
-        return f"{beside}_bad_records" if self.max_bad_records else None
-
-    @property
     def asset(self) -> str:
         """The name of its table's asset, ``<layer>/<name>``."""
         return f"{self.layer}/{self.name}"
@@ -230,24 +184,7 @@ class Dataflow(Model):
     @property
     def tables_read(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, for the units of its windows, and beside its own rows."""
-        return tables_read(self.source, self._units, self.inputs)
-
-    def reading_units(self, given: SecondaryInput) -> Dataflow | None:
-        """Return the dataflow with a source in the place of its own: that of a secondary input; None if it is a table by its name, asset or path."""
-        source = given.source
-        if given.query and isinstance(self.source, JdbcSource):
-            source = JdbcSource(type="jdbc", connection=self.source.connection, query=given.query)
-        return self.model_copy(update={"source": source}) if source is not None else None
-
-    @property
-    def readings(self) -> Sequence[Dataflow]:
-        """The dataflow with each of its sources in the place of all."""
-        return [self.model_copy(update={"source": each}) for each in self.source.parts.values()]
-
-    @property
-    def units_read_from(self) -> Sequence[Dataflow]:
-        """The same for each secondary input that has a source."""
-        return [reading for unit in self._units if (reading := self.reading_units(unit)) is not None]
+        return tables_read(self.source, secondary_inputs(self.watermark), self.inputs)
 
     @property
     def files(self) -> FilesSource:
@@ -304,16 +241,3 @@ class Dataflow(Model):
         watermark = self.window
         timed = watermark.time_entry is not None
         return not self.source.rows_tell(timed=timed, unit_fields=watermark.unit_fields)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a document, and the names in it."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield name
-            yield from _texts(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal, Self
 
@@ -352,6 +352,11 @@ class WindowWatermark(Model):
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """Return all windows at an instant (:meth:`TimeRange.windows`)."""
         return self.time_range.windows(now, clipped=clipped)
+
+
+def secondary_inputs(watermark: Model) -> Sequence[SecondaryInput]:
+    """Return where the units of a watermark's windows are read from; none if it has no windows, or lists its units."""
+    return watermark.secondary_input if isinstance(watermark, WindowWatermark) else ()
 
 
 def _milliseconds(period: timedelta) -> int:

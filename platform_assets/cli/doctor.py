@@ -16,6 +16,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
 from partitions.plan import counted
+from partitions.readings import source_readings, unit_readings
 from platform_assets.cli.context import Context, shared
 from platform_assets.installation import INSTALLED
 from platform_assets.kinds import profile_of
@@ -123,13 +124,13 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
 def _sources(project: Project) -> Iterator[Finding]:
     """Look at the sources of all dataflows, and at those of their units."""
     for flow in project.dataflows.values():
-        for reading in flow.readings:
+        for reading in source_readings(flow):
             yield _tried(
                 f"source {flow.name}",
                 partial(_look_at_source, project, reading),
                 "check `source` and its connection",
             )
-        for reading in flow.units_read_from:
+        for reading in unit_readings(flow):
             yield _tried(
                 f"units {flow.name}",
                 partial(_look_at_source, project, reading),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from partitions.loads import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
+from partitions.table_names import bad_records_table
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.side_tables import check_written
@@ -40,7 +41,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     records = kind.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
     tip, parts = table.tip(intent.app_id), kind.parts(slice_)
     if tip.tag >= intent.number:
-        check_written(run, table, str(run.dataflow.bad_records_table), intent)
+        check_written(run, table, str(bad_records_table(run.dataflow)), intent)
         return
     base = tip.version
     if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):

@@ -14,8 +14,10 @@ from typing import Self
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
+from partitions.readings import source_readings
 from partitions.sources import TableSource
 from partitions.stream.side_table_names import side_tables
+from partitions.table_names import bad_records_table
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
@@ -139,7 +141,7 @@ class Stores:
 
     def bad_records(self, dataflow: Dataflow) -> Table | None:
         """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
-        name = dataflow.bad_records_table
+        name = bad_records_table(dataflow)
         return None if name is None else open_table("delta", self.lake.child(name))
 
     def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
@@ -169,7 +171,7 @@ class Stores:
 
     def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
         """Return where the rows of each of a dataflow's sources are, in their order."""
-        return [self.source_of(reading) for reading in dataflow.readings]
+        return [self.source_of(reading) for reading in source_readings(dataflow)]
 
     def reader_of(self, place: Place) -> SparkEngine:
         """Sessions that read a table of the lake."""
@@ -178,12 +180,12 @@ class Stores:
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
         """What Spark needs for the dataflow's files, for its table, and for the tables that it reads."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
-        for reading in dataflow.readings:
+        for reading in source_readings(dataflow):
             if isinstance(reading.source, TableSource):
                 place = self.source_of(reading)
                 read += [place] if isinstance(place, Place) else []
         of_tables = chain.from_iterable(map(_packages_at, read))
-        readers = chain.from_iterable(map(packages_of, dataflow.readings))
+        readers = chain.from_iterable(map(packages_of, source_readings(dataflow)))
         return (*readers, *PACKAGES.get(dataflow.target.format, ()), *of_tables)
 
     @cached_property

@@ -26,6 +26,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.predicate import EVERYTHING, NOTHING, Among
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
+from partitions.table_names import bad_records_table
 from resources.kinds.kind import Kind, SliceBase
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.state_of_entry import cold_start_of, state_of
@@ -343,7 +344,7 @@ class PathKind(Kind[PathSlice]):
             where = f"{path}, line {first.line}" if first.line else path
             self._set_aside[
                 f"{counted(len(records), 'record')} of {counted(len({path for path, _ in records}), 'file')} did not parse: see table"
-                f" {self._dataflow.bad_records_table}. The first: file {where}: {first.why}"
+                f" {bad_records_table(self._dataflow)}. The first: file {where}: {first.why}"
             ] = None
         return records
 

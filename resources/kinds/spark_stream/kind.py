@@ -20,6 +20,7 @@ from partitions.last_look import Look
 from partitions.loads import ByValue, Load, ReplaceAll, load_into
 from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
+from partitions.readings import source_readings
 from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import deserialise
 from partitions.sources import FilesSource, TableSource
@@ -95,7 +96,7 @@ class SparkStreamKind(Kind[BatchSlice]):
         self._sources = list(zip(dataflow.source.parts.values(), roots, strict=True))
         self._files = {
             number: FileSource(root, reading, staging)
-            for number, (reading, root) in enumerate(zip(dataflow.readings, roots, strict=True))
+            for number, (reading, root) in enumerate(zip(source_readings(dataflow), roots, strict=True))
             if isinstance(reading.source, FilesSource)
         }
         self._log, self._is_ahead = log, False

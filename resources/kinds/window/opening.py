@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from partitions.dataflow import Dataflow
+from partitions.readings import unit_reading
 from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.units import listed
@@ -79,7 +80,7 @@ def _window_source(dataflow: Dataflow, source: Source) -> WindowSource:
 
 
 def _unit_rows(stores: Stores, dataflow: Dataflow, secondary: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-    reading = dataflow.reading_units(secondary)
+    reading = unit_reading(dataflow, secondary)
     if reading is not None:
         source, number = stores.source(reading), dataflow.window.secondary_input.index(secondary)
         if not isinstance(source, ListsRows):

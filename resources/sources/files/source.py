@@ -14,6 +14,7 @@ from partitions.path.listing_positions import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.plan import counted
+from partitions.supported import bad_records_refusals
 from resources import listing
 from resources.connections.places import Place
 from resources.listing import Budget, Listing
@@ -295,7 +296,7 @@ class FileSource:
         others = after if self._dataflow.on_bad_file == "stop" else ()
         if not most:
             total = of_file if number > 1 else None
-            settable = self._dataflow.may_set_records_aside
+            settable = not any(bad_records_refusals(self._definition.form, self._dataflow.kind, 1))
             remedy = "mend it, remove it, or set max_bad_records" if settable else "mend or remove it"
             return bad_records(path, records, show=show, total=total, others=others, remedy=remedy)
         of_slice = f", after {before} in files before it" if before else ""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
+from partitions.deferred_types import defers_types, named_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.schema_types import Schema
@@ -98,8 +99,8 @@ class FormatReader(ABC):
         """
         from pyspark.sql.types import StructType
 
-        if self._dataflow.defers_types:
-            schema = untyped_as_text(inferred, self._dataflow.named_texts)
+        if defers_types(self._dataflow):
+            schema = untyped_as_text(inferred, named_texts(self._dataflow))
         elif self._dataflow.unknown_fields == "ignore":
             schema = untyped_as_text(inferred, None)
         else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow
+from partitions.deferred_types import defers_types
 from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -81,7 +82,7 @@ class JsonColumns(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
     ) -> StructType:
         """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
-        if not self._dataflow.defers_types:
+        if not defers_types(self._dataflow):
             return schema
         valued = self._inferred(spark, files, dropFieldIfAllNull="true")
         return self.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
