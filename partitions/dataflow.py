@@ -24,6 +24,7 @@ from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
 from partitions.supported import Parts, refusals
+from partitions.table_names import late_rows
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark, secondary_inputs
 
@@ -162,11 +163,6 @@ class Dataflow(Model):
         return isinstance(self.watermark, StructuredStream)
 
     @property
-    def may_take_columns(self) -> bool:
-        """Whether another ``schema_mode`` goes with its watermark: rows of a stream wait in tables of one schema."""
-        return self.kind != "stream"
-
-    @property
     def keeps_table_in_reset(self) -> bool:
         """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
         return self.kind != "stream" or self.target.load != "append"
@@ -175,6 +171,13 @@ class Dataflow(Model):
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or self.asset
+
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """By asset: the tables that it makes beside its own and that others may read; that of a stream's late rows, if they are kept."""
+        watermark = self.watermark
+        keeps_late = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
+        return {late_rows(self.asset): late_rows(self.table)} if keeps_late else {}
 
     @property
     def asset(self) -> str:

@@ -10,7 +10,6 @@ from graphlib import TopologicalSorter
 from typing import NamedTuple, Protocol
 
 from partitions.inputs import Input
-from partitions.table_names import tables_beside
 
 
 class Maker(Protocol):
@@ -51,13 +50,13 @@ class Lineage:
         """Look at what they read and write."""
         known = {flow.name: flow for flow in flows}
         self._beside = {
-            table: asset for flow in known.values() for asset, table in tables_beside(flow).items()
+            table: asset for flow in known.values() for asset, table in flow.tables_beside.items()
         }
         self._table_of_asset = {flow.asset: flow.table for flow in known.values()}
         self._table_of_asset |= {asset: table for table, asset in self._beside.items()}
         self._makers: dict[str, list[Maker]] = {}
         for flow in known.values():
-            for table in (flow.table, *tables_beside(flow).values()):
+            for table in (flow.table, *flow.tables_beside.values()):
                 self._makers.setdefault(table, []).append(flow)
         read = (self._table(given) for flow in known.values() for given in flow.tables_read)
         self._tables = frozenset((*self._makers, *read))

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from partitions.dataflow import Dataflow
-from partitions.stream.definition import StreamWatermark
-
-
-def late_asset(dataflow: Dataflow) -> str:
-    """Return the name of the asset of a stream's late rows."""
-    return f"{dataflow.asset}__late"
+if TYPE_CHECKING:
+    from partitions.dataflow import Dataflow
 
 
-def late_table(dataflow: Dataflow) -> str | None:
-    """Return the name of the table of a stream's late rows; None if none are kept."""
-    watermark = dataflow.watermark
-    keeps_late = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
-    return f"{dataflow.table}__late" if keeps_late else None
-
-
-def tables_beside(dataflow: Dataflow) -> Mapping[str, str]:
-    """Return, by their assets, the tables that others may read."""
-    table = late_table(dataflow)
-    return {late_asset(dataflow): table} if table is not None else {}
+def late_rows(name: str) -> str:
+    """Return the name of the table, or of its asset, for late rows of a stream, by that of the stream's own."""
+    return f"{name}__late"
 
 
 def bad_records_table(dataflow: Dataflow) -> str | None:

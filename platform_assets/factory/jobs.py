@@ -7,7 +7,6 @@ from typing import Any
 from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_executor
 
 from partitions.dataflow import Dataflow
-from partitions.table_names import tables_beside
 from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.dagster_names import asset_key, table_key, watermark_key
 from platform_assets.factory.kinds import definitions_of
@@ -21,7 +20,7 @@ def job_name(name: str) -> str:
 
 def dataflow_job(dataflow: Dataflow) -> Any:
     """Return a job of all of its assets and the checks of what its runs change; the operator requests the other checks."""
-    beside = map(asset_key, tables_beside(dataflow))
+    beside = map(asset_key, dataflow.tables_beside)
     assets = AssetSelection.assets(table_key(dataflow), *beside, watermark_key(dataflow.name))
     return define_asset_job(
         job_name(dataflow.name),

@@ -20,7 +20,7 @@ from partitions.spelling import nearest
 from partitions.stream.completeness import refused
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
-from partitions.table_names import bad_records_table, tables_beside
+from partitions.table_names import bad_records_table
 from partitions.window.definition import WindowWatermark
 from platform_assets.project.checked_file import NAME, Checked
 from platform_assets.project.cron import is_cron
@@ -157,7 +157,7 @@ def check_assets(flows: Sequence[Checked[Dataflow]]) -> None:
     """Refuse a dataflow that is named like the asset of another one's late rows: Dagster has each asset once, and would load none."""
     named = {flow.model.asset: flow for flow in flows if flow.model is not None}
     for flow in flows:
-        for asset in tables_beside(flow.model) if flow.model is not None else ():
+        for asset in flow.model.tables_beside if flow.model is not None else ():
             if (other := named.get(asset)) is not None:
                 flow.refuse(
                     ("watermark", "late"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.schema_policy import may_take_columns
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
@@ -46,7 +47,7 @@ def open_source(
             return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
             table, mode = find_table(place), dataflow.target.schema_mode
-            return TableRows(table, definition, dataflow.zone, mode, may_merge=dataflow.may_take_columns)
+            return TableRows(table, definition, dataflow.zone, mode, may_merge=may_take_columns(dataflow))
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {source_place}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
+from partitions.schema_policy import may_take_columns
 from resources.sources.files.checked import NAMED, BadRecord
 
 BAD_RECORD = "bad_record"
@@ -273,7 +274,7 @@ def unknown_field(
     """The error for a file with fields that the schema lacks; ``is_declared``: whether the definition says it, else it is what was inferred and pinned."""
     name = dataflow.name
     merge = (
-        "take new fields with `schema_mode: merge` below `target`, or " if dataflow.may_take_columns else ""
+        "take new fields with `schema_mode: merge` below `target`, or " if may_take_columns(dataflow) else ""
     )
     where = f"line {line}: " if line else ""
     why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {_listed(names)} beside them"

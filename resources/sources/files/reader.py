@@ -10,6 +10,7 @@ from partitions.errors import SchemaError
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.schema_merging import RESCUED_DATA
+from partitions.schema_policy import may_take_columns
 from resources.sources.files.converting import converted, own_type
 from resources.sources.files.formats.alike import only
 from resources.sources.files.formats.format import FormatReader
@@ -224,7 +225,7 @@ class FilesReader:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 merge = (
                     "take new columns with `schema_mode: merge` below `target`; or "
-                    if self._dataflow.may_take_columns
+                    if may_take_columns(self._dataflow)
                     else ""
                 )
                 expected = (

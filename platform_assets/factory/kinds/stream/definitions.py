@@ -12,7 +12,6 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closing, pending
-from partitions.table_names import late_asset, late_table
 from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.kinds.contract import (
@@ -43,11 +42,11 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
 
     def side_table(self, dataflow: Dataflow) -> SideTable | None:
         """Return the table of late rows, if there is one."""
-        table = late_table(dataflow)
-        if table is None:
+        if not dataflow.tables_beside:
             return None
+        ((asset, table),) = dataflow.tables_beside.items()
         description = f"Rows of {dataflow.name} that came below the watermark of their split, with `_split`, `_watermark` and `_epoch`."
-        return SideTable("late", late_asset(dataflow), table, description, _late_rows)
+        return SideTable("late", asset, table, description, _late_rows)
 
     @override
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:

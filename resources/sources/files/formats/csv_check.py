@@ -16,6 +16,7 @@ from partitions.records.csv_form import SKIPPED
 from partitions.records.csv_lines import CsvItem, CsvRule
 from partitions.records.forms import Reading
 from partitions.records.judge import Fault
+from partitions.schema_policy import may_take_columns
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
 from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
@@ -313,7 +314,7 @@ class CsvCheck:
         expected = self._form.beside_folders(file, pinned).data.fieldNames()
         if folded(expected) == folded(header.names):
             return None
-        takes = self._dataflow.target.schema_mode == "strict" and self._dataflow.may_take_columns
+        takes = self._dataflow.target.schema_mode == "strict" and may_take_columns(self._dataflow)
         return bad_header(file.path, expected, header.names, takes=takes)
 
 

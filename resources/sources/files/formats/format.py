@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
-from partitions.deferred_types import defers_types, named_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.schema_policy import defers_types, may_take_columns, named_texts
 from partitions.schema_types import Schema
 from partitions.sources.formats import Option
 from partitions.untyped_columns import typed_fields, untyped_as_text
@@ -75,7 +75,7 @@ class FormatReader(ABC):
     @property
     def may_rescue(self) -> bool:
         """Whether the dataflow may keep what does not fit, by another schema mode."""
-        return self._dataflow.may_take_columns
+        return may_take_columns(self._dataflow)
 
     @property
     def is_strict(self) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow
-from partitions.deferred_types import defers_types
 from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
@@ -17,6 +16,7 @@ from partitions.records.first_types import Unclear, types_of_document, types_of_
 from partitions.records.json_decoding import MOST_LEVELS, depth_of, has_doubled_name, names_by_case
 from partitions.records.json_lines import JsonRule
 from partitions.records.options import other_encoding
+from partitions.schema_policy import defers_types
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.connections.places import Place

@@ -1,4 +1,4 @@
-"""Whether a column without any value waits for its type, and which columns never do, since a definition names them."""
+"""What a definition says of columns that its table does not have yet: whether it takes them, and whether one without a value waits for its type."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 from partitions.dataflow import Dataflow
 
 
+def may_take_columns(dataflow: Dataflow) -> bool:
+    """Return whether another ``schema_mode`` goes with its watermark: rows of a stream wait in tables of one schema."""
+    return dataflow.kind != "stream"
+
+
 def defers_types(dataflow: Dataflow) -> bool:
     """Return whether an inferred column without a value has no type yet: a step could name it, and other modes make rows of their own of what comes later."""
     takes_new = dataflow.target.schema_mode in ("strict", "merge") and dataflow.unknown_fields == "check"
-    return dataflow.may_take_columns and takes_new and not dataflow.has_step
+    return may_take_columns(dataflow) and takes_new and not dataflow.has_step
 
 
 def named_texts(dataflow: Dataflow) -> frozenset[str]:
