@@ -20,6 +20,7 @@ from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
 from partitions.sources import FilesSource, FunctionName, Source, TableName
+from partitions.sources.definition import rows_tell
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
@@ -243,4 +244,4 @@ class Dataflow(Model):
         """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
         watermark = self.window
         timed = watermark.time_entry is not None
-        return not self.source.rows_tell(timed=timed, unit_fields=watermark.unit_fields)
+        return not rows_tell(self.source, timed=timed, unit_fields=watermark.unit_fields)

@@ -46,7 +46,10 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     Raises:
         StrandlineError: if the sample cannot be read.
     """
-    undeclared = dataflow.model_copy(update={"source": dataflow.source.undeclared()})
+    source = dataflow.source
+    if source.declared_schema is not None:
+        source = source.model_copy(update={"schema_": None})
+    undeclared = dataflow.model_copy(update={"source": source})
     text, warnings = platform.loop(undeclared, now).infer()
     pinned, fresh = (
         _pinned(platform, dataflow),

@@ -150,7 +150,7 @@ def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> d
     moment, words = as_datetime(ms, zone), wording(source.asked, name, zone)
     if source.window_column is not None:
         return words.below(moment) if name == "start" else words.above(moment)
-    if not (words.names(moment) or (source.names_place and words.says(moment))):
+    if not (words.names(moment) or (source.asked_windows.names_place and words.says(moment))):
         raise PlanError(inexpressible(name, moment))
     return moment
 

@@ -6,18 +6,26 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
+from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from partitions.api.calendar_ranges import Unit
-from partitions.api.paging import Cursor, Location, Name, Paging, names_of
+from partitions.api.paging import Cursor, Location, Name, Paging
 from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from partitions.placeholders import Placeholder, Template
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, BoundText, ConnectionType
+from partitions.sources.api_keys import check_keys_together
+from partitions.sources.definition import (
+    NO_TIME,
+    WHOLE_WINDOW,
+    AskedAbove,
+    AskedWindows,
+    BoundText,
+    ConnectionType,
+)
 from partitions.sources.rows import ColumnName, RowsSource
 
 NEVER_EMPTY = frozenset({401, 403, 407, 408, 425, 429})
@@ -53,6 +61,14 @@ def _ignored(status: int) -> int:
             " that pass (408, 425, 429, 5xx) never say so"
         )
     return status
+
+
+def _known_zone(text: str) -> str:
+    try:
+        parameter_zone(text)
+    except ConfigurationError as error:
+        raise ValueError(error.message) from error
+    return text
 
 
 Ignored = Annotated[int, Field(strict=True), AfterValidator(_ignored)]
@@ -116,7 +132,7 @@ class ApiSource(RowsSource):
     watermark_param_format: Format = "iso"
     watermark_param_range: ParamRange | None = None
     watermark_param_exclusive: Exclusive | None = None
-    watermark_param_timezone: str | None = None
+    watermark_param_timezone: Annotated[str, AfterValidator(_known_zone)] | None = None
     watermark_from_exclusive: bool = False
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     ignore_http_codes: tuple[Ignored, ...] = ()
@@ -126,64 +142,9 @@ class ApiSource(RowsSource):
     max_pages: Annotated[int, Field(ge=1, strict=True)] = 10_000
     max_page_bytes: Annotated[ByteSize, Field(ge=1024)] = ByteSize(64 * 2**20)
 
-    @field_validator("watermark_param_timezone")
-    @classmethod
-    def _known_zone(cls, text: str | None) -> str | None:
-        try:
-            parameter_zone(text)
-        except ConfigurationError as error:
-            raise ValueError(error.message) from error
-        return text
-
     @model_validator(mode="after")
-    def _one_place_each(self) -> ApiSource:
-        in_params, in_body = list(self.params), list(self.body or {})
-        bounds = in_params if self.watermark_param_location == "params" else in_body
-        bounds += [*self.watermark_param_mapping.values(), *filter(None, [self.watermark_to_param])]
-        if self.paging is not None:
-            (in_params if self.paging.location == "params" else in_body).extend(names_of(self.paging))
-        for where, names in (("params", in_params), ("body", in_body)):
-            twice = next((name for name in names if names.count(name) > 1), None)
-            if twice:
-                raise ValueError(f"expected each parameter once in {where}, found {twice} twice")
-        return self
-
-    @model_validator(mode="after")
-    def _total_is_in_one_place(self) -> ApiSource:
-        if self.total is not None and self.total_header is not None:
-            raise ValueError("total_header: expected it, or total, found both")
-        return self
-
-    @property
-    def total_place(self) -> str | None:
-        """Where answers say how many records there are, for people; None: nowhere."""
-        return self.total or (self.total_header and f"the header {self.total_header}")
-
-    @model_validator(mode="after")
-    def _body_is_sent(self) -> ApiSource:
-        uses = {
-            "body": self.body is not None,
-            "watermark_param_location": self.watermark_param_location == "body",
-            "paging": self.paging is not None and self.paging.location == "body",
-        }
-        used = next((key for key, is_used in uses.items() if is_used), None)
-        if used and self.method == "GET":
-            raise ValueError(f"{used}: expected method: POST beside what stands in a body, found GET")
-        return self
-
-    @model_validator(mode="after")
-    def _ranges_have_ends(self) -> ApiSource:
-        if self.watermark_param_range is None:
-            return self
-        if self.watermark_to_param is None or not self.watermark_param_mapping:
-            raise ValueError(
-                "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it"
-                " (else each range would be read to its end), found one of them at most"
-            )
-        if self.watermark_param_range.unit == "hour" and self.bounds().step.days:
-            raise ValueError(
-                "watermark_param_range: expected days or more, found hours, which dates cannot say"
-            )
+    def _keys_go_together(self) -> ApiSource:
+        check_keys_together(self)
         return self
 
     def bounds(self, local_zone: tzinfo | None = None) -> Bounds:
@@ -208,14 +169,10 @@ class ApiSource(RowsSource):
         return "api"
 
     @cached_property
-    def templates(self) -> Sequence[Template]:
-        """The path and the texts of ``params``, with their placeholders."""
-        return [Template.parse(text) for text in (self.path, *self.params.values()) if isinstance(text, str)]
-
-    @property
     def asked(self) -> Sequence[Placeholder]:
         """The placeholders of path and params."""
-        return [placeholder for template in self.templates for placeholder in template.placeholders]
+        texts = [text for text in (self.path, *self.params.values()) if isinstance(text, str)]
+        return [placeholder for text in texts for placeholder in Template.parse(text).placeholders]
 
     @property
     def placeholders(self) -> frozenset[str]:
@@ -223,14 +180,12 @@ class ApiSource(RowsSource):
         return frozenset(placeholder.name for placeholder in self.asked)
 
     @property
-    def sends_upper(self) -> bool:
-        """Whether the API is told of an upper bound."""
-        return self.watermark_to_param is not None
-
-    @property
-    def saves_bound(self) -> bool:
-        """Whether the saved value is the bound that was sent."""
-        return self.sends_upper
+    def asked_above(self) -> AskedAbove:
+        """The saved value is the upper bound if one is sent."""
+        return AskedAbove(
+            saves_bound=self.watermark_to_param is not None,
+            tells_what_is_new=bool(self.watermark_param_mapping),
+        )
 
     @property
     def window_is_said(self) -> bool:
@@ -238,12 +193,11 @@ class ApiSource(RowsSource):
         return "start" in self.placeholders or bool(self.watermark_param_mapping)
 
     @property
-    def names_place(self) -> bool:
-        """Whether requests name a window by its start alone, as the name of a folder does: what is answered is the whole window."""
-        return (
-            "start" in self.placeholders
-            and "end" not in self.placeholders
-            and not self.watermark_param_mapping
+    def asked_windows(self) -> AskedWindows:
+        """By a range if rows tell their time, or both ends are said; by a place as the name of a folder does, unless parameters say the window."""
+        return AskedWindows(
+            by_range=self.window_column is not None or self.says_both_ends,
+            names_place=super().asked_windows.names_place and not self.watermark_param_mapping,
         )
 
     @property
@@ -260,28 +214,16 @@ class ApiSource(RowsSource):
                 yield BoundText(name, key, f"{key[1]}: {self.watermark_param_format}", words)
 
     @property
-    def by_range(self) -> bool:
-        """Whether any stretch of time can be asked for: rows tell their time, or both ends are said."""
-        return self.window_column is not None or self.says_both_ends
-
-    @property
     def says_both_ends(self) -> bool:
         """Whether requests say where a stretch of time begins and ends."""
-        return self.placeholders >= WHOLE_WINDOW or (bool(self.watermark_param_mapping) and self.sends_upper)
-
-    @property
-    def tells_what_is_new(self) -> bool:
-        """Whether it can be asked for rows above a value alone."""
-        return bool(self.watermark_param_mapping)
+        return self.placeholders >= WHOLE_WINDOW or (
+            bool(self.watermark_param_mapping) and self.watermark_to_param is not None
+        )
 
     @property
     def declared_schema(self) -> str | None:
         """``schema``."""
         return self.schema_
-
-    def undeclared(self) -> Self:
-        """Return the same source, so that its schema is inferred."""
-        return self.model_copy(update={"schema_": None})
 
     def identity(self) -> dict[str, Any]:
         """Return what makes it another source (docs/state.md)."""
@@ -332,7 +274,7 @@ class ApiSource(RowsSource):
                 yield Refusal(
                     ("source", "watermark_param_mapping"), ", ".join(self.watermark_param_mapping), NO_TIME
                 )
-        yield from self._mapped_time(timed)
+        yield from _mapped_time_refusals(self, timed)
         if self.watermark_param_range is not None:
             yield Refusal(
                 ("source", "watermark_param_range"),
@@ -340,19 +282,6 @@ class ApiSource(RowsSource):
                 "no such key (a window is asked for by itself; watermark.window says how long it is)",
             )
         yield from self._unit_refusals(unit_fields)
-
-    def _mapped_time(self, timed: bool) -> Iterator[Refusal]:
-        key, mapped = ("source", "watermark_param_mapping"), self.watermark_param_mapping
-        if timed and len(mapped) > 1:
-            yield Refusal(key, ", ".join(mapped), "one column, that of a row's time (windows are read)")
-        elif timed and mapped and self.window_column is not None and self.window_column not in mapped:
-            yield Refusal(key, ", ".join(mapped), f"{self.window_column}, the window_column")
-        if timed and mapped and self.window_column is None and not self.sends_upper:
-            yield Refusal(
-                ("source", "watermark_to_param"),
-                "nothing",
-                "the parameter for a window's end, or the column with a row's time as window_column (else a window has no end)",
-            )
 
     def parameter_refusals(self, columns: Sequence[str], nulls: str) -> Iterator[Refusal]:
         """Yield parameters of other columns, and what one upper bound cannot say."""
@@ -375,3 +304,17 @@ class ApiSource(RowsSource):
                 nulls,
                 "first or skip (an API cannot be asked for rows without a value: all of it would be read in each run)",
             )
+
+
+def _mapped_time_refusals(source: ApiSource, timed: bool) -> Iterator[Refusal]:
+    key, mapped = ("source", "watermark_param_mapping"), source.watermark_param_mapping
+    if timed and len(mapped) > 1:
+        yield Refusal(key, ", ".join(mapped), "one column, that of a row's time (windows are read)")
+    elif timed and mapped and source.window_column is not None and source.window_column not in mapped:
+        yield Refusal(key, ", ".join(mapped), f"{source.window_column}, the window_column")
+    if timed and mapped and source.window_column is None and source.watermark_to_param is None:
+        yield Refusal(
+            ("source", "watermark_to_param"),
+            "nothing",
+            "the parameter for a window's end, or the column with a row's time as window_column (else a window has no end)",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from partitions.bound_text import FIELDS, Wording
 from partitions.model import Model
@@ -32,6 +32,30 @@ class RowColumns(NamedTuple):
 
     window: str | None
     units: Mapping[str, str]
+
+
+class AskedWindows(NamedTuple):
+    """How windows are asked for.
+
+    Attributes:
+        by_range: whether any stretch of time can be asked for.
+        names_place: whether a window is named by its start alone, and what is there belongs to it as a whole.
+    """
+
+    by_range: bool
+    names_place: bool
+
+
+class AskedAbove(NamedTuple):
+    """How rows above a value are asked for.
+
+    Attributes:
+        saves_bound: whether a run saves the bound that it asked for, not the highest value that it has read.
+        tells_what_is_new: whether these rows alone can be asked for, so that a short look tells whether there are any.
+    """
+
+    saves_bound: bool
+    tells_what_is_new: bool
 
 
 class BoundText(NamedTuple):
@@ -87,9 +111,9 @@ class SourceDefinition(Model):
         return ()
 
     @property
-    def names_place(self) -> bool:
-        """Whether a window is named by its start alone, and what is there belongs to it as a whole."""
-        return self.placeholders & WHOLE_WINDOW == {"start"}
+    def asked_windows(self) -> AskedWindows:
+        """How windows are asked for."""
+        return AskedWindows(by_range=False, names_place=self.placeholders & WHOLE_WINDOW == {"start"})
 
     @property
     def places(self) -> Sequence[Placeholder]:
@@ -103,9 +127,9 @@ class SourceDefinition(Model):
             zone: of the windows.
         """
         for name in TIMES:
-            forms = [each for each in self.asked if each.name == name]
+            forms = [placeholder for placeholder in self.asked if placeholder.name == name]
             if forms:
-                coarsest = min(forms, key=lambda each: FIELDS.index(wording([each], name, zone).finest))
+                coarsest = min(forms, key=lambda form: FIELDS.index(wording([form], name, zone).finest))
                 words = wording(self.asked, name, zone)
                 yield BoundText(name, ("source", self.asks_in[0]), coarsest.text, words)
 
@@ -124,33 +148,10 @@ class SourceDefinition(Model):
         """The schema that the user has declared, Spark DDL; None: none."""
         return None
 
-    def undeclared(self) -> Self:
-        """Return the same source without a declared schema."""
-        return self
-
     @property
     def row_columns(self) -> RowColumns:
         """The columns that tell a row's window and unit, as far as the user has named some."""
         return RowColumns(None, {})
-
-    @property
-    def by_range(self) -> bool:
-        """Whether rows are asked for by a range of time."""
-        return False
-
-    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:
-        """Return whether columns of its rows tell a row's window and unit.
-
-        Args:
-            timed: whether there are windows of time.
-            unit_fields: the names of a unit's values.
-        """
-        if not timed and not unit_fields:  # one work unit is the whole source: there is nothing to tell
-            return True
-        if self.holds_files:  # its rows know their file; which window that was of is not in it
-            return False
-        columns = self.row_columns
-        return (not timed or columns.window is not None) and set(unit_fields) <= set(columns.units)
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
@@ -170,14 +171,9 @@ class SourceDefinition(Model):
         """
 
     @property
-    def saves_bound(self) -> bool:
-        """Whether a run saves the bound that it asked for, not the highest value that it has read."""
-        return False
-
-    @property
-    def tells_what_is_new(self) -> bool:
-        """Whether it can be asked for rows above a value alone, so that a short look tells whether there are any."""
-        return True
+    def asked_above(self) -> AskedAbove:
+        """How rows above a value are asked for."""
+        return AskedAbove(saves_bound=False, tells_what_is_new=True)
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield what is wrong with it whatever reads it."""
@@ -206,3 +202,19 @@ class SourceDefinition(Model):
     def path_refusals(self) -> Iterator[Refusal]:
         """Yield why its files cannot be read above a path."""
         yield from ()
+
+
+def rows_tell(source: SourceDefinition, *, timed: bool, unit_fields: Sequence[str]) -> bool:
+    """Return whether columns of a source's rows tell their window and unit.
+
+    Args:
+        source: of the rows.
+        timed: whether there are windows of time.
+        unit_fields: the names of a unit's values.
+    """
+    if not timed and not unit_fields:  # one work unit is the whole source: there is nothing to tell
+        return True
+    if source.holds_files:  # its rows know their file; which window that was of is not in it
+        return False
+    columns = source.row_columns
+    return (not timed or columns.window is not None) and set(unit_fields) <= set(columns.units)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -87,10 +87,6 @@ class FilesSource(SourceDefinition):
     def declared_schema(self) -> str | None:
         """``schema``."""
         return self.schema_
-
-    def undeclared(self) -> Self:
-        """Return the same files, so that their schema is inferred."""
-        return self.model_copy(update={"schema_": None})
 
     def identity(self) -> dict[str, Any]:
         """Return what makes it another source (docs/state.md)."""

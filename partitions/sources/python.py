@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, ConnectionType
+from partitions.sources.definition import NO_TIME, AskedAbove, AskedWindows, ConnectionType
 from partitions.sources.rows import RowsSource
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -58,19 +58,15 @@ class PythonSource(RowsSource):
         """``schema``."""
         return self.schema_
 
-    def undeclared(self) -> Self:
-        """Return the same function, so that the schema of its rows is inferred."""
-        return self.model_copy(update={"schema_": None})
-
     @property
-    def by_range(self) -> bool:
+    def asked_windows(self) -> AskedWindows:
         """The function gets the two ends of what is asked for."""
-        return True
+        return super().asked_windows._replace(by_range=True)
 
     @property
-    def tells_what_is_new(self) -> bool:
+    def asked_above(self) -> AskedAbove:
         """Only a function of its own says what the highest value is without fetching rows."""
-        return self.highest is not None
+        return AskedAbove(saves_bound=False, tells_what_is_new=self.highest is not None)
 
     def identity(self) -> dict[str, Any]:
         """Return what makes it another source (docs/state.md)."""

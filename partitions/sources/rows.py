@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, model_validator
 
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, RowColumns, SourceDefinition
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, AskedWindows, RowColumns, SourceDefinition
 
 
 def _column(text: str) -> str:
@@ -56,9 +56,10 @@ class RowsSource(SourceDefinition):
         return RowColumns(self.window_column, self.unit_columns)
 
     @property
-    def by_range(self) -> bool:
-        """Whether rows are asked for by a range of time."""
-        return self.window_column is not None or self.placeholders >= WHOLE_WINDOW
+    def asked_windows(self) -> AskedWindows:
+        """By a column with a row's time, or by both ends of a window in the query."""
+        by_range = self.window_column is not None or self.placeholders >= WHOLE_WINDOW
+        return super().asked_windows._replace(by_range=by_range)
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield what neither columns nor the query say, and what they say too much."""

@@ -237,22 +237,11 @@ class WindowWatermark(Model):
     @model_validator(mode="after")
     def _instants(self) -> Self:
         if self.time_entry:
-            given = self.time_range
-            self._ordered("definition.range", given.from_, given.to, now_allowed=False)
+            range_ = self.time_range
+            _check_order("definition.range", range_.from_, range_.to, self.zone, now_allowed=False)
         for grain, (start, end) in self._composite.items():
-            self._ordered(f"window.{grain}", start, end, now_allowed=True)
+            _check_order(f"window.{grain}", start, end, self.zone, now_allowed=True)
         return self
-
-    def _ordered(self, key: str, start: str, end: str, *, now_allowed: bool) -> None:
-        names = ("from", "to") if key.startswith("definition") else ("0", "1")
-        read = []
-        for name, text in zip(names, (start, end), strict=True):
-            try:
-                read.append(Instant.parse(text, self.zone, now_allowed=now_allowed or name in ("to", "1")))
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{key}.{name}: {error.message}") from error
-        if all(instant.floor is None for instant in read) and read[0].at(None) > read[1].at(None):
-            raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on (docs/state.md)."""
@@ -352,6 +341,18 @@ class WindowWatermark(Model):
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """Return all windows at an instant (:meth:`TimeRange.windows`)."""
         return self.time_range.windows(now, clipped=clipped)
+
+
+def _check_order(key: str, start: str, end: str, zone: tzinfo, *, now_allowed: bool) -> None:
+    names = ("from", "to") if key.startswith("definition") else ("0", "1")
+    instants = []
+    for name, text in zip(names, (start, end), strict=True):
+        try:
+            instants.append(Instant.parse(text, zone, now_allowed=now_allowed or name in ("to", "1")))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}.{name}: {error.message}") from error
+    if all(instant.floor is None for instant in instants) and instants[0].at(None) > instants[1].at(None):
+        raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
 
 def secondary_inputs(watermark: Model) -> Sequence[SecondaryInput]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from partitions.path.bad_files import OnBadFile
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
-from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition
+from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_tell
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.folder_names import (
@@ -39,7 +39,7 @@ def refusals(
     yield from _centuries(source, watermark)
     shared = list(_places(source, watermark))
     yield from shared or _unsaid_bounds(source, watermark)
-    if not source.by_range and target.load == "append" and watermark.partial and timed:
+    if not source.asked_windows.by_range and target.load == "append" and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
@@ -47,7 +47,7 @@ def refusals(
         )
     yield from _abstinence(source, watermark)
     yield from _load(watermark, target)
-    if target.load == "append" or not (target.merges or source.rows_tell(timed=timed, unit_fields=fields)):
+    if target.load == "append" or not (target.merges or rows_tell(source, timed=timed, unit_fields=fields)):
         yield from _moving(watermark)
 
 
@@ -108,7 +108,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
         return
     filters = source.row_columns.window is not None
     for text in source.wordings(watermark.zone):
-        names_place = source.names_place and text.key == ("source", source.asks_in[0])
+        names_place = source.asked_windows.names_place and text.key == ("source", source.asks_in[0])
         if filters and not names_place:
             continue
         column = "the column with a row's time as source.window_column"
@@ -124,7 +124,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
             return
         if names_place and text.wording.is_coarser_than("hour"):
             continue
-        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.by_range)
+        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.asked_windows.by_range)
         if bound is None:
             continue
         is_format = text.key[-1] == "watermark_param_format"
@@ -142,7 +142,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
 
 
 def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    if watermark.abstinent and source.by_range and not watermark.abstinent_skips:
+    if watermark.abstinent and source.asked_windows.by_range and not watermark.abstinent_skips:
         yield Refusal(
             ("watermark", "abstinent"),
             "a period without abstinent_skips",

@@ -71,7 +71,7 @@ class ColumnProfile(KindProfile):
         servers: Servers,
     ) -> dict[str, Any]:
         """Return whether rows lie above the watermark, unless only a read of the source tells that."""
-        if not dataflow.source.tells_what_is_new:
+        if not dataflow.source.asked_above.tells_what_is_new:
             raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
         return {"new_rows": open_column(platform, dataflow).has_new_rows(entry, now)}
 
@@ -83,7 +83,7 @@ class ColumnProfile(KindProfile):
 
     def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
         """Return that rows lie above the watermark; for a source that only a run reads, never."""
-        if not dataflow.source.tells_what_is_new:
+        if not dataflow.source.asked_above.tells_what_is_new:
             return ""
         kind = open_column(platform, dataflow)
         found = kind.has_new_rows(entry, now)

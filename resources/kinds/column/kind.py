@@ -218,7 +218,7 @@ class ColumnKind(
     def _saves_bound_of(self, slice_: ColumnSlice) -> bool:
         """Whether the bounds of a slice become the watermark only because a step of the user follows: not those that the source was told."""
         is_due = slice_.why == "run" and not slice_.replaces
-        return is_due and self.dataflow.has_step and not self.dataflow.source.saves_bound
+        return is_due and self.dataflow.has_step and not self.dataflow.source.asked_above.saves_bound
 
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
         """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
@@ -266,7 +266,7 @@ class ColumnKind(
 
         Of a write that nobody saw the table tells it.
         """
-        if self.dataflow.source.saves_bound or self.dataflow.has_step or intent.why == "replay":
+        if self.dataflow.source.asked_above.saves_bound or self.dataflow.has_step or intent.why == "replay":
             return intent.watermark
         return state_written(intent, stats, table, reads_nulls=self._definition.nulls == "read")
 

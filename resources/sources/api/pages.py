@@ -87,7 +87,7 @@ class _Pages:
         self._walk = PageWalk(
             source.paging,
             source.max_pages,
-            total=source.total_place,
+            total=_total_place(source),
             max_records=source.max_records,
             own=frozenset(client.connection.params),
         )
@@ -189,7 +189,7 @@ def _document(source: ApiSource, answer: Answer) -> Document:
     if answer.is_empty:
         return Document((), None)
     if answer.is_lines:
-        if not answer.proves_end and source.total_place is None:
+        if not answer.proves_end and _total_place(source) is None:
             raise DocumentError(
                 "lines whose end is proved, by a Content-Length, chunks or gzip",
                 "some that end where the connection does, so that a part may be missing",
@@ -217,7 +217,7 @@ def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: Pag
         seen: what is known of its records.
     """
     paging = source.paging
-    if source.total_place is not None:
+    if _total_place(source) is not None:
         total = answer.headers.get(source.total_header) if source.total_header else at(source.total or "")
         seen = replace(seen, total=0 if answer.is_empty and total is None else total)
     if paging is None:
@@ -234,3 +234,8 @@ def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: Pag
         more=at(paging.more) if paging.more is not None else None,
         end=at(paging.end) if paging.end is not None else None,
     )
+
+
+def _total_place(source: ApiSource) -> str | None:
+    """Where answers say how many records there are, for people; None: nowhere."""
+    return source.total or (source.total_header and f"the header {source.total_header}")

@@ -181,7 +181,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         declared_kinds = {
             name: kind for name in columns if (kind := self._values.declared.get(name)) is not None
         }
-        sent = self._source.bounds(self._zone).floored if self._source.sends_upper else None
+        sent = (
+            self._source.bounds(self._zone).floored if self._source.watermark_to_param is not None else None
+        )
         return Observed(now, declared_kinds, {}, sent=sent)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:

@@ -27,7 +27,9 @@ class ColumnDefinitions(KindDefinitions):
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
         """Return the sensor of new rows, that of upstream tables, and a schedule, as far as the definition has them."""
-        sensors = [rows_sensor(dataflow, platform, job)] if dataflow.source.tells_what_is_new else []
+        sensors = (
+            [rows_sensor(dataflow, platform, job)] if dataflow.source.asked_above.tells_what_is_new else []
+        )
         if has_upstream(dataflow, platform):
             sensors.append(column_upstream_sensor(dataflow, platform, job))
         schedule = (column_schedule(dataflow, platform, job),) if dataflow.schedule else ()
