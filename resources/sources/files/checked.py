@@ -76,3 +76,11 @@ class CheckedFiles:
         for path, record in self.bad_records:
             texts.setdefault(path, set()).add(record.text)
         return texts
+
+    @property
+    def records_by_path(self) -> Mapping[str, Sequence[BadRecord]]:
+        """The bad records of each file that has some."""
+        records: dict[str, list[BadRecord]] = {}
+        for path, record in self.bad_records:
+            records.setdefault(path, []).append(record)
+        return records

@@ -13,19 +13,18 @@ from partitions.path.bad_files import FILE_VANISHED
 from partitions.path.listing_positions import FromBeginning, Position
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
-from partitions.plan import counted
-from partitions.supported import bad_records_refusals
 from resources import listing
 from resources.connections.places import Place
 from resources.listing import Budget, Listing
-from resources.sources.files.checked import BadRecord, CheckedFiles
+from resources.sources.files.checked import BadRecord
 from resources.sources.files.checker import FileChecker, first_unreadable
 from resources.sources.files.encodings import check_encoding
-from resources.sources.files.evolving import Growth, SchemaFollower
-from resources.sources.files.failures import BAD_RECORD, bad_records, unknown_field
+from resources.sources.files.evolving import SchemaFollower
+from resources.sources.files.failures import BAD_RECORD
 from resources.sources.files.formats.registry import open_format
+from resources.sources.files.judging import FileJudge
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.pinning import SAMPLE_FILES, SchemaPinner, sample_of
+from resources.sources.files.pinning import SchemaPinner, sample_of
 from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
 from resources.sources.files.spark_failures import bad_file
@@ -48,8 +47,8 @@ class FileSource:
         self._reader, self._pinner = FilesReader(self._format, dataflow), SchemaPinner(self._format, dataflow)
         self._checker = FileChecker(self._format, self._reader, dataflow)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
+        self._judge = FileJudge(self._format, self._checker, self._follower, dataflow)
         self._skipped: tuple[Skipped, ...] = ()
-        self._refused: set[str] = set()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -70,7 +69,7 @@ class FileSource:
         """
         root = self.root.child(folder) if folder else self.root
         step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
-        self._skipped = joined(self._skipped, (each.below(folder) for each in step.listed.skipped))
+        self._skipped = joined(self._skipped, (skipped.below(folder) for skipped in step.listed.skipped))
         return replace(step, listed=replace(step.listed, skipped=self._skipped))
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -115,26 +114,9 @@ class FileSource:
         pinned = self._pin(spark, files, passed_over)
         is_inferred = self._definition.schema_ is None
         if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":
-            self._refuse_bad(spark, sample_of(files), pinned)
+            self._judge.refuse_first_bad(spark, sample_of(files), PinnedSchema.of(pinned.to_text()))
         has_columns = pinned is not None and (pinned.struct.fields or self._dataflow.target.origin_columns)
         return pinned.to_text() if pinned is not None and has_columns else None
-
-    def _refuse_bad(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
-        """Raise BadFile for the first of some files that cannot be loaded with a schema that was inferred from them: without it they may have other types."""
-        if len(self._refused) >= SAMPLE_FILES:
-            return  # others are found when they are loaded
-        checked = self._checker.check(spark, files, PinnedSchema.of(pinned.to_text()))
-        records: dict[str, list[BadRecord]] = {}
-        for path, record in checked.bad_records:
-            records.setdefault(path, []).append(record)
-        for file in files:
-            of_file = records.get(file.path, [])
-            bad = checked.bad_files.get(file.path)
-            if max(len(of_file), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
-                bad = bad or self._bad_records(file.path, of_file, checked, 0, ())
-            if bad is not None:
-                self._refused.add(file.path)
-                raise bad
 
     def _pin(
         self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile]
@@ -203,111 +185,7 @@ class FileSource:
         Raises:
             SchemaEvolved: the pinned schema gets new columns, wider types or first types from files that load; others tell none.
         """
-        schema, bad_files = PinnedSchema.of(pinned), dict[str, BadFile]()
-        telling = list(files)
-        while telling:
-            growth, bad = self._judged(spark, telling, schema)
-            if not bad and growth.changes:
-                raise growth.error
-            if growth.changes and len(bad) > 1:
-                bad = self._bad_without_others(spark, telling, schema, bad)
-            bad_files |= {error.path: error for error in bad}
-            if not growth.changes:
-                break
-            first = next(place for place, file in enumerate(telling) if file.path in bad_files)
-            loaded = telling if self._dataflow.on_bad_file == "quarantine" else telling[:first]
-            telling = [file for file in loaded if file.path not in bad_files]
-        return [bad_files[file.path] for file in files if file.path in bad_files]
-
-    def _bad_without_others(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        bad: Sequence[BadFile],
-    ) -> Sequence[BadFile]:
-        """Return those of some bad files that are bad without the others, whose columns may have made them so; all but the first if none is."""
-        if len(bad) > SAMPLE_FILES:  # of so many each would cost a look
-            return bad
-        paths = {error.path for error in bad}
-        bad_alone: list[BadFile] = []
-        for error in bad:
-            telling = [file for file in files if file.path == error.path or file.path not in paths]
-            _, still_bad = self._judged(spark, telling, pinned)
-            bad_alone += [other for other in still_bad if other.path == error.path]
-        return bad_alone or bad[1:]
-
-    def _judged(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> tuple[Growth, Sequence[BadFile]]:
-        """Return what the pinned schema becomes with files, and which of them cannot be loaded exactly with that."""
-        try:
-            growth = self._follower.growth(spark, files, pinned)
-        except BadFile as refused:
-            others = [file for file in files if file.path != refused.path]
-            if len(others) == len(files):
-                raise
-            growth, bad = self._judged(spark, others, pinned)
-            return growth, [refused, *bad]
-        checked = self._checker.check(spark, files, growth.schema)
-        records: dict[str, list[BadRecord]] = {}
-        for path, record in checked.bad_records:
-            records.setdefault(path, []).append(record)
-        set_aside, bad_files = 0, list[BadFile]()
-        for place, file in enumerate(files):
-            of_file = records.get(file.path, [])
-            if file.path in checked.bad_files:
-                bad_files.append(checked.bad_files[file.path])
-            elif self._format.refuses_unknown and file.path in checked.unknown:
-                unknown = checked.unknown[file.path]
-                is_declared = pinned.declared is not None
-                bad_files.append(
-                    unknown_field(
-                        file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
-                    )
-                )
-            elif set_aside + len(of_file) > self._dataflow.max_bad_records:
-                after = [other.path for other in files[place + 1 :] if other.path in records]
-                bad_files.append(self._bad_records(file.path, of_file, checked, set_aside, after))
-            else:
-                set_aside += len(of_file)
-        return growth, bad_files
-
-    def _bad_records(
-        self,
-        path: str,
-        records: Sequence[BadRecord],
-        checked: CheckedFiles,
-        before: int,
-        after: Sequence[str],
-    ) -> BadFile:
-        """The error for a file with records that may not be set aside, or with too many of them.
-
-        Args:
-            path: of the file.
-            records: of the file.
-            checked: what else is known of the files.
-            before: records of the files before it, which are set aside.
-            after: files behind it with bad records.
-        """
-        show, most = self._dataflow.show_bad_records, self._dataflow.max_bad_records
-        number = checked.counts.get(path, len(records))
-        of_file = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
-        others = after if self._dataflow.on_bad_file == "stop" else ()
-        if not most:
-            total = of_file if number > 1 else None
-            settable = not any(bad_records_refusals(self._definition.form, self._dataflow.kind, 1))
-            remedy = "mend it, remove it, or set max_bad_records" if settable else "mend or remove it"
-            return bad_records(path, records, show=show, total=total, others=others, remedy=remedy)
-        of_slice = f", after {before} in files before it" if before else ""
-        return bad_records(
-            path,
-            records,
-            show=show,
-            total=f"{of_file}{of_slice}, and max_bad_records is {most}",
-            others=others,
-            remedy="mend or remove it, or raise max_bad_records",
-        )
+        return self._judge.bad_files(spark, files, PinnedSchema.of(pinned))
 
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
@@ -369,5 +247,5 @@ class FileSource:
         """
         if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
-        _, others = self._judged(spark, files, PinnedSchema.of(pinned))
+        _, others = self._judge.judge(spark, files, PinnedSchema.of(pinned))
         return [other for other in others if other.code == bad.code]
