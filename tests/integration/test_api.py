@@ -14,7 +14,7 @@ import stamina
 import yaml
 
 from resources.outcome import Step
-from resources.sources.files.formats.json import NdjsonFiles
+from resources.sources.files.formats.json_inferring import JsonColumns
 from resources.spark.engine import SparkEngine
 from resources.staging import FOLDER
 from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, content, page, status
@@ -352,7 +352,7 @@ def test_records_with_known_fields_are_not_looked_through_by_spark(
     flow.feed.define(target={"load": "append", "schema_mode": mode})
     server.rows = [row(1, tag={"a": 1}), row(2), row(3, tag=None)]
     monkeypatch.setattr(
-        NdjsonFiles, "other_columns", lambda *_: pytest.fail("the records were looked through again")
+        JsonColumns, "others", lambda *_: pytest.fail("the records were looked through again")
     )
     flow.run("2026-01-05")
     assert flow.ids == [1, 2, 3]

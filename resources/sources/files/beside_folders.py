@@ -163,7 +163,7 @@ def _columns_of_both(
     from pyspark.sql.types import StructType
 
     below = [file for file in files if fields[file.path]]
-    names = (form.names_of(spark, below, pinned.struct.names) or {}) if below else {}
+    names = (form.columns.names_of(spark, below, pinned.struct.names) or {}) if below else {}
     columns = {field.name: field for field in pinned.struct.fields}
     both = {
         file.path: StructType(

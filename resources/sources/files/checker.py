@@ -59,11 +59,11 @@ class FileChecker:
             raise
         except Exception as error:
             paths = [file.path for file in files]
-            bad = bad_file(error, paths, may_rescue=self._format.may_rescue) or first_unreadable(
+            bad = bad_file(error, paths, may_rescue=self._format.rules.may_rescue) or first_unreadable(
                 files,
                 error,
                 lambda file: self._checked(spark, [file], pinned),
-                may_rescue=self._format.may_rescue,
+                may_rescue=self._format.rules.may_rescue,
             )
             if bad is None:
                 raise
@@ -91,7 +91,7 @@ class FileChecker:
             path: without_known_columns(
                 path, expected, sorted(names), is_declared=pinned.declared is not None
             )
-            for path, names in (self._format.names_of(spark, files, expected) or {}).items()
+            for path, names in (self._format.columns.names_of(spark, files, expected) or {}).items()
             if names and expected_names and not names & expected_names
         }
 

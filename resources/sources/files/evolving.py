@@ -105,7 +105,7 @@ class SchemaFollower:
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Growth:
         """Look at files with fields that the pinned schema lacks: some of these may have had no type yet, and have one now, whatever the mode is."""
-        if not (self._format.refuses_unknown and pinned.has_untyped):
+        if not (self._format.rules.refuses_unknown and pinned.has_untyped):
             return Growth(pinned)
         checked = self._checker.check(spark, files, pinned)
         others = [file for file in files if file.path in checked.unknown]
@@ -120,7 +120,7 @@ class SchemaFollower:
 
     def _with_wider_numbers(self, spark: SparkSession, files: Sequence[SourceFile], growth: Growth) -> Growth:
         """Look whether whole numbers do not fit their columns: a wider type takes them."""
-        wider = self._format.wider_columns(spark, files, growth.schema)
+        wider = self._format.columns.wider(spark, files, growth.schema)
         if wider is None:
             return growth
         evolution = evolution_of(*self._mode, growth.schema, wider, "files")
@@ -139,7 +139,7 @@ class SchemaFollower:
         if not files:
             return []
         try:
-            return list((self._format.other_columns(spark, files, pinned, check) or {}).items())
+            return list((self._format.columns.others(spark, files, pinned, check) or {}).items())
         except SchemaError as error:
             if len(files) > 1:
                 return [columns for file in files for columns in self._incoming(spark, [file], pinned, check)]

@@ -61,7 +61,7 @@ def inexact_files(
                 column.simpleString(),
                 shown_type(own),
                 None if show is False else value,
-                may_rescue=form.may_rescue,
+                may_rescue=form.rules.may_rescue,
             )
             bad_files.setdefault(path, bad)
     return bad_files
@@ -89,7 +89,9 @@ def files_of_other_types(
             if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
                 found_type = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
                 expected_type = field.dataType.simpleString()
-                bad = other_type(file.path, field.name, expected_type, found_type, may_rescue=form.may_rescue)
+                bad = other_type(
+                    file.path, field.name, expected_type, found_type, may_rescue=form.rules.may_rescue
+                )
                 bad_files.setdefault(file.path, bad)
     return bad_files
 

@@ -97,7 +97,7 @@ class FileJudge:
             of_file = records.get(file.path, [])
             if file.path in checked.bad_files:
                 bad_files.append(checked.bad_files[file.path])
-            elif self._format.refuses_unknown and file.path in checked.unknown:
+            elif self._format.rules.refuses_unknown and file.path in checked.unknown:
                 unknown = checked.unknown[file.path]
                 is_declared = pinned.declared is not None
                 bad_files.append(

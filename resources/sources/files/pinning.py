@@ -134,7 +134,7 @@ class SchemaPinner:
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not self._format.scanner.is_odd(file)] or list(files[:1])
-        inferred = self._format.infer(spark, plain) if plain else None
+        inferred = self._format.columns.infer(spark, plain) if plain else None
         if inferred is None or not inferred.fields:
             self._refuse_unreadable(plain)
             return None

@@ -87,7 +87,7 @@ class FilesReader:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
             BadFile: the rows of a file cannot be had.
         """
-        if self._format.is_strict:
+        if self._format.rules.is_strict:
             self._check_folders(files, pinned)
         filled = [file for file in files if self._format.has_rows(file)]
         scanners = self._format.located(filled, pinned, without or {})
@@ -114,7 +114,7 @@ class FilesReader:
 
     def _added(self, origin: bool) -> list[str]:
         """The texts that reading adds behind the pinned columns."""
-        return ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
+        return ([RESCUED_DATA] if self._format.rules.rescues else []) + ([SOURCE_FILE] if origin else [])
 
     def _alike(
         self,
@@ -124,7 +124,7 @@ class FilesReader:
         pinned: PinnedSchema,
     ) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
-        rescues = self._format.rescues
+        rescues = self._format.rules.rescues
         schemas = (
             self._format.own_schemas(spark, files, pinned.struct)
             if rescues
@@ -161,7 +161,7 @@ class FilesReader:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if self._format.rescues:
+        if self._format.rules.rescues:
             return self._rescued(spark, scanner, alike, files, pinned, origin)
         data = only(pinned.struct if alike.schema is None else alike.schema, alike.in_records)
         if len(files) == 1:

@@ -132,7 +132,7 @@ class FileSource:
                     [file for file in files if file.size > 0],
                     error,
                     lambda file: self._pinner.pin(spark, [file]),
-                    may_rescue=self._format.may_rescue,
+                    may_rescue=self._format.rules.may_rescue,
                 )
             if bad is None:
                 raise
@@ -164,7 +164,9 @@ class FileSource:
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
         """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
         names = PinnedSchema.of(pinned).data.fieldNames()
-        names_by_path = self._format.names_of(spark, [file for file in files if file.size > 0], names) or {}
+        names_by_path = (
+            self._format.columns.names_of(spark, [file for file in files if file.size > 0], names) or {}
+        )
         columns: list[Lacking] = []
         for name in names:
             without = frozenset(
@@ -226,7 +228,7 @@ class FileSource:
         return self._checker.check(spark, files, PinnedSchema.of(pinned)).bad_records
 
     def _bad_file(self, error: Exception, paths: Iterable[str]) -> BadFile | None:
-        return bad_file(error, paths, may_rescue=self._format.may_rescue)
+        return bad_file(error, paths, may_rescue=self._format.rules.may_rescue)
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str

@@ -30,7 +30,7 @@ def read_alike(
     for alike in apart.values():
         for group in form.scanner.together(alike):
             columns_of_file, own = beside[group[0].path].data, schemas.get(group[0].path)
-            if own is None or form.rescues:
+            if own is None or form.rules.rescues:
                 yield group, own or columns_of_file
             else:
                 yield group, only(own, columns_of_file.names)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
-
-from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.path.source import SourceFile
 from partitions.records.csv_form import BREAK, NO_MARK, CsvForm
 from partitions.records.forms import Reading
 from partitions.records.options import by_lower_name
-from partitions.schema_merging import with_wider_integers
-from partitions.schema_types import Schema
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.failures import bad_header
-from resources.sources.files.formats.alike import read_alike
 from resources.sources.files.formats.csv_check import CsvCheck, options_of_line
-from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice, separator
+from resources.sources.files.formats.csv_headers import CsvHeaders, folded, separator
 from resources.sources.files.formats.csv_inferring import CsvColumns, texts_of
-from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.own_forms import has_own_form, misread
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -42,16 +36,19 @@ _MADE_UP = re.compile(r"_c\d+")
 """The names that Spark gives to columns without one."""
 
 
-class CsvFiles(CsvColumns):
+class CsvFiles(FormatReader):
     """Values between separators, under a header."""
 
     READER: ClassVar[str] = "csv"
+
+    columns: CsvColumns
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Look at no file yet."""
         super().__init__(place, dataflow, staging)
         self._headers = CsvHeaders(place, self.source.options)
-        self._check = CsvCheck(self, self._headers, dataflow)
+        self.columns = CsvColumns(self, self._headers)
+        self._check = CsvCheck(self, self.columns, self._headers)
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """There is a header, which is compared with the schema: else reordered columns would be read into each other."""
@@ -87,10 +84,10 @@ class CsvFiles(CsvColumns):
 
         In mode rescue the columns of each header as texts.
         """
-        if self.is_strict:
+        if self.rules.is_strict:
             return {}
         headers = self._headers.of(files)
-        if self.rescues:
+        if self.rules.rescues:
             return {path: texts_of(header.names) for path, header in headers.items()}
         by_name = {field.name.lower(): field for field in data.fields}
         return {
@@ -102,77 +99,11 @@ class CsvFiles(CsvColumns):
     def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
         """Return the schema without the columns of folders, unless the header names them, too."""
         named = pinned.beside((*spellings([file.path]), *pinned.folders))
-        if self.rescues or not named.folders or not self._headers.are_there:
+        if self.rules.rescues or not named.folders or not self._headers.are_there:
             return named
         header = self._headers.first_record(file)
         names = () if header is None else folded(header.names)
         return named.beside(name for name in named.folders if name.lower() not in names)
-
-    @override
-    def names_of(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Mapping[str, frozenset[str]]:
-        """Read the headers, without Spark."""
-        return {
-            path: frozenset(name.casefold() for name in header.names)
-            for path, header in self._headers.of(files).items()
-        }
-
-    @override
-    def other_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
-        """Read the headers, without Spark; files with new names are read for the types of these."""
-        pinned_names = set(folded(pinned.struct.fieldNames()))
-        groups: dict[tuple[str, ...], list[SourceFile]] = {}
-        headers = self._headers.of(files)
-        for file in files:
-            header = headers.get(file.path)
-            if (
-                header is not None
-                and not has_name_twice(header.names)
-                and not pinned_names.issuperset(folded(header.names))
-            ):
-                groups.setdefault((separator(file.path), *header.names), []).append(file)
-        columns: dict[str, StructType] = {}
-        for (_, *names), alike in groups.items():
-            for group in self.scanner.together(alike):
-                fields = self.types_of_texts(spark, group, names)["fields"]
-                new = [field for field in fields if field["name"].lower() not in pinned_names]
-                columns[group[0].path] = struct_of({"type": "struct", "fields": new})
-        return columns
-
-    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the first file whose header names each once, with the types that hold all values of files with this header.
-
-        What is text in a later file changes no type, and is refused when the file is checked: so is a code such as ``0012`` behind whole numbers.
-
-        Raises:
-            BadFile: no header does.
-        """
-        headers = self._headers.of(files) if self._headers.are_there else self._headers.made_up(files)
-        sound = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
-        if not sound:
-            for path, header in headers.items():
-                raise bad_header(path, (), header.names)
-            return None
-        names = next(iter(sound.values())).names
-        alike = [file for file in files if file.path in sound and sound[file.path].names == names]
-        return struct_of(self.types_of_sample(spark, alike, names))
-
-    def wider_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> StructType | None:
-        """Look at all values of columns with whole numbers; a line that no wider type takes tells nothing."""
-        wider: Schema = pinned.struct.jsonValue()
-        reading = Reading.of(self.source.options, inferred=pinned.declared is None)
-        for group, data in read_alike(self, files, pinned):
-            wider = with_wider_integers(wider, self.widths(spark, group, data.jsonValue(), reading))
-        return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def parsed(self, file_field: StructField, pinned_field: StructField) -> Column:
         """Read the text as a file of one value, with the user's options for values; NULL if the column's type does not hold it exactly."""

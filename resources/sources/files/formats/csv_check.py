@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.csv_form import SKIPPED
@@ -53,21 +52,21 @@ class CsvCheck:
         with_header_again: the files with a record that has the text of their header.
     """
 
-    def __init__(self, form: CsvColumns, headers: CsvHeaders, dataflow: Dataflow) -> None:
+    def __init__(self, form: FormatReader, columns: CsvColumns, headers: CsvHeaders) -> None:
         """Look at no file yet.
 
         Args:
             form: reads the files.
+            columns: finds their columns.
             headers: of these.
-            dataflow: the definition.
         """
-        self._form, self._headers, self._dataflow = form, headers, dataflow
+        self._form, self._columns, self._headers = form, columns, headers
         self.line_by_line: set[str] = set()
         self.with_header_again: set[str] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and hold all records against the rule of the schema."""
-        bad_files = {} if self._form.is_strict else self._with_nameshas_name_twice(files)
+        bad_files = {} if self._form.rules.is_strict else self._with_name_twice(files)
         records: list[tuple[str, BadRecord]] = []
         sound = [file for file in files if file.path not in bad_files]
         for group, schema in read_alike(self._form, sound, pinned):
@@ -76,7 +75,7 @@ class CsvCheck:
             records += checked.bad_records
         return CheckedFiles(bad_files, in_order(records, files))
 
-    def _with_nameshas_name_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
+    def _with_name_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
         """Files whose header names a column twice."""
         return {
             path: bad_header(path, (), header.names)
@@ -90,7 +89,7 @@ class CsvCheck:
         """Look through files that are read in one scan."""
         form = self._headers.form_with_break(files[0].path)
         fields = [
-            (field.name, "string" if self._form.rescues else field.dataType.jsonValue())
+            (field.name, "string" if self._form.rules.rescues else field.dataType.jsonValue())
             for field in schema.fields
         ]
         rule = CsvRule(form, fields, Reading.of(self._form.source.options, inferred=pinned.declared is None))
@@ -159,7 +158,7 @@ class CsvCheck:
 
         spelt = folder_fields(files[0].path, pinned)
         both = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spelt]
-        if not both or self._form.rescues:
+        if not both or self._form.rules.rescues:
             return []
         values = self._values_of_line(rule)
         contradicting: list[tuple[int, Column]] = []
@@ -257,7 +256,7 @@ class CsvCheck:
         misread_texts = self._misread(rule, lambda: [F.col(quoted(name)) for name in names])
         bad_files: dict[str, BadFile] = {}
         for group in self._form.scanner.together(files) if misread_texts else ():
-            rows, path_column = self._form.as_texts(spark, group, names), self._form.scanner.path_of(group)
+            rows, path_column = self._columns.as_texts(spark, group, names), self._form.scanner.path_of(group)
             misread_values = first_values(rows, path_column, [text for _, text in misread_texts])
             for path, values in groupby(misread_values, key=itemgetter(0)):
                 places = [(misread_texts[number][0], value) for _, number, value in values]
@@ -275,7 +274,7 @@ class CsvCheck:
         """Files with a value that is another than the folder's, of which no line is told."""
         from pyspark.sql import functions as F
 
-        spelt = folder_fields(files[0].path, pinned) if files and not self._form.rescues else {}
+        spelt = folder_fields(files[0].path, pinned) if files and not self._form.rules.rescues else {}
         both = [name for name, _ in rule.fields if name in spelt]
         if not both:
             return {}
@@ -292,7 +291,7 @@ class CsvCheck:
         for bad_path, place, value in first_values(rows, path, others):
             fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
             record = BadRecord("", fault.reason, None, fault.value)
-            bad = bad_records(bad_path, [record], show=self._dataflow.show_bad_records)
+            bad = bad_records(bad_path, [record], show=self._form.dataflow.show_bad_records)
             bad_files.setdefault(bad_path, bad)
         return bad_files
 
@@ -304,17 +303,17 @@ class CsvCheck:
         if items[0].is_open:
             return open_quote(path, items[0].line, over_lines=self._headers.form(path).over_lines)
         records = [BadRecord(item.text, item.fault.reason, item.line, item.fault.value) for item in items]
-        return bad_records(path, records, show=self._dataflow.show_bad_records)
+        return bad_records(path, records, show=self._form.dataflow.show_bad_records)
 
     def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Compare a file's header with the one that it must have."""
         header = self._headers.first_record(file)
-        if header is None or not self._form.is_strict:
+        if header is None or not self._form.rules.is_strict:
             return None
         expected = self._form.beside_folders(file, pinned).data.fieldNames()
         if folded(expected) == folded(header.names):
             return None
-        takes = self._dataflow.target.schema_mode == "strict" and may_take_columns(self._dataflow)
+        takes = self._form.dataflow.target.schema_mode == "strict" and may_take_columns(self._form.dataflow)
         return bad_header(file.path, expected, header.names, takes=takes)
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.forms import INTEGER_BITS, Reading
 from partitions.schema_merging import with_wider_integers as with_wider
 from partitions.schema_merging import with_widest_integers
 from partitions.schema_types import Schema
+from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.failures import bad_header
+from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.columns import FileColumns
+from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice, separator
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample
 from resources.sources.files.inferring import types_of_texts as first_types
+from resources.sources.files.pinned import PinnedSchema
 from resources.sql import all_of, quoted
 
 if TYPE_CHECKING:
@@ -21,26 +30,102 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class CsvColumns(FormatReader):
+class CsvColumns(FileColumns):
     """Infers the types of the values under a header."""
+
+    def __init__(self, form: FormatReader, headers: CsvHeaders) -> None:
+        """Look at no file yet.
+
+        Args:
+            form: reads the files.
+            headers: of these.
+        """
+        super().__init__(form)
+        self._headers = headers
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns of the first file whose header names each once, with the types that hold all values of files with this header.
+
+        What is text in a later file changes no type, and is refused when the file is checked: so is a code such as ``0012`` behind whole numbers.
+
+        Raises:
+            BadFile: no header does.
+        """
+        headers = self._headers.of(files) if self._headers.are_there else self._headers.made_up(files)
+        sound = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
+        if not sound:
+            for path, header in headers.items():
+                raise bad_header(path, (), header.names)
+            return None
+        names = next(iter(sound.values())).names
+        alike = [file for file in files if file.path in sound and sound[file.path].names == names]
+        return struct_of(self._types_of_sample(spark, alike, names))
+
+    @override
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the headers, without Spark."""
+        return {
+            path: frozenset(name.casefold() for name in header.names)
+            for path, header in self._headers.of(files).items()
+        }
+
+    @override
+    def others(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
+    ) -> Mapping[str, StructType]:
+        """Read the headers, without Spark; files with new names are read for the types of these."""
+        pinned_names = set(folded(pinned.struct.fieldNames()))
+        groups: dict[tuple[str, ...], list[SourceFile]] = {}
+        headers = self._headers.of(files)
+        for file in files:
+            header = headers.get(file.path)
+            if (
+                header is not None
+                and not has_name_twice(header.names)
+                and not pinned_names.issuperset(folded(header.names))
+            ):
+                groups.setdefault((separator(file.path), *header.names), []).append(file)
+        columns: dict[str, StructType] = {}
+        for (_, *names), alike in groups.items():
+            for group in self._form.scanner.together(alike):
+                fields = self._types_of_texts(spark, group, names)["fields"]
+                new = [field for field in fields if field["name"].lower() not in pinned_names]
+                columns[group[0].path] = struct_of({"type": "struct", "fields": new})
+        return columns
+
+    def wider(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Look at all values of columns with whole numbers; a line that no wider type takes tells nothing."""
+        wider: Schema = pinned.struct.jsonValue()
+        reading = Reading.of(self._form.source.options, inferred=pinned.declared is None)
+        for group, data in read_alike(self._form, files, pinned):
+            wider = with_wider(wider, self._widths(spark, group, data.jsonValue(), reading))
+        return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def as_texts(self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
         """The values of files under one header, as they stand there."""
-        return self.scan(spark, files, texts_of(names), mode="PERMISSIVE", enforceSchema="true")
+        return self._form.scan(spark, files, texts_of(names), mode="PERMISSIVE", enforceSchema="true")
 
-    def types_of_sample(
+    def _types_of_sample(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Schema:
         """Return the types of the first file with a record that hold the values of all files; what is text in a later file alone changes none."""
         first = next((file for file in files if not self.as_texts(spark, [file], names).isEmpty()), files[0])
-        schema = self.types_of_texts(spark, [first], names)
+        schema = self._types_of_texts(spark, [first], names)
         return schema if len(files) == 1 else self._with_types_of_all(spark, files, names, schema)
 
     def _with_types_of_all(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
     ) -> Schema:
         """Return the schema of the first of files with the types that hold the values of all of them; whole numbers beside a text are still as wide."""
-        sample = self.types_of_texts(spark, files, names)
+        sample = self._types_of_texts(spark, files, names)
         fields = [
             {**field, "type": type_of_sample(field["type"], of_all["type"])}
             for field, of_all in zip(first["fields"], sample["fields"], strict=True)
@@ -50,15 +135,17 @@ class CsvColumns(FormatReader):
             field["type"] in INTEGER_BITS and of_all["type"] == "string"
             for field, of_all in zip(fields, sample["fields"], strict=True)
         )
-        return self.with_wider_integers(spark, files, names, schema) if has_text else schema
+        return self._with_wider_integers(spark, files, names, schema) if has_text else schema
 
-    def with_wider_integers(
+    def _with_wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema
     ) -> Schema:
         """Return a schema whose whole numbers are as wide as those of files under one header."""
-        return with_wider(schema, self.types_of_texts(spark, files, names, Reading.of(self.source.options)))
+        return with_wider(
+            schema, self._types_of_texts(spark, files, names, Reading.of(self._form.source.options))
+        )
 
-    def widths(
+    def _widths(
         self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: Reading
     ) -> Schema:
         """Return the columns of files under one header whose whole numbers are as wide as those of the lines that fit then."""
@@ -76,12 +163,12 @@ class CsvColumns(FormatReader):
             return columns
         rows = self.as_texts(spark, files, [field["name"] for field in wide]).where(fits)
         texts = [F.col(quoted(name)) for name in whole]
-        types = first_types(rows, texts, self.source.options, reading, several=False)
+        types = first_types(rows, texts, self._form.source.options, reading, several=False)
         found = dict(zip(whole, types, strict=True))
         fields = [{**field, "type": found.get(field["name"], field["type"])} for field in columns["fields"]]
         return {**columns, "fields": fields}
 
-    def types_of_texts(
+    def _types_of_texts(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -94,10 +181,10 @@ class CsvColumns(FormatReader):
         """
         from pyspark.sql import functions as F
 
-        reading = reading or Reading.of(self.source.options, inferred=True)
+        reading = reading or Reading.of(self._form.source.options, inferred=True)
         rows = self.as_texts(spark, files, names)
         texts = [F.col(quoted(name)) for name in names]
-        types = first_types(rows, texts, self.source.options, reading, several=False)
+        types = first_types(rows, texts, self._form.source.options, reading, several=False)
         fields = [
             {"name": name, "type": data_type, "nullable": True, "metadata": {}}
             for name, data_type in zip(names, types, strict=True)

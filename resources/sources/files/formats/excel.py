@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,19 +22,18 @@ from resources.sources.files.cells import (
     as_text,
     converter,
     in_words,
-    inferred_type,
     is_blank,
-    kind_of_cell,
 )
 from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records, unknown_field, without_known_columns
 from resources.sources.files.formats.alike import only
+from resources.sources.files.formats.excel_inferring import ExcelColumns
+from resources.sources.files.formats.excel_sheets import ExcelSheets, other_sheets, unnamed_column
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner, StagedScanner
-from resources.sources.files.workbook import Column as SheetColumn
-from resources.sources.files.workbook import Record, Sheet, read_sheet
+from resources.sources.files.workbook import Record, Sheet
 from resources.staging import StagedBatches, Staging
 
 if TYPE_CHECKING:
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 _STAGED_ENDING = "-0.parquet"
 _BATCH = 10_000
 """Rows that are converted at once."""
-_SAMPLE_ROWS = 10_000
-"""Of a file, for its types."""
 
 
 class ExcelFiles(FormatReader):
@@ -59,17 +55,14 @@ class ExcelFiles(FormatReader):
         """Stage nothing yet."""
         super().__init__(place, dataflow, staging)
         self._options = ExcelOptions.model_validate(dataflow.files.options)
+        self._sheets = ExcelSheets(place, dataflow.files, self._options)
+        self.columns = ExcelColumns(self, self._sheets, has_header=self._options.header_row != 0)
         self._staged: set[tuple[str, SourceFile, PinnedSchema]] = set()
-        self._without_records: dict[str, Sheet] = {}
 
     @property
     def remarks(self) -> Sequence[str]:
         """Which sheets hold no record beside others that may, if the definition names no sheet."""
-        for path, sheet in self._without_records.items():
-            more = len(self._without_records) - 1
-            which = f"file {path} and {more} more have" if more else f"file {path} has"
-            return (f"{which} no record in sheet {sheet.name}{_other_sheets(sheet)}",)
-        return ()
+        return self._sheets.remarks
 
     @override
     def located(
@@ -82,7 +75,7 @@ class ExcelFiles(FormatReader):
         """
         for file in files:
             self._stage(file, pinned)
-        scanner = StagedScanner(self._staging.folder, _STAGED_ENDING) if files else self.scanner
+        scanner = StagedScanner(self.staging.folder, _STAGED_ENDING) if files else self.scanner
         return {file.path: scanner for file in files}
 
     @override
@@ -90,69 +83,11 @@ class ExcelFiles(FormatReader):
         """Spark reads the rows that were put for it."""
         return {}
 
-    @override
-    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Look at the first rows of each file, without Spark. A column without a value is text."""
-        from pyspark.sql.types import StringType, StructType
-
-        names: dict[str, str] = {}
-        kinds: dict[str, set[str]] = {}
-        for file in files:
-            sheet = self._read_sheet(file)
-            records = list(islice(sheet.records, _SAMPLE_ROWS))
-            self._note_records(file, sheet, len(records))
-            for column in [*_index(sheet, records), *sheet.columns]:
-                names.setdefault(column.name.casefold(), column.name)
-                cells = (record.cells[column.number] for record in records)
-                kinds.setdefault(column.name.casefold(), set()).update(
-                    kind_of_cell(cell) for cell in cells if cell is not None and not is_blank(cell)
-                )
-        if not any(kinds.values()):
-            return None
-        schema = StructType()
-        for key, name in names.items():
-            schema = schema.add(name, inferred_type(kinds[key]) or StringType())
-        return schema
-
     def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
         """Return the schema without the columns of all folders where it names the columns of sheets from the left."""
         if self._options.header_row == 0:
             return pinned.beside((*spellings([file.path]), *pinned.folders))
         return super().beside_folders(file, pinned)
-
-    @override
-    def names_of(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Mapping[str, frozenset[str]]:
-        """Read the headers."""
-        sheets = {
-            file.path: self._read_sheet(file) for file in (files if self._options.header_row != 0 else ())
-        }
-        return {
-            path: frozenset(column.name.casefold() for column in [*_index(sheet), *sheet.columns])
-            for path, sheet in sheets.items()
-        }
-
-    @override
-    def other_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
-        """Read the headers; a new column has the type of its cells, and is text if it has no value."""
-        known = {name.casefold() for name in pinned.struct.fieldNames()}
-        columns: dict[str, StructType] = {}
-        for file in files if self._options.header_row != 0 else ():
-            sheet = self._read_sheet(file)
-            if all(column.name.casefold() in known for column in [*_index(sheet), *sheet.columns]):
-                continue
-            found = self.infer(spark, [file])
-            fields = [field for field in found.fields if field.name.casefold() not in known] if found else []
-            if found is not None and fields:
-                columns[file.path] = type(found)(fields)
-        return columns
 
     @override
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -170,28 +105,19 @@ class ExcelFiles(FormatReader):
         return self.check(spark, [file], pinned).bad_files.get(file.path)
 
     def _stage(self, file: SourceFile, pinned: PinnedSchema) -> None:
-        key = (self._staging.folder.url, file, pinned)
+        key = (self.staging.folder.url, file, pinned)
         if not file.size or key in self._staged:
             return
         data = self.beside_folders(file, pinned).data
-        sheet = self._read_sheet(file)
+        sheet = self._sheets.read(file)
         spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
         with_folders = only(pinned.struct, [*data.names, *spelt])
         columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
         data = only(with_folders, [*data.names, *columns])
-        rows = _Rows(file.path, sheet, data, columns, spelt, show=self._dataflow.show_bad_records)
-        with self._staging.batches(file.path, arrow_schema(data)) as batches:
-            self._note_records(file, sheet, rows.write(batches))
+        rows = _Rows(file.path, sheet, data, columns, spelt, show=self.dataflow.show_bad_records)
+        with self.staging.batches(file.path, arrow_schema(data)) as batches:
+            self._sheets.note_records(file, sheet, rows.write(batches))
         self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
-
-    def _read_sheet(self, file: SourceFile) -> Sheet:
-        """Open the sheet with the records: only a declared schema, held against a header, tells it from others where no option names it."""
-        must_be_named = self.source.schema_ is None or self._options.header_row == 0
-        return read_sheet(self.place, file.path, self._options, must_be_named=must_be_named)
-
-    def _note_records(self, file: SourceFile, sheet: Sheet, count: int) -> None:
-        if not count and sheet.others and "sheet" not in self._options.model_fields_set:
-            self._without_records.setdefault(file.path, sheet)
 
     def _columns(
         self, file: SourceFile, sheet: Sheet, data: StructType, *, is_declared: bool
@@ -207,34 +133,18 @@ class ExcelFiles(FormatReader):
         unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
         columns = {
             known[key]: column.number
-            for column in [*_index(sheet), *sheet.columns]
+            for column in [*unnamed_column(sheet), *sheet.columns]
             if (key := column.name.casefold()) in known
         }
-        if unknown and known and not columns and self.is_strict:
+        if unknown and known and not columns and self.rules.is_strict:
             place, hint = (
                 f"sheet {sheet.name}, row {sheet.header_row} (options.header_row)",
-                _other_sheets(sheet),
+                other_sheets(sheet),
             )
             raise without_known_columns(file.path, data.names, unknown, place, hint, is_declared=is_declared)
-        if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
-            raise unknown_field(file.path, unknown, sheet.header_row, self._dataflow, is_declared=is_declared)
+        if unknown and self.rules.is_strict and self.dataflow.unknown_fields != "ignore":
+            raise unknown_field(file.path, unknown, sheet.header_row, self.dataflow, is_declared=is_declared)
         return columns
-
-
-def _other_sheets(sheet: Sheet) -> str:
-    """Say which other sheets a workbook has, and how one is named; nothing if it has none."""
-    if not sheet.others:
-        return ""
-    names = ", ".join(sheet.others)
-    return f", and the workbook has other sheets: {names}. If one of them holds the records, name it in source: options: {{sheet: {json.dumps(sheet.others[0], ensure_ascii=False)}}}"
-
-
-def _index(sheet: Sheet, records: Sequence[Record] | None = None) -> list[SheetColumn]:
-    """The first column if it alone has no name, named by its place, as one of CSV is; of some records only if it has a value in one."""
-    number = sheet.index
-    if number is None or (records is not None and all(is_blank(record.cells[number]) for record in records)):
-        return []
-    return [SheetColumn(f"_c{number}", number)]
 
 
 class _BadCellError(Exception):

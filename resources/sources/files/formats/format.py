@@ -1,42 +1,34 @@
-"""The contract of a format of files: how Spark scans them, what their schema is, and what is wrong with one that is bad. One module a format.
+"""The contract of a format of files: how Spark scans them, and what is wrong with one that is bad. One module a format.
 
-Belongs here: the contract, and what formats have in common unless one of them says otherwise. What a user may say of a format is in
-``partitions.sources.formats``.
+Belongs here: the contract, and what formats have in common unless one of them says otherwise. How a format finds columns is
+:mod:`resources.sources.files.formats.columns`; what a user may say of it is in ``partitions.sources.formats``.
 """
 
 from __future__ import annotations
 
-import re
 from abc import ABC
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.schema_policy import defers_types, may_take_columns, named_texts
-from partitions.schema_types import Schema
 from partitions.sources.formats import Option
-from partitions.untyped_columns import typed_fields, untyped_as_text
 from resources.connections.places import Place
-from resources.listing.failures import store_failures
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.copies import REWRITTEN_ENDING, FileCopies, Rewrite
-from resources.sources.files.failures import bad_document
+from resources.sources.files.formats.schema_rules import SchemaRules
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_columns, surviving
 from resources.sources.files.scan import RewrittenScanner, Scanner
-from resources.sources.files.spark_failures import bad_file
 from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-_ENDING = re.compile(r"(?:\.\w+){0,2}$", re.ASCII)
-"""How a name ends, by which Spark unpacks."""
+    from resources.sources.files.formats.columns import FileColumns
 
 CORRUPT = "_corrupt_record"
 """The column of a scan for the text of a record that does not parse."""
@@ -53,12 +45,19 @@ class FormatReader(ABC):
         place: the root.
         source: what the definition says of the files.
         scanner: scans them where they lie.
+        dataflow: the definition.
+        staging: takes rows that Spark cannot read where they lie.
+        rules: what the schema mode asks of files.
+        copies: of files that Spark would misread.
+        columns: finds the columns of files.
     """
 
     READER: ClassVar[str]
     TELLS_TYPES: ClassVar[bool] = False
     PACKAGE: ClassVar[str | None] = None
     READS_DOCUMENTS: ClassVar[bool] = False
+
+    columns: FileColumns
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Use a root, and what a definition says of the files below it; nothing is opened.
@@ -69,43 +68,8 @@ class FormatReader(ABC):
             staging: takes rows that Spark cannot read where they lie.
         """
         self.place, self.source, self.scanner = place, dataflow.files, Scanner(place)
-        self._dataflow, self._staging = dataflow, staging
-        self._copies = FileCopies(place, staging, self.own_options)
-
-    @property
-    def may_rescue(self) -> bool:
-        """Whether the dataflow may keep what does not fit, by another schema mode."""
-        return may_take_columns(self._dataflow)
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether each file must have the pinned columns; in mode overwrite they are pinned anew in each run."""
-        return self._dataflow.target.schema_mode in ("strict", "overwrite")
-
-    @property
-    def refuses_unknown(self) -> bool:
-        """Whether a file with fields that the pinned schema lacks is bad."""
-        return self.is_strict and self._dataflow.unknown_fields == "check"
-
-    @property
-    def rescues(self) -> bool:
-        """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
-        return self._dataflow.target.schema_mode == "rescue"
-
-    def with_deferred_types(self, inferred: Schema) -> StructType:
-        """Return an inferred schema in which fields without a value (``void``) have no type yet, if their first value may give them one.
-
-        Fields that the definition names are text. So are all of them where later values would be left out as those of unknown fields.
-        """
-        from pyspark.sql.types import StructType
-
-        if defers_types(self._dataflow):
-            schema = untyped_as_text(inferred, named_texts(self._dataflow))
-        elif self._dataflow.unknown_fields == "ignore":
-            schema = untyped_as_text(inferred, None)
-        else:
-            schema = typed_fields(inferred)
-        return StructType.fromJson(dict(schema))
+        self.dataflow, self.staging, self.rules = dataflow, staging, SchemaRules(dataflow)
+        self.copies = FileCopies(place, staging, self.own_options)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -165,8 +129,8 @@ class FormatReader(ABC):
                 rewritten.setdefault(rewrite, {})[file] = texts
         scanners = dict.fromkeys((file.path for file in files), self.scanner)
         for rewrite, copied in rewritten.items():
-            self._copies.put(copied, self.header_line, rewrite)
-            folder = self._staging.folder
+            self.copies.put(copied, self.header_line, rewrite)
+            folder = self.staging.folder
             scanner = Scanner(folder) if rewrite is None else RewrittenScanner(folder, REWRITTEN_ENDING)
             scanners |= {file.path: scanner for file in copied}
         return scanners
@@ -201,43 +165,6 @@ class FormatReader(ABC):
         options = self.reader_options(files[0].path, infer=schema is None)
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
 
-    def with_empty_texts(
-        self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema
-    ) -> Schema | None:
-        """Return the columns that Spark inferred of files with texts where records hold empty ones, which it takes for no value."""
-
-    def columns_by_spark(
-        self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
-    ) -> StructType:
-        """Return the columns that Spark's reader infers.
-
-        It looks at whole documents through Hadoop's globs, which take no colon in a path: such files are copied for this look.
-
-        Raises:
-            BadFile: a copy does not read.
-        """
-        is_refused = self.READS_DOCUMENTS and any(
-            ":" in f"{self.place.spark_url.rpartition('://')[2]}/{file.path}" for file in files
-        )
-        if not is_refused:
-            return self.scan(spark, files, None, **changes).schema
-        with self._staging.emptied():
-            copies = {f"{number}{_ENDING.findall(file.path)[0]}": file for number, file in enumerate(files)}
-            folder = self._staging.folder
-            for name, file in copies.items():
-                with store_failures(self.place):
-                    content = self.place.store.get(file.path).bytes()
-                with store_failures(folder):
-                    folder.store.put(name, content)
-            scanned = [replace(file, path=name) for name, file in copies.items()]
-            try:
-                return self.scan(spark, scanned, None, Scanner(folder), **changes).schema
-            except Exception as error:
-                bad = bad_file(error, copies)
-                if bad is None:
-                    raise
-                raise bad_document(copies[bad.path].path, bad.why) from error
-
     def own_schemas(
         self, _spark: SparkSession, files: Sequence[SourceFile], data: StructType, /
     ) -> Mapping[str, StructType]:
@@ -271,14 +198,6 @@ class FormatReader(ABC):
         """Return the value of a pinned column that a value of a file's column means, NULL if its type does not hold it exactly; None if it holds none."""
         return surviving(file_field, pinned_field)
 
-    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns that stand in these files; None if none does.
-
-        Raises:
-            BadFile: a file contradicts the others, or does not read.
-        """
-        return self.columns_by_spark(spark, files)
-
     def check(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles | None:
@@ -304,37 +223,3 @@ class FormatReader(ABC):
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Return what is wrong with a file that Spark has failed at, if a closer look tells."""
-
-    def names_of(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Mapping[str, frozenset[str]] | None:
-        """Return the names of columns that each file has in its header or in any record, case-folded, by path; of a file that does not tell nothing.
-
-        Args:
-            spark: a session.
-            files: with records.
-            names: that are asked for; of others nothing need be told.
-        """
-
-    def other_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType] | None:
-        """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
-
-        A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
-
-        Args:
-            spark: a session.
-            files: with content.
-            pinned: the schema.
-            check: returns what :meth:`check` tells of these files, and perhaps of others; it is asked for once.
-        """
-
-    def wider_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> StructType | None:
-        """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
+from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from partitions.records.json_decoding import Names, first_names
 from partitions.records.json_lines import JsonRule
 from partitions.records.options import lenient_options, other_encoding, without_encoding
-from partitions.schema_merging import new_fields
 from partitions.sources.formats import Option
+from resources.connections.places import Place
 from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
 from resources.sources.files.copies import Rewrite, write_in_utf8, write_records_as_lines
 from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.json_bytes import json_encoding, undecodable
 from resources.sources.files.formats.json_inferring import JsonColumns
-from resources.sources.files.formats.variants import inferred, names_in_records, struct_of, wider_numbers
 from resources.sources.files.json_check import (
     JudgedBySpark,
     check_documents,
@@ -33,14 +35,20 @@ from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_records
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import lines_of
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
-class _Json(JsonColumns):
+class _Json(FormatReader):
     READER: ClassVar[str] = "json"
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Look at no file yet."""
+        super().__init__(place, dataflow, staging)
+        self.columns = JsonColumns(self)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Hold all records against the rule of the schema."""
@@ -53,11 +61,11 @@ class _Json(JsonColumns):
         is_cut = False
         for group, schema in read_alike(self, files, pinned):
             rule = JsonRule.of(
-                None if self.rescues else _with_folder_fields(pinned.with_untyped(schema), pinned),
-                self._dataflow.unknown_fields == "ignore",
+                None if self.rules.rescues else _with_folder_fields(pinned.with_untyped(schema), pinned),
+                self.dataflow.unknown_fields == "ignore",
                 Reading.of(self.source.options),
             )
-            names = first_names(beginning(self.place, group[0].path, self._encoding))
+            names = first_names(beginning(self.place, group[0].path, json_encoding(self.source)))
             by_spark: list[JudgedBySpark] = []
             if rule.pattern.schema is not None:
                 by_spark.append(OwnForms.of(rule.pattern.schema, self.own_options))
@@ -88,40 +96,12 @@ class _Json(JsonColumns):
 
         With ``rescue`` texts are parsed, which have all letters.
         """
-        return None if self.rescues or other_encoding(self.source.options) is None else write_in_utf8
+        return None if self.rules.rescues or other_encoding(self.source.options) is None else write_in_utf8
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Return the options without an encoding if that is UTF-8: Spark reads the letters of numbers only where it is told none."""
         options = super().reader_options(path, infer=infer)
         return options if other_encoding(options) else without_encoding(options)
-
-    def names_of(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Mapping[str, frozenset[str]]:
-        """Look at all records."""
-        return names_in_records(self, spark, files, names)
-
-    def other_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
-        """Return the pinned columns with those that records have beside them; only files that have some are read for their types."""
-        unknown = check().unknown
-        columns: dict[str, StructType] = {}
-        for group in self.scanner.together([file for file in files if file.path in unknown]):
-            columns[group[0].path] = struct_of(
-                new_fields(json.loads(pinned.columns), inferred(self, spark, group))
-            )
-        return columns
-
-    def wider_columns(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> StructType | None:
-        """Read the files with the widest whole numbers that they hold."""
-        return wider_numbers(self, spark, files, pinned)
 
     @override
     def rescue(
@@ -140,7 +120,7 @@ class _Json(JsonColumns):
     @override
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
-        return self._undecodable(file.path)
+        return undecodable(self, file.path)
 
 
 def _with_folder_fields(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
@@ -162,7 +142,7 @@ class NdjsonFiles(_Json):
         by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options)
-        most = self._dataflow.max_bad_records
+        most = self.dataflow.max_bad_records
         path = self.scanner.path_of(files)
         return check_lines(
             rows,
@@ -171,8 +151,8 @@ class NdjsonFiles(_Json):
             names,
             files,
             most,
-            lambda texts: Lines(self.place, texts, self._encoding),
-            self._undecodable,
+            lambda texts: Lines(self.place, texts, json_encoding(self.source)),
+            partial(undecodable, self),
             by_spark,
         )
 
@@ -189,7 +169,7 @@ class JsonFiles(_Json):
 
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return what rewrites a packed file as well, whose letters Spark does not see either; and with ``rescue`` each, in which it would write all records anew."""
-        if self.rescues:
+        if self.rules.rescues:
             return write_records_as_lines
         return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
 
@@ -209,7 +189,7 @@ class JsonFiles(_Json):
             rule,
             names,
             files,
-            lambda name: whole_text(self.place, name, self._encoding),
-            self._undecodable,
+            lambda name: whole_text(self.place, name, json_encoding(self.source)),
+            partial(undecodable, self),
             by_spark,
         )

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.api.values import kind_of_values
-from partitions.dataflow import Dataflow
 from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
 from partitions.records.json_decoding import MOST_LEVELS, depth_of, has_doubled_name, names_by_case
 from partitions.records.json_lines import JsonRule
-from partitions.records.options import other_encoding
+from partitions.schema_merging import new_fields
 from partitions.schema_policy import defers_types
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
-from resources.connections.places import Place
-from resources.sources.files.failures import bad_document, bad_encoding, bad_records, names_in_two_cases
+from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.failures import bad_document, bad_records, names_in_two_cases
+from resources.sources.files.formats.columns import FileColumns
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.variants import struct_of
+from resources.sources.files.formats.json_bytes import json_encoding, undecodable
+from resources.sources.files.formats.variants import inferred as columns_of_all_records
+from resources.sources.files.formats.variants import names_in_records, struct_of, wider_numbers
 from resources.sources.files.json_check import is_deeper, records_of
-from resources.sources.files.lines import binary_by_mark, encoding_by_mark, undecodable_line, whole_text
+from resources.sources.files.lines import whole_text
+from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import TEXT, lines_of
 from resources.sources.schema import time_types
-from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,17 +58,13 @@ class _Look(NamedTuple):
     shape: str
 
 
-class JsonColumns(FormatReader):
+class JsonColumns(FileColumns):
     """Infers the columns of records of JSON."""
 
-    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Have looked at no file yet."""
-        super().__init__(place, dataflow, staging)
+    def __init__(self, form: FormatReader) -> None:
+        """Have looked at no file yet; ``form`` reads them."""
+        super().__init__(form)
         self._looked_at: tuple[Sequence[SourceFile], _Look] | None = None
-
-    @property
-    def _encoding(self) -> str:
-        return other_encoding(self.source.options) or "utf-8"
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in the records that read; those that do not are told when the files are checked.
@@ -82,14 +81,40 @@ class JsonColumns(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
     ) -> StructType:
         """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
-        if not defers_types(self._dataflow):
+        if not defers_types(self._form.dataflow):
             return schema
         valued = self._inferred(spark, files, dropFieldIfAllNull="true")
-        return self.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
+        return self._form.rules.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
 
-    def columns_by_spark(
-        self, spark: SparkSession, files: Sequence[SourceFile], **changes: str
-    ) -> StructType:
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Look at all records."""
+        return names_in_records(self._form, spark, files, names)
+
+    def others(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
+    ) -> Mapping[str, StructType]:
+        """Return the pinned columns with those that records have beside them; only files that have some are read for their types."""
+        unknown = check().unknown
+        columns: dict[str, StructType] = {}
+        for group in self._form.scanner.together([file for file in files if file.path in unknown]):
+            columns[group[0].path] = struct_of(
+                new_fields(json.loads(pinned.columns), columns_of_all_records(self._form, spark, group))
+            )
+        return columns
+
+    def wider(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self._form, spark, files, pinned)
+
+    def by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
         """Return the columns that Spark's reader infers, unless records lie in each other more deeply than its types can.
 
         Raises:
@@ -100,9 +125,9 @@ class JsonColumns(FormatReader):
             if file.path in deep:
                 raise self._too_deep(file.path)
         try:
-            return super().columns_by_spark(spark, files, **changes)
+            return super().by_spark(spark, files, **changes)
         except Exception as error:
-            if self.READS_DOCUMENTS or _IN_TWO_CASES.search(str(error)) is None:
+            if self._form.READS_DOCUMENTS or _IN_TWO_CASES.search(str(error)) is None:
                 raise
             doubled = self._lines_with_doubled_names(spark, files)
             if not doubled:
@@ -117,9 +142,9 @@ class JsonColumns(FormatReader):
         **changes: str,
     ) -> StructType:
         """The columns that Spark infers of copies of files that lack some lines, by path."""
-        with self._staging.emptied():
-            self._copies.put({file: lines.get(file.path, ()) for file in files}, self.header_line)
-            return self.scan(spark, files, None, Scanner(self._staging.folder), **changes).schema
+        with self._form.staging.emptied():
+            self._form.copies.put({file: lines.get(file.path, ()) for file in files}, self._form.header_line)
+            return self._form.scan(spark, files, None, Scanner(self._form.staging.folder), **changes).schema
 
     def _lines_with_doubled_names(
         self, spark: SparkSession, files: Sequence[SourceFile]
@@ -129,9 +154,9 @@ class JsonColumns(FormatReader):
 
         record = F.try_parse_json(F.ltrim(F.col(TEXT), F.lit("\ufeff")))
         doubled: dict[str, set[str]] = {}
-        for group in self.scanner.together(files):
-            rows = lines_of(spark, self.scanner, group, self.own_options)
-            unread = rows.where(record.isNull()).select(self.scanner.path_of(group).alias("path"), TEXT)
+        for group in self._form.scanner.together(files):
+            rows = lines_of(spark, self._form.scanner, group, self._form.own_options)
+            unread = rows.where(record.isNull()).select(self._form.scanner.path_of(group).alias("path"), TEXT)
             for row in unread.toLocalIterator():
                 if has_doubled_name(row[TEXT]):
                     doubled.setdefault(row["path"], set()).add(row[TEXT])
@@ -142,12 +167,12 @@ class JsonColumns(FormatReader):
         from pyspark.sql import functions as F
 
         if self._looked_at is None or self._looked_at[0] != tuple(files):
-            whole = {"wholetext": "true"} if self.READS_DOCUMENTS else {}
+            whole = {"wholetext": "true"} if self._form.READS_DOCUMENTS else {}
             texts = [
-                lines_of(spark, self.scanner, group, self.own_options, **whole).select(
-                    self.scanner.path_of(group).alias("path"), TEXT
+                lines_of(spark, self._form.scanner, group, self._form.own_options, **whole).select(
+                    self._form.scanner.path_of(group).alias("path"), TEXT
                 )
-                for group in self.scanner.together(files)
+                for group in self._form.scanner.together(files)
             ]
             text = F.col(TEXT)
             record = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
@@ -164,8 +189,8 @@ class JsonColumns(FormatReader):
         return self._looked_at[1]
 
     def _too_deep(self, path: str) -> BadFile:
-        text = whole_text(self.place, path, self._encoding)
-        lines = [text] if self.READS_DOCUMENTS else text.splitlines()
+        text = whole_text(self._form.place, path, json_encoding(self._form.source))
+        lines = [text] if self._form.READS_DOCUMENTS else text.splitlines()
         number, levels = next(
             (
                 (number, levels)
@@ -174,7 +199,7 @@ class JsonColumns(FormatReader):
             ),
             (1, MOST_LEVELS + 1),
         )
-        where = "" if self.READS_DOCUMENTS else f"line {number}: "
+        where = "" if self._form.READS_DOCUMENTS else f"line {number}: "
         return bad_document(
             path,
             f"{where}expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found {levels}:"
@@ -185,12 +210,14 @@ class JsonColumns(FormatReader):
         from pyspark.sql.types import StructType
 
         try:
-            schema = self.columns_by_spark(
+            schema = self.by_spark(
                 spark, files, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
             )
         except Exception as error:
             if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
-                bad = next((bad for file in files if (bad := self._undecodable(file.path)) is not None), None)
+                bad = next(
+                    (bad for file in files if (bad := undecodable(self._form, file.path)) is not None), None
+                )
                 if bad is not None:
                     raise bad from error
             if _IN_TWO_CASES.search(str(error)) is None:
@@ -212,7 +239,9 @@ class JsonColumns(FormatReader):
             BadFile: a file spells a name in two ways, or an object of it has a name twice.
         """
         if len(files) == 1:
-            spelt = names_by_case(whole_text(self.place, files[0].path, self._encoding))
+            spelt = names_by_case(
+                whole_text(self._form.place, files[0].path, json_encoding(self._form.source))
+            )
             if spelt is None:
                 self._refuse_unreadable(files)
                 raise error
@@ -232,17 +261,17 @@ class JsonColumns(FormatReader):
         """Raise BadFile for the first file without a record that reads."""
         rule = JsonRule.of(None, True)
         for file in files:
-            if (undecodable := self._undecodable(file.path)) is not None:
-                raise undecodable
-            text = whole_text(self.place, file.path, self._encoding)
+            if (bad := undecodable(self._form, file.path)) is not None:
+                raise bad
+            text = whole_text(self._form.place, file.path, json_encoding(self._form.source))
             fault, items = (
-                rule.judge_document(text) if self.READS_DOCUMENTS else (None, rule.judge_lines(text))
+                rule.judge_document(text) if self._form.READS_DOCUMENTS else (None, rule.judge_lines(text))
             )
             if fault is not None:
                 raise bad_document(file.path, fault.reason)
             if items:
-                raise bad_records(file.path, records_of(items), show=self._dataflow.show_bad_records)
-            if (why := _why_none_reads(text, documents=self.READS_DOCUMENTS)) is not None:
+                raise bad_records(file.path, records_of(items), show=self._form.dataflow.show_bad_records)
+            if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
                 raise bad_document(file.path, why)
 
     def _with_times(
@@ -251,7 +280,7 @@ class JsonColumns(FormatReader):
         """Return the schema in which columns of the watermark hold what their texts say: as texts, times in two zones would have another order."""
         from pyspark.sql.types import StructField, StructType
 
-        named = self._dataflow.column.columns if self._dataflow.kind == "column" else ()
+        named = self._form.dataflow.column.columns if self._form.dataflow.kind == "column" else ()
         texts = [
             column
             for column in inferred.fields
@@ -259,7 +288,7 @@ class JsonColumns(FormatReader):
         ]
         if not texts:
             return inferred
-        rows = self.scan(spark, files, StructType(texts), mode="PERMISSIVE").limit(_LOOKED_AT).collect()
+        rows = self._form.scan(spark, files, StructType(texts), mode="PERMISSIVE").limit(_LOOKED_AT).collect()
         types = time_types()
         times = {column.name: types.get(kind_of_values(row[column.name] for row in rows)) for column in texts}
         return StructType(
@@ -267,19 +296,6 @@ class JsonColumns(FormatReader):
                 StructField(column.name, times.get(column.name) or column.dataType)
                 for column in inferred.fields
             ]
-        )
-
-    def _undecodable(self, path: str) -> BadFile | None:
-        if self._encoding != "utf-8":
-            return None
-        line = undecodable_line(self.place, path)
-        if line is None:
-            return None
-        encoding, binary = encoding_by_mark(self.place, path), binary_by_mark(self.place, path)
-        if self.READS_DOCUMENTS:
-            return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
-        return bad_encoding(
-            path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None, binary
         )
 
 

@@ -15,6 +15,7 @@ from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.footers import FieldPath, shown, unknown_columns
+from resources.sources.files.formats.columns import FileColumns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import files_of_other_types, inexact_files, taking_checked
@@ -36,7 +37,6 @@ class TypedFiles(FormatReader):
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Look at no file yet."""
         super().__init__(place, dataflow, staging)
-        self._types: dict[str, StructType] = {}
         self._remarks: dict[str, None] = {}
 
     @property
@@ -70,17 +70,26 @@ class TypedFiles(FormatReader):
             pinned: the schema.
         """
         bad = dict(bad_files)
-        if self._dataflow.unknown_fields != "ignore":
+        if self.dataflow.unknown_fields != "ignore":
             sound = [file for file in files if file.path not in bad]
             bad |= files_with_untyped_values(self, spark, sound, types, pinned)
-        if not self.rescues:
+        if not self.rules.rescues:
             sound = [file for file in files if file.path not in bad]
             bad |= files_of_other_types(self, sound, types, pinned)
-            show = self._dataflow.show_bad_records
+            show = self.dataflow.show_bad_records
             for check in (inexact_files, contradicting_files):
                 sound = [file for file in files if file.path not in bad]
                 bad |= check(self, spark, sound, pinned, show=show)
         return CheckedFiles(bad, unknown={path: Unknown(names) for path, names in unknown.items() if names})
+
+
+class TypedColumns(FileColumns):
+    """Columns that headers or footers tell, with the types of one file for all of the same columns."""
+
+    def __init__(self, form: FormatReader) -> None:
+        """Look at no file yet; ``form`` reads them."""
+        super().__init__(form)
+        self._types: dict[str, StructType] = {}
 
     def _types_of(
         self, groups: Mapping[str, SourceFile], columns_of: Callable[[str, SourceFile], StructType]

@@ -146,7 +146,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
         "dropFieldIfAllNull": "true",
     }
     try:
-        found: dict[str, Any] = form.columns_by_spark(spark, files, **options).jsonValue()
+        found: dict[str, Any] = form.columns.by_spark(spark, files, **options).jsonValue()
     except Exception as error:
         if (twice := _TWICE.search(str(error))) is None:
             raise
@@ -156,7 +156,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
             field=twice[1],
         ) from error
     schema = {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
-    return form.with_empty_texts(spark, files, schema) or schema
+    return form.columns.with_empty_texts(spark, files, schema) or schema
 
 
 def struct_of(schema: Schema) -> StructType:

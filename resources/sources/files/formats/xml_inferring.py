@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
-from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.inferring import types_of_texts
+from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.failures import bad_records, names_in_two_cases
+from resources.sources.files.fields import spelt_in_two_cases
+from resources.sources.files.formats.columns import FileColumns
+from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.variants import (
+    columns_of_records,
+    names_told_by_case,
+    struct_of,
+    wider_numbers,
+)
+from resources.sources.files.formats.xml_looks import XmlLooks, broken_record
+from resources.sources.files.formats.xml_options import XmlOptions
+from resources.sources.files.inferring import type_of_sample, types_of_texts
+from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.text_values import trimmed
 from resources.sources.files.xml_check import texts_at
 from resources.sql import quoted
@@ -18,16 +33,86 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class XmlColumns(FormatReader):
-    """Infers the types of the texts of elements and attributes."""
+class XmlColumns(FileColumns):
+    """Finds elements and attributes, and the types of their texts."""
 
-    def types_of_leaves(
+    def __init__(self, form: FormatReader, looks: XmlLooks, options: XmlOptions) -> None:
+        """Look at no file yet.
+
+        Args:
+            form: reads the files.
+            looks: at these.
+            options: of the source.
+        """
+        super().__init__(form)
+        self._looks, self._options = looks, options
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns of the records of the first file that has some, with the types that hold their texts in all files.
+
+        What is text in a later file changes no type, and is refused when the file is checked: so is an element that stands twice where the first
+        file has one.
+        """
+        from pyspark.sql.types import StructType
+
+        for file in files:
+            options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+            with names_told_by_case(spark):
+                schema = self.by_spark(spark, [file], **options)
+            texts = StructType([field for field in schema.fields if field.name != CORRUPT])
+            if texts.fields:
+                if (spellings := spelt_in_two_cases(texts)) is not None:
+                    raise names_in_two_cases(file.path, *spellings, None, may_be_ignored=False)
+                types = self._types_of_leaves(spark, [file], texts)
+                if len(files) > 1:
+                    sample = self._types_of_leaves(spark, files, texts)
+                    types = {path: type_of_sample(types[path], sample[path]) for path in types}
+                return struct_of(with_types(texts.jsonValue(), (), types))
+            broken = self._looks.at(file).broken
+            if broken is not None:
+                raise bad_records(
+                    file.path, [broken_record(broken)], show=self._form.dataflow.show_bad_records
+                )
+        self._looks.note_missing_tag(files)
+        return None
+
+    @override
+    def names_of(
+        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Look at all records."""
+        rules = self._options.name_rules
+        return {
+            file.path: frozenset(name.casefold() for name in rules.columns(self._looks.at(file).names))
+            for file in files
+        }
+
+    def others(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
+    ) -> Mapping[str, StructType]:
+        """Return the pinned columns with those that records have beside them; only files that have some, and can be loaded, are read for their types."""
+        checked = check()
+        bad = {*checked.bad_files, *(path for path, _ in checked.bad_records)}
+        others = [file for file in files if file.path in checked.unknown and file.path not in bad]
+        return columns_of_records(self._form, spark, others, pinned, self._options.names[0])
+
+    def wider(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self._form, spark, files, pinned)
+
+    def _types_of_leaves(
         self, spark: SparkSession, files: Sequence[SourceFile], texts: StructType
     ) -> Mapping[tuple[str, ...], str]:
         """Return the types of the texts of files, by the paths of elements and attributes."""
         from pyspark.sql import functions as F
 
-        rows = self.scan(spark, files, texts, mode="PERMISSIVE")
+        rows = self._form.scan(spark, files, texts, mode="PERMISSIVE")
         leaves = [
             ((field.name, *path), column)
             for field in texts.fields
@@ -36,8 +121,8 @@ class XmlColumns(FormatReader):
         texts_with_values = [
             F.transform(column, lambda text: F.nullif(trimmed(text), F.lit(""))) for _, column in leaves
         ]
-        reading = Reading.of(self.source.options, inferred=True)
-        types = types_of_texts(rows, texts_with_values, self.source.options, reading, several=True)
+        reading = Reading.of(self._form.source.options, inferred=True)
+        types = types_of_texts(rows, texts_with_values, self._form.source.options, reading, several=True)
         return dict(zip([path for path, _ in leaves], types, strict=True))
 
 

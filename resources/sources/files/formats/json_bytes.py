@@ -1,0 +1,30 @@
+"""The bytes of JSON: the encoding that they are read in, and the error for a file with some that are no text."""
+
+from __future__ import annotations
+
+from partitions.errors import BadFile
+from partitions.records.options import other_encoding
+from partitions.sources import FilesSource
+from resources.sources.files.failures import bad_encoding
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.lines import binary_by_mark, encoding_by_mark, undecodable_line
+
+
+def json_encoding(source: FilesSource) -> str:
+    """Return the encoding that options name, or UTF-8."""
+    return other_encoding(source.options) or "utf-8"
+
+
+def undecodable(form: FormatReader, path: str) -> BadFile | None:
+    """Return the error for a file with bytes that are no text, by its first line with some; None if all are, or the encoding is another than UTF-8."""
+    if json_encoding(form.source) != "utf-8":
+        return None
+    line = undecodable_line(form.place, path)
+    if line is None:
+        return None
+    encoding, binary = encoding_by_mark(form.place, path), binary_by_mark(form.place, path)
+    if form.READS_DOCUMENTS:
+        return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
+    return bad_encoding(
+        path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None, binary
+    )
