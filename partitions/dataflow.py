@@ -25,7 +25,6 @@ from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
 from partitions.supported import Parts, refusals
-from partitions.table_names import late_rows
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark, secondary_inputs
 
@@ -178,7 +177,7 @@ class Dataflow(Model):
         """By asset: the tables that it makes beside its own and that others may read; that of a stream's late rows, if they are kept."""
         watermark = self.watermark
         keeps_late = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
-        return {late_rows(self.asset): late_rows(self.table)} if keeps_late else {}
+        return {f"{self.asset}__late": f"{self.table}__late"} if keeps_late else {}
 
     @property
     def asset(self) -> str:

@@ -1,16 +1,8 @@
-"""What the tables are called that a dataflow makes beside its own."""
+"""What the tables are called that a dataflow makes beside its own and that no other may read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from partitions.dataflow import Dataflow
-
-
-def late_rows(name: str) -> str:
-    """Return the name of the table, or of its asset, for late rows of a stream, by that of the stream's own."""
-    return f"{name}__late"
+from partitions.dataflow import Dataflow
 
 
 def bad_records_table(dataflow: Dataflow) -> str | None:

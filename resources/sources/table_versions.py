@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError
 from partitions.sources import TableSource
 from resources.sources.schema import pinned_struct, strict
+from resources.sources.source import HasVersions
 from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TellsAppends
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from resources.sources.table import TableRows
-
 
 class TableVersions:
     """The versions of a table, each with the rows that it appends."""
 
-    def __init__(self, rows: TableRows, table: Table, source: TableSource) -> None:
+    def __init__(self, rows: HasVersions, table: Table, source: TableSource) -> None:
         """Use a table; nothing is opened yet.
 
         Args:

@@ -16,9 +16,8 @@ from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_header
 from resources.sources.files.formats.alike import read_alike
-from resources.sources.files.formats.columns import FileColumns
 from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice, separator
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample
 from resources.sources.files.inferring import types_of_texts as first_types

@@ -11,9 +11,8 @@ from typing_extensions import override
 from partitions.path.source import SourceFile
 from resources.sources.files.cells import inferred_type, is_blank, kind_of_cell
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.formats.columns import FileColumns
 from resources.sources.files.formats.excel_sheets import ExcelSheets, unnamed_column
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:

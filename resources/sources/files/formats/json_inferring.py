@@ -21,8 +21,7 @@ from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_records, names_in_two_cases
-from resources.sources.files.formats.columns import FileColumns
-from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.json_bytes import json_encoding, undecodable
 from resources.sources.files.formats.variants import inferred as columns_of_all_records
 from resources.sources.files.formats.variants import names_in_records, struct_of, wider_numbers

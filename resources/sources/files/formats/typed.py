@@ -15,8 +15,7 @@ from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
 from resources.sources.files.footers import FieldPath, shown, unknown_columns
-from resources.sources.files.formats.columns import FileColumns
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import files_of_other_types, inexact_files, taking_checked
 from resources.sources.files.nanoseconds import folded

@@ -12,8 +12,7 @@ from partitions.records.forms import Reading
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
-from resources.sources.files.formats.columns import FileColumns
-from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.variants import (
     columns_of_records,
     names_told_by_case,
