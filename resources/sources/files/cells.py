@@ -52,12 +52,12 @@ def inferred_type(kinds: Collection[str]) -> DataType | None:
 
     if not kinds:
         return None
-    given = set(kinds)
-    if given <= {"whole", "fraction"}:
-        return T.LongType() if given == {"whole"} else T.DoubleType()
-    if given <= {"day", "moment"}:
-        return T.DateType() if given == {"day"} else T.TimestampNTZType()
-    return T.BooleanType() if given == {"flag"} else T.StringType()
+    distinct = set(kinds)
+    if distinct <= {"whole", "fraction"}:
+        return T.LongType() if distinct == {"whole"} else T.DoubleType()
+    if distinct <= {"day", "moment"}:
+        return T.DateType() if distinct == {"day"} else T.TimestampNTZType()
+    return T.BooleanType() if distinct == {"flag"} else T.StringType()
 
 
 def kind_of_cell(cell: Cell) -> str:

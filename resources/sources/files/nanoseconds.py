@@ -73,11 +73,11 @@ def as_times(value: Column, read: DataType, wanted: DataType) -> Column:
         return F.when(value.isNotNull(), F.struct(*fields))
     if isinstance(read, ArrayType) and isinstance(wanted, ArrayType):
         inner = (read.elementType, wanted.elementType)
-        return F.transform(value, lambda each: as_times(each, *inner))
+        return F.transform(value, lambda item: as_times(item, *inner))
     if isinstance(read, MapType) and isinstance(wanted, MapType):
         keys, values = (read.keyType, wanted.keyType), (read.valueType, wanted.valueType)
-        changed = F.transform_values(value, lambda _, each: as_times(each, *values))
-        return F.transform_keys(changed, lambda each, _: as_times(each, *keys))
+        changed = F.transform_values(value, lambda _, item: as_times(item, *values))
+        return F.transform_keys(changed, lambda key, _: as_times(key, *keys))
     micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
     if isinstance(read, LongType) and isinstance(wanted, TimestampType):
         return F.timestamp_micros(micros)
@@ -90,8 +90,10 @@ def _mapped(schema: StructType, leaf: Leaf, above: FieldPath = ()) -> StructType
     from pyspark.sql.types import StructField, StructType
 
     fields = [
-        StructField(each.name, _type(each.dataType, leaf, (*above, each.name)), each.nullable, each.metadata)
-        for each in schema.fields
+        StructField(
+            field.name, _type(field.dataType, leaf, (*above, field.name)), field.nullable, field.metadata
+        )
+        for field in schema.fields
     ]
     return StructType(fields)
 

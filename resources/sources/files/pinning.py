@@ -120,7 +120,7 @@ class SchemaPinner:
                 f"source.schema: expected map<string, …>, since the names in {self._source.format} are texts, found map<{key}, …>"
             )
         if "interval" in declared.simpleString():
-            field = next(each for each in declared.fields if "interval" in each.dataType.simpleString())
+            field = next(field for field in declared.fields if "interval" in field.dataType.simpleString())
             raise ConfigurationError(
                 f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
             )
@@ -190,7 +190,7 @@ def sample_of(files: Sequence[SourceFile]) -> list[SourceFile]:
     step = max(1, len(filled) // SAMPLE_FILES)
     chosen: list[SourceFile] = []
     for file in filled[::step][:SAMPLE_FILES]:
-        if chosen and sum(each.size for each in chosen) + file.size > _SAMPLE_BYTES:
+        if chosen and sum(earlier.size for earlier in chosen) + file.size > _SAMPLE_BYTES:
             break
         chosen.append(file)
     return chosen

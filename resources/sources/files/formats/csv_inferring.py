@@ -163,8 +163,8 @@ class CsvColumns(FileColumns):
         rows = self.as_texts(spark, files, [field["name"] for field in wide]).where(fits)
         texts = [F.col(quoted(name)) for name in whole]
         types = first_types(rows, texts, self._form.source.options, reading, several=False)
-        found = dict(zip(whole, types, strict=True))
-        fields = [{**field, "type": found.get(field["name"], field["type"])} for field in columns["fields"]]
+        widened = dict(zip(whole, types, strict=True))
+        fields = [{**field, "type": widened.get(field["name"], field["type"])} for field in columns["fields"]]
         return {**columns, "fields": fields}
 
     def _types_of_texts(

@@ -36,10 +36,10 @@ def names_in_records(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
 ) -> dict[str, frozenset[str]]:
     """Return which of these names any record of a file has, case-folded, by path."""
-    found: dict[str, frozenset[str]] = {}
+    names_by_path: dict[str, frozenset[str]] = {}
     for records, path in _as_variants(form, spark, files):
-        found |= names_found(records, path, names)
-    return found
+        names_by_path |= names_found(records, path, names)
+    return names_by_path
 
 
 def _as_variants(
@@ -73,15 +73,17 @@ def columns_of_records(
     """
     columns: dict[str, StructType] = {}
     for group in form.scanner.together(files):
-        found = inferred(form, spark, group)
+        of_records = inferred(form, spark, group)
         known = json.loads(pinned.columns)
-        columns[group[0].path] = struct_of(_with_attributes(new_fields(known, found), found, prefix))
+        columns[group[0].path] = struct_of(
+            _with_attributes(new_fields(known, of_records), of_records, prefix)
+        )
     return columns
 
 
-def _with_attributes(schema: Schema, found: Schema, prefix: str) -> Schema:
+def _with_attributes(schema: Schema, of_records: Schema, prefix: str) -> Schema:
     """The schema in which columns of values are objects if their elements have attributes, too: no schema takes that change in silence."""
-    types = {field["name"]: field["type"] for field in found["fields"]}
+    types = {field["name"]: field["type"] for field in of_records["fields"]}
 
     def type_of(field: Mapping[str, Any]) -> Any:
         became = types.get(field["name"])
@@ -114,7 +116,7 @@ def wider_numbers(
             mode="PERMISSIVE",
             columnNameOfCorruptRecord=CORRUPT,
         ).where(F.col(CORRUPT).isNull())
-        asked = [
+        are_lost = [
             F.bool_or(
                 ~F.expr(
                     f"{quoted(now.name)} <=> cast(try_cast({quoted(now.name)} AS {was.dataType.simpleString()}) AS {now.dataType.simpleString()})"
@@ -122,7 +124,7 @@ def wider_numbers(
             ).alias(f"c{number}")
             for number, (was, now) in enumerate(pairs)
         ]
-        (row,) = read.agg(*asked).collect()
+        (row,) = read.agg(*are_lost).collect()
         wider |= {now.name: now.dataType for number, (_, now) in enumerate(pairs) if row[number]}
     if not wider:
         return None
@@ -146,7 +148,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
         "dropFieldIfAllNull": "true",
     }
     try:
-        found: dict[str, Any] = form.columns.by_spark(spark, files, **options).jsonValue()
+        columns: dict[str, Any] = form.columns.by_spark(spark, files, **options).jsonValue()
     except Exception as error:
         if (twice := _TWICE.search(str(error))) is None:
             raise
@@ -155,7 +157,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
             reason="incompatible_schema",
             field=twice[1],
         ) from error
-    schema = {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
+    schema = {**columns, "fields": [field for field in columns["fields"] if field["name"] != CORRUPT]}
     return form.columns.with_empty_texts(spark, files, schema) or schema
 
 
