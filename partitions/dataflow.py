@@ -31,9 +31,11 @@ from partitions.window.definition import WindowWatermark, secondary_inputs
 WatermarkT = TypeVar("WatermarkT")
 
 
-def _engine(given: Any) -> str:
+def _engine(watermark: Any) -> str:
     named = (
-        given.get("engine", "splits") if isinstance(given, Mapping) else getattr(given, "engine", "splits")
+        watermark.get("engine", "splits")
+        if isinstance(watermark, Mapping)
+        else getattr(watermark, "engine", "splits")
     )
     return "structured_streaming" if named == "structured_streaming" else "splits"
 

@@ -19,8 +19,8 @@ OneSource = Annotated[
 ]
 
 
-def _form(given: Any) -> str:
-    return "several" if isinstance(given, list | tuple | SeveralSources) else "one"
+def _form(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple | SeveralSources) else "one"
 
 
 Source = Annotated[

@@ -53,7 +53,8 @@ class FilesSource(SourceDefinition):
     def root(self) -> str:
         """The part of the path above the first placeholder."""
         first = min(
-            (each.position for each in Template.parse(self.path).placeholders), default=len(self.path)
+            (placeholder.position for placeholder in Template.parse(self.path).placeholders),
+            default=len(self.path),
         )
         return (
             self.path[: self.path.rfind("/", 0, first) + 1].rstrip("/") or "/"
@@ -115,11 +116,11 @@ class FilesSource(SourceDefinition):
             if f"unit.{name}" not in asked:
                 yield Refusal(key, self.path, f"a path with {{unit.{name}}} (each unit has its folder)")
         if beside := adjacent_units(self.folder_template):
-            found = "".join(each.text for each in beside)
-            apart = "/".join(each.text for each in beside)
+            names = "".join(placeholder.text for placeholder in beside)
+            apart = "/".join(placeholder.text for placeholder in beside)
             yield Refusal(
                 key,
-                found,
+                names,
                 f"{apart}, or another text between them that no value has (two units could have one folder)",
             )
         unknown = sorted({name.removeprefix("unit.") for name in asked - WHOLE_WINDOW} - set(unit_fields))

@@ -50,13 +50,13 @@ def _query(text: str) -> str:
 def _quoted_placeholder(text: str, reading: Reading) -> str | None:
     """What is wrong with a query whose placeholders stand where a literal would not be one."""
     quoted = list(spans(text, reading))
-    for each in Template.parse(text).placeholders:
-        around = next((span for span in quoted if span.start < each.position < span.end), None)
+    for placeholder in Template.parse(text).placeholders:
+        around = next((span for span in quoted if span.start < placeholder.position < span.end), None)
         if around:
             where = "in a comment" if around.kind == "comment" else "in quotes"
             return (
                 f"expected placeholders outside of quotes and comments, since a value comes with its own quotes;"
-                f" found {{{each.name}}} {where}"
+                f" found {{{placeholder.name}}} {where}"
             )
     return None
 

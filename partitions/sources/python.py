@@ -70,8 +70,10 @@ class PythonSource(RowsSource):
 
     def identity(self) -> dict[str, Any]:
         """Return what makes it another source (docs/state.md)."""
-        kept = self.model_dump(include={"type", "function", "connection", "window_column", "unit_columns"})
-        return kept | {"params": {name: _named(value) for name, value in sorted(self.params.items())}}
+        identity = self.model_dump(
+            include={"type", "function", "connection", "window_column", "unit_columns"}
+        )
+        return identity | {"params": {name: _named(value) for name, value in sorted(self.params.items())}}
 
     def reading(self) -> dict[str, Any]:
         """Return what else its rows depend on."""
@@ -99,5 +101,5 @@ class PythonSource(RowsSource):
 def _named(value: Any) -> Any:
     """A text of the environment by its variable, since a state must not hold a secret; any other value itself, as JSON has it."""
     if isinstance(value, tuple):
-        return [_named(each) for each in value]
+        return [_named(item) for item in value]
     return repr(value) if isinstance(value, str) and type(value) is not str else value

@@ -80,9 +80,9 @@ class RowsSource(SourceDefinition):
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield what only windows have, too."""
         for key in ("window_column", "unit_columns"):
-            if given := getattr(self, key):
-                found = given if isinstance(given, str) else ", ".join(given)
-                yield Refusal(("source", key), found, "no such key (fields name the columns of a unit)")
+            if value := getattr(self, key):
+                columns = value if isinstance(value, str) else ", ".join(value)
+                yield Refusal(("source", key), columns, "no such key (fields name the columns of a unit)")
         yield from super().unit_refusals()
 
     def column_refusals(self) -> Iterator[Refusal]:

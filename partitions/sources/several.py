@@ -57,22 +57,22 @@ class SeveralSources(SourceDefinition):
 
     @model_validator(mode="before")
     @classmethod
-    def _listed(cls, given: Any) -> Any:
-        if not isinstance(given, list | tuple):
-            return given
-        if len(given) < 2:
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        if len(value) < 2:
             raise ValueError("expected at least two sources, or one that is no list")
-        return {"sources": given}
+        return {"sources": value}
 
     @property
     def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:
         """Each of them."""
-        return {("source", index): each for index, each in enumerate(self.sources)}
+        return {("source", index): source for index, source in enumerate(self.sources)}
 
     @property
     def shown(self) -> str:
         """The sources by their names."""
-        return ", ".join(f"{each.name} ({each.shown})" for each in self.sources)
+        return ", ".join(f"{source.name} ({source.shown})" for source in self.sources)
 
     @property
     def form(self) -> str:
@@ -81,20 +81,20 @@ class SeveralSources(SourceDefinition):
 
     def identity(self) -> dict[str, Any]:
         """Return what makes them others: the checkpoint knows them by their order (docs/state.md)."""
-        return {"type": self.type, "sources": [each.identity() for each in self.sources]}
+        return {"type": self.type, "sources": [source.identity() for source in self.sources]}
 
     def reading(self) -> dict[str, Any]:
         """Return what else their rows depend on."""
-        return {"readings": [each.reading() for each in self.sources]}
+        return {"readings": [source.reading() for source in self.sources]}
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield what is wrong with one of them, and names that two have; Spark's columns know no case."""
-        names = [each.name.casefold() for each in self.sources]
-        for index, each in enumerate(self.sources):
+        names = [source.name.casefold() for source in self.sources]
+        for index, source in enumerate(self.sources):
             if names.index(names[index]) < index:
                 expected = "a name that no other source has, upper and lower case being the same"
-                yield Refusal(("source", index, "name"), f"{each.name} again", expected)
-            yield from within(("source", index), each.refusals())
+                yield Refusal(("source", index, "name"), f"{source.name} again", expected)
+            yield from within(("source", index), source.refusals())
 
     def window_refusals(self, **_: object) -> Iterator[Refusal]:
         """Yield nothing: windows are refused a list as a whole."""

@@ -182,18 +182,18 @@ class WindowWatermark(Model):
         try:
             return cls.model_validate({"type": "window", **raw})
         except ValidationError as refused:
-            said = [
+            faults = [
                 f"{'.'.join(map(str, error['loc'])) or 'watermark'}: {error['msg']}"
                 for error in refused.errors()
             ]
-            raise ConfigurationError("; ".join(said)) from refused
+            raise ConfigurationError("; ".join(faults)) from refused
 
     @model_validator(mode="wrap")
     @classmethod
-    def _whole_behind_a_watermark(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        made = handler(given)
-        unsaid = made.follows and "partial" not in made.model_fields_set
-        return made.model_copy(update={"partial": False}) if unsaid else made
+    def _whole_behind_a_watermark(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        watermark = handler(value)
+        is_unsaid = watermark.follows and "partial" not in watermark.model_fields_set
+        return watermark.model_copy(update={"partial": False}) if is_unsaid else watermark
 
     @model_validator(mode="after")
     def _once_behind_a_watermark(self) -> Self:
@@ -281,7 +281,7 @@ class WindowWatermark(Model):
         """The names of which a unit has values."""
         if self.unit_entry:
             return tuple(dict.fromkeys(name for unit in self.unit_entry.listed for name in unit))
-        return tuple(dict.fromkeys(field for given in self.secondary_input for field in given.fields))
+        return tuple(dict.fromkeys(field for secondary in self.secondary_input for field in secondary.fields))
 
     @property
     def _composite(self) -> Composite:
@@ -314,9 +314,9 @@ class WindowWatermark(Model):
             raise ConfigurationError(
                 "definition: expected a datetime entry, found none: there are no windows without one"
             )
-        given = self.time_entry.range
-        to = NOW if self.follows else given.to
-        return TimeRange(given.from_, to, self.window, self.timezone, self.partial)
+        range_ = self.time_entry.range
+        to = NOW if self.follows else range_.to
+        return TimeRange(range_.from_, to, self.window, self.timezone, self.partial)
 
     @property
     def follows(self) -> bool:

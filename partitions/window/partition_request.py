@@ -28,9 +28,9 @@ def request_of_keys(
         ConfigurationError: for no key (a range that is reversed has none), a key that is no window or unit that can be
             loaded now, and keys of two dimensions that are no cross product.
     """
-    asked = Forced if forced else Due
+    request = Forced if forced else Due
     if not partitions.timed and partitions.units is None:
-        return asked(Part())
+        return request(Part())
     if not keys:
         raise _refused(
             partitions, "at least one partition (a range whose end comes before its start has none)", "none"
@@ -42,7 +42,7 @@ def request_of_keys(
             partitions, "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
         )
     ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
-    return asked(Part(ranges, _identities(partitions, unit_keys) if partitions.units else None))
+    return request(Part(ranges, _identities(partitions, unit_keys) if partitions.units else None))
 
 
 def _stretches(
@@ -90,8 +90,8 @@ def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
         )
     if partitions.bucket_count:
         return UnitBuckets(partitions.bucket_count, frozenset(keys))
-    asked = frozenset(unit_of_key(key, partitions.unit_fields) for key in keys)
-    return SomeListed(asked, partitions.listed_units) if partitions.units == "static" else asked
+    identities = frozenset(unit_of_key(key, partitions.unit_fields) for key in keys)
+    return SomeListed(identities, partitions.listed_units) if partitions.units == "static" else identities
 
 
 def _refused(partitions: Partitioning, expected: str, found: str) -> ConfigurationError:

@@ -158,10 +158,10 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         declared_kinds = {
             name: self._schema.declared[name] for name in columns if name in self._schema.declared
         }
-        told = columns if self._source.highest is not None else ()
+        asked_columns = columns if self._source.highest is not None else ()
         maxima = {
             name: told_highest(self._caller, self._dataflow, self._source, self._schema, name)
-            for name in told
+            for name in asked_columns
         }
         return Observed(now, declared_kinds, maxima)
 
