@@ -101,12 +101,12 @@ class Dataflow(Model):
     late_files: LatePolicy = "ingest"
     on_bad_file: OnBadFile = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
-    show_bad_records: bool | None = None
-    max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS)] = 0
+    show_bad_records: Annotated[bool, Field(strict=True)] | None = None
+    max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS, strict=True)] = 0
     transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
     inputs: dict[str, TableName] = Field(default_factory=dict)
-    run_after_upstream: bool = True
+    run_after_upstream: Annotated[bool, Field(strict=True)] = True
     description: str | None = None
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from partitions.errors import SchemaError
@@ -67,6 +67,17 @@ def check_names(schema: Schema, above: str = "") -> None:
             kind = kind["elementType"] if kind["type"] == "array" else kind["valueType"]
         if not isinstance(kind, str) and kind["type"] == "struct":
             check_names(kind, f"{above}{name}.")
+
+
+def field_names(kind: Type) -> Iterator[str]:
+    """Yield the names of the fields of a schema, or of another type, at any depth."""
+    if isinstance(kind, str):
+        return
+    for field in kind.get("fields", ()):
+        yield field["name"]
+        yield from field_names(field["type"])
+    for part in ("elementType", "keyType", "valueType"):
+        yield from field_names(kind.get(part, NO_VALUE))
 
 
 def _part_of(kind: Mapping[str, Any]) -> str:

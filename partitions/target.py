@@ -73,15 +73,15 @@ class Target(Model):
         BeforeValidator(_in_lower_case),
     ] = "append"
     merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    replace_by_watermark: bool = False
+    replace_by_watermark: Annotated[bool, Field(strict=True)] = False
     effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
     format: Literal["delta", "iceberg", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     schema_mode: SchemaMode = "strict"
-    origin_columns: bool = True
-    shared: bool = False
+    origin_columns: Annotated[bool, Field(strict=True)] = True
+    shared: Annotated[bool, Field(strict=True)] = False
 
     @property
     def way(self) -> str:

@@ -77,7 +77,7 @@ class Quarantine:
                 raise ConfigurationError(
                     f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",
                     code="not_quarantined",
-                    choices=("strandline list --json",),
+                    choices=(f"strandline list {dataflow}",),
                 )
         chosen = set(paths)
         return Quarantine(

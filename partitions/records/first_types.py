@@ -9,7 +9,7 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from partitions.json_faults import in_plain_words
 from partitions.json_types import json_type
 from partitions.plan import counted
 from partitions.records.forms import NO_TYPE, Reading
-from partitions.records.json_decoding import MOST_LEVELS
+from partitions.records.json_decoding import MOST_LEVELS, is_deeper
 from partitions.records.judge import fault_of_text
 
 _OF_TEXTS = ("integer", "long", "double", "boolean", "date", "timestamp")
@@ -183,7 +183,7 @@ def _parsed(text: str, where: str) -> Any:
         raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
     except ValueError as error:
         raise Unclear(f"{where} is no whole JSON: {in_plain_words(error)}") from None
-    if _is_deeper(value, MOST_LEVELS):
+    if is_deeper(value, MOST_LEVELS):
         raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep")
     return value
 
@@ -194,23 +194,6 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> _Object:
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the name {_quoted(twice)} stands twice in an object")
     return members
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether a value has parts below so many levels; without recursion, since it may have any number."""
-    level = [value]
-    for _ in range(levels):
-        level = [part for value in level for part in _parts(value)]
-        if not level:
-            return False
-    return True
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, _Object):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
 
 
 def _in_words(value: Any) -> str:

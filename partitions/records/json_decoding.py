@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from partitions.json_types import json_type
@@ -89,6 +89,24 @@ def depth_of(text: str) -> int:
     return most
 
 
+def is_deeper(value: Any, levels: int) -> bool:
+    """Return whether more objects and arrays of a decoded value lie in each other than so many levels; without recursion, since they may be any number."""
+    level = _containers([value])
+    for _ in range(levels):
+        level = _containers(part for container in level for part in _parts(container))
+    return bool(level)
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, list | dict)]
+
+
+def _parts(container: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    if isinstance(container, dict):
+        return container.values()
+    return (item for _, item in container) if isinstance(container, Members) else container
+
+
 def names_by_case(text: str) -> tuple[str, str, int | None] | None:
     """Return two names at one place of records that differ in upper and lower case only, and the line of the record with the second, from 1; None if there are none."""
     position = begin_of(text)
@@ -107,13 +125,31 @@ def names_by_case(text: str) -> tuple[str, str, int | None] | None:
     return None
 
 
-def has_doubled_name(text: str) -> bool:
-    """Return whether a record is JSON in which an object, at any depth, has a name twice."""
-    try:
-        value, _ = DECODER.raw_decode(text, begin_of(text))
-        return _has_doubled_name(value)
-    except (ValueError, RecursionError):
-        return False
+class Spellings:
+    """How the names of records are spelt, of which one schema is to be inferred."""
+
+    def __init__(self) -> None:
+        """Know no name yet."""
+        self._spelt: _Spellings = {}
+
+    def take(self, text: str) -> bool:
+        """Learn the names of a record, and return whether a schema of it can be inferred beside those before it; text that is no JSON tells no names.
+
+        It cannot if an object, at any depth, has a name twice, or one that differs from another at its place in upper and lower case only, or if more than
+        ``MOST_LEVELS`` objects and arrays lie in each other.
+        """
+        try:
+            value, _ = DECODER.raw_decode(text, begin_of(text))
+            if is_deeper(value, MOST_LEVELS) or _has_doubled_name(value):
+                return False
+        except ValueError:
+            return True
+        except RecursionError:
+            return False
+        if _in_two_cases(value, {}) or _in_two_cases(value, self._spelt, learns=False):
+            return False
+        _in_two_cases(value, self._spelt)
+        return True
 
 
 def _has_doubled_name(value: Any) -> bool:
@@ -123,17 +159,20 @@ def _has_doubled_name(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_doubled_name, value))
 
 
-def _in_two_cases(value: Any, spellings: _Spellings) -> tuple[str, str] | None:
-    """Two names that differ in case only, of an object or of one inside; ``spellings`` has those of all objects at the same place, and gets these."""
+def _in_two_cases(value: Any, spellings: _Spellings, *, learns: bool = True) -> tuple[str, str] | None:
+    """Two names that differ in case only, of an object or of one inside; ``spellings`` has those of all objects at the same place, and learns these."""
     if isinstance(value, list) and not isinstance(value, Members):
-        return next((names for item in value if (names := _in_two_cases(item, spellings))), None)
+        inner = (_in_two_cases(item, spellings, learns=learns) for item in value)
+        return next((names for names in inner if names), None)
     if not isinstance(value, Members):
         return None
     for name, item in value:
-        spelt, inside = spellings.setdefault(name.casefold(), (name, {}))
+        default: tuple[str, _Spellings] = (name, {})
+        key = name.casefold()
+        spelt, inside = spellings.setdefault(key, default) if learns else spellings.get(key, default)
         if spelt != name:
             return spelt, name
-        if names := _in_two_cases(item, inside):
+        if names := _in_two_cases(item, inside, learns=learns):
             return names
     return None
 

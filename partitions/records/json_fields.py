@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from partitions.records.json_decoding import Members
+from partitions.records.json_decoding import MOST_LEVELS, Members
 from partitions.records.judge import Fault
 
 HALF = re.compile("[\ud800-\udfff]")
@@ -46,6 +46,8 @@ def first_look(value: Any, where: str, *, in_list: bool = False) -> _FirstLook:
     if isinstance(value, Members):
         if (fault := names_fault(value, f"{where}.")) is not None:
             return _FirstLook(fault)
+        if (alike := first_in_two_cases(name for name, _ in value)) is not None:
+            return _FirstLook(in_two_cases(*alike, f"{where}."))
         looks = [_look_at_field(name, item, f"{where}.", in_list=in_list) for name, item in value]
         has_null_item = any(look.has_null_item for look in looks)
     else:
@@ -70,10 +72,35 @@ def name_twice(value: Sequence[tuple[str, Any]], above: str) -> Fault | None:
     return None
 
 
+def first_in_two_cases(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two names that differ in upper and lower case only, in their order; None if there are none."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        if (first := spelt.setdefault(name.casefold(), name)) != name:
+            return first, name
+    return None
+
+
+def in_two_cases(first: str, second: str, above: str) -> Fault:
+    """Return what is wrong with two names of a record, or of a record and the schema, that differ in upper and lower case only."""
+    return Fault(
+        f"expected fields with names of their own, found {above}{first} and {above}{second}, which differ in upper and lower case only (give one of them"
+        " another name, or declare source.schema with one of them and set unknown_fields: ignore)"
+    )
+
+
 def names_fault(value: Members, above: str) -> Fault | None:
     """Return what is wrong with the names of an object, without those inside it."""
     halves = (half_name(name, above) for name, _ in value if HALF.search(name))
     return name_twice(value, above) or next(halves, None)
+
+
+def too_deep(field: str) -> Fault:
+    """Return what is wrong with a record that has a new field, and lies in itself more deeply than a type can be inferred."""
+    return Fault(
+        f"field {field}: expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found more: declare source.schema,"
+        " with the field that holds them as string or variant"
+    )
 
 
 def half_name(name: str, above: str) -> Fault:

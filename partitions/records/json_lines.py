@@ -18,10 +18,12 @@ from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS,
 from partitions.records.json_decoding import (
     BLANK,
     DECODER,
+    MOST_LEVELS,
     Members,
     Number,
     begin_of,
     behind_item,
+    is_deeper,
     line_of,
     skip_blanks,
     type_of,
@@ -31,9 +33,11 @@ from partitions.records.json_fields import (
     escaped,
     first_look,
     half_name,
+    in_two_cases,
     name_twice,
     names_fault,
     new_field_fault,
+    too_deep,
 )
 from partitions.records.json_pattern import JsonPattern
 from partitions.records.judge import (
@@ -142,6 +146,8 @@ class JsonRule:
             )
         except RecursionError:
             return _TOO_DEEP
+        if fault is None and unknown and not self.pattern.takes_unknown and is_deeper(value, MOST_LEVELS):
+            fault = too_deep(unknown[0])
         if fault is None and self.names_to_have and value and not self._has_known_name(value):
             fault = without_known_fields(self.names_to_have, [escaped(name) for name, _ in value])
         return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
@@ -208,6 +214,7 @@ class JsonRule:
         members = [member for member in value if member[0] in fields] if self.pattern.takes_unknown else value
         if (twice := name_twice(members, above)) is not None:
             return twice
+        spelt = {name.casefold(): name for name in fields}
         for name, item in value:
             if name in fields:
                 if fault := self._fault(item, fields[name], f"{above}{name}", unknown):
@@ -217,6 +224,9 @@ class JsonRule:
             elif not self.pattern.takes_unknown and (fault := new_field_fault(name, item, above)):
                 return fault
             elif not _is_hollow(item):
+                first = spelt.setdefault(name.casefold(), name)
+                if first != name and not self.pattern.takes_unknown:
+                    return in_two_cases(first, name, above)
                 unknown.append(f"{above}{name}")
         return None
 

@@ -132,7 +132,7 @@ class ApiSource(RowsSource):
     watermark_param_range: ParamRange | None = None
     watermark_param_exclusive: Exclusive | None = None
     watermark_param_timezone: Annotated[str, AfterValidator(_known_zone)] | None = None
-    watermark_from_exclusive: bool = False
+    watermark_from_exclusive: Annotated[bool, Field(strict=True)] = False
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     ignore_http_codes: tuple[Ignored, ...] = ()
     total: Annotated[str, AfterValidator(_dotted)] | None = None

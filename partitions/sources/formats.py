@@ -46,9 +46,9 @@ class ExcelOptions(Model):
         skip_rows: rows below the header that are no records, such as units.
     """
 
-    sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] = 1
-    header_row: Annotated[int, Field(ge=0)] | None = None
-    skip_rows: Annotated[int, Field(ge=0)] = 0
+    sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1, strict=True)] = 1
+    header_row: Annotated[int, Field(ge=0, strict=True)] | None = None
+    skip_rows: Annotated[int, Field(ge=0, strict=True)] = 0
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class StreamCheckpoint(Model):
     interval_secs: ClassVar[int] = 60
     """Of no meaning here: a batch cannot be halved."""
 
-    interval_files: Annotated[int, Field(ge=1)] | None = None
+    interval_files: Annotated[int, Field(ge=1, strict=True)] | None = None
 
 
 class StructuredStream(InUtc):
@@ -80,7 +80,7 @@ class StructuredStream(InUtc):
     output_mode: Literal["append", "update", "complete"] = "append"
     trigger: Trigger = Trigger()
     checkpoint: StreamCheckpoint = StreamCheckpoint()
-    max_slices: Annotated[int, Field(ge=1)] = 100
+    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
 
     @model_validator(mode="before")
     @classmethod

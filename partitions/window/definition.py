@@ -159,10 +159,10 @@ class WindowWatermark(Model):
     type: Literal["window"]
     definition: Annotated[tuple[Entry, ...], BeforeValidator(_json_array)]
     window: Annotated[Grain | Composite, BeforeValidator(_window)] = "none"
-    partial: bool = True
+    partial: Annotated[bool, Field(strict=True)] = True
     grace: Period = timedelta(0)
     abstinent: Period = timedelta(0)
-    abstinent_skips: bool = False
+    abstinent_skips: Annotated[bool, Field(strict=True)] = False
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)

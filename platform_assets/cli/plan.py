@@ -9,11 +9,14 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.instants import time_in_words
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.exit_codes import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
+from resources.notes.last_run import last_attempt
 from resources.outcome import error_json
+from resources.watermarks.log import WatermarkLog
 
 _SHOWN = 12
 
@@ -27,11 +30,21 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        return dict(platform.plan(flow, now).as_json())
+        planned = dict(platform.plan(flow, now).as_json())
+        return {**planned, "warnings": [*planned["warnings"], *_last_failure(platform.log, flow.name)]}
 
     documents, code = collect_results(flows, answer, _failed, broken)
     context.emit(documents, lambda: print_plans(context, documents))
     return code
+
+
+def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
+    """Return why the last run failed, as a warning; nothing if it did not."""
+    attempt = last_attempt(log, dataflow)
+    if attempt is None or attempt.error is None:
+        return []
+    since = attempt.failing_since or attempt.time
+    return [f"runs have failed since {time_in_words(since)}: {attempt.error['message']}"]
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:

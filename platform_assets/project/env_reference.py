@@ -15,6 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import PlainValidator
 
 from partitions.errors import ConfigurationError
+from platform_assets.installation import SETTINGS
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,6 @@ def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -
     value = text.look_up(environment)
     if value is None:
         raise ConfigurationError(
-            f"{what}: expected the environment variable {text.name} to be set, found it unset or empty"
+            f"{SETTINGS}: {what}: expected the environment variable {text.name} to be set, found it unset or empty: set it, or correct {text!r} there"
         )
     return value

@@ -32,8 +32,12 @@ def test_a_first_run_that_fails_is_listed_with_its_error_until_one_succeeds(feed
     again = _attempt(feed)
     assert again["time"] > first["time"]
     assert again["failing_since"] == first["time"]
+    warning = feed.command("plan", NAME).json[0]["warnings"][-1]
+    assert warning.startswith("runs have failed since 2")
+    assert warning.endswith(f": {first['error']['message']}")
     feed.put("1.ndjson", 1)
     feed.command("run", NAME)
+    assert feed.command("plan", NAME).json[0]["warnings"] == []
     assert {
         key: value for key, value in _attempt(feed).items() if key in ("status", "error", "failing_since")
     } == {
@@ -52,7 +56,7 @@ def test_a_run_whose_secret_is_not_set_is_noted_and_fails_with_what_is_missing(m
     )
     answer = feed.cli("run", NAME)
     assert (answer.code, answer.error["code"]) == (1, "configuration")
-    message = "connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty"
+    message = "platform.yaml: connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty: set it, or correct {env: NO_SUCH_KEY} there"
     assert answer.error["message"] == message
     attempt = _attempt(feed)
     assert (attempt["status"], attempt["error"]["message"]) == ("failed", message)

@@ -437,6 +437,16 @@ class TestExcel:
         }
         assert _staged(feed) == []
 
+    def test_a_file_that_stops_a_run_names_the_others_with_bad_records(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={**EXCEL, "schema": "id long"})
+        for name, cell in {"a": 1, "b": "x", "c": 2, "d": 2.5, "e": "y"}.items():
+            feed.put_bytes(f"{name}.xlsx", xlsx([["id"], [cell]]))
+        assert feed.fail().message == (
+            "file b.xlsx, sheet Data, A2: field id: expected bigint, found text, 'x' (show_bad_records: true shows the record). Nothing of the file was"
+            " loaded: mend or remove it; the watermark stays below it. Bad records are also in d.xlsx, e.xlsx."
+        )
+        assert feed.ids == [1]
+
     def test_an_empty_sheet_beside_others_is_warned_of_unless_named(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=EXCEL)
         feed.put_bytes("a.xlsx", xlsx([["id"]], sheet="Cover", Data=[["id"], [1]]))

@@ -72,6 +72,21 @@ def test_types_are_inferred_beside_records_with_a_doubled_name(
     ]
 
 
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+def test_records_of_which_no_type_is_inferred_are_set_aside(make_feed: MakeFeed, mode: str) -> None:
+    feed = make_feed(source={"schema": None}, target={"schema_mode": mode}, **FEW)
+    deep, two = '{"id": 2, "d": ' + "[" * 30 + "1" + "]" * 30 + "}", '{"id": 3, "o": {"a": 1, "A": 2}}'
+    feed.put_text("a.ndjson", f'{{"id": 1, "o": {{"a": 1}}}}\n{deep}\n{two}\n')
+    feed.put_text("b.ndjson", '{"id": 4, "O": {"a": 5}}\n{"id": 5}\n')
+    feed.load()
+    assert feed.rows("id", "o") == [(1, {"a": 1}), (5, None)]
+    assert aside(feed, "text") == [
+        (deep,),
+        (two,),
+        ('{"id": 4, "O": {"a": 5}}',),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "first", "second"),
     [

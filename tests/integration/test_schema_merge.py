@@ -80,6 +80,14 @@ class TestFilesOfEachFormat:
         found = rows(feed, "id", "s.a", "s.b.c", "l.x", "l.y")
         assert found == [(1, 1, None, [1], [None]), (2, None, "t", [None, 3], [2, None])]
 
+    def test_a_new_field_of_a_struct_may_have_any_letters(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "s": {"a": 2, "per cent (%)": 3}})
+        feed.load()
+        assert rows(feed, "id", "s.a", "s.`per cent (%)`") == [(1, 1, None), (2, 2, 3)]
+
     @pytest.mark.full
     def test_a_field_without_any_value_is_no_column(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
@@ -267,7 +275,7 @@ class TestFilesOfEachFormat:
         feed.load()
         feed.put("b.ndjson", {"id": 2, "Id": 3})
         error = feed.fail()
-        assert "column id: expected a name of its own" in error.message
+        assert "b.ndjson, line 1: expected fields with names of their own, found id and Id" in error.message
 
 
 class TestDeclared:

@@ -10,7 +10,7 @@ from partitions.errors import WriteConflict, in_one_line
 from partitions.evolution import Evolution, SchemaMode
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
 from partitions.predicate import Predicate, columns_of
-from partitions.schema_types import all_nullable
+from partitions.schema_types import all_nullable, field_names
 from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -32,7 +32,7 @@ from resources.tables.user_metadata import commit_text, committed_by
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+_MAPPED = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
 
 
@@ -228,7 +228,7 @@ class DeltaWrites:
                 writer = writer.mode("error" if first else "append")
         if self._partition_by and (first or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)
-        if first and any(_NEEDS_MAPPING & set(name) for name in rows.columns):
+        if first and _needs_mapping(rows):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._log.place.spark_url)
 
@@ -249,7 +249,7 @@ class DeltaWrites:
             more: properties that are needed beside.
         """
         needed = dict(more or {})
-        if any(_NEEDS_MAPPING & set(name) for name in df.columns):
+        if _needs_mapping(df):
             needed["delta.columnMapping.mode"] = "name"
         if any("timestamp_ntz" in kind for _, kind in df.dtypes):
             needed["delta.feature.timestampNtz"] = "supported"
@@ -258,6 +258,11 @@ class DeltaWrites:
             df.sparkSession.sql(
                 f"ALTER TABLE delta.{quoted(self._log.place.spark_url)} SET TBLPROPERTIES ({properties})"
             ).collect()
+
+
+def _needs_mapping(df: DataFrame) -> bool:
+    """Return whether a name of the columns, at any depth, has a letter for which Delta maps names."""
+    return any(_MAPPED & set(name) for name in field_names(df.schema.jsonValue()))
 
 
 def _by_spark(text: str, reason: str | None) -> str:

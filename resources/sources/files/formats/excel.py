@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -74,7 +74,8 @@ class ExcelFiles(FormatReader):
             BadFile: a file does not read, or has a cell that its column cannot hold.
         """
         for file in files:
-            self._stage(file, pinned)
+            if (bad := self._stage(file, pinned)).total:
+                raise self._bad_file(file, bad)
         scanner = StagedScanner(self.staging.folder, _STAGED_ENDING) if files else self.scanner
         return {file.path: scanner for file in files}
 
@@ -91,33 +92,55 @@ class ExcelFiles(FormatReader):
 
     @override
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Stage the files, and return those that cannot be."""
+        """Stage the files, and return those that cannot be, and the records of others that are bad."""
         bad_files: dict[str, BadFile] = {}
+        bad_records: list[tuple[str, BadRecord]] = []
+        counts: dict[str, int] = {}
         for file in files:
             try:
-                self._stage(file, pinned)
-            except BadFile as bad:
-                bad_files[file.path] = bad
-        return CheckedFiles(bad_files)
+                bad = self._stage(file, pinned)
+            except BadFile as error:
+                bad_files[file.path] = error
+                continue
+            if bad.total:
+                bad_records += [(file.path, record) for record in bad.named]
+                counts[file.path] = bad.total
+        return CheckedFiles(bad_files, bad_records, counts)
 
+    @override
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Convert it once more."""
-        return self.check(spark, [file], pinned).bad_files.get(file.path)
+        try:
+            bad = self._stage(file, pinned)
+        except BadFile as error:
+            return error
+        return self._bad_file(file, bad) if bad.total else None
 
-    def _stage(self, file: SourceFile, pinned: PinnedSchema) -> None:
+    def _bad_file(self, file: SourceFile, bad: _BadRecords) -> BadFile:
+        total = f"{bad.total} bad records in all" if bad.total > 1 else None
+        return bad_records(file.path, bad.named, show=self.dataflow.show_bad_records, total=total)
+
+    def _stage(self, file: SourceFile, pinned: PinnedSchema) -> _BadRecords:
+        """Make a file a Parquet file that Spark reads, unless records of it are bad, which are returned.
+
+        Raises:
+            BadFile: it does not read, or has other columns.
+        """
         key = (self.staging.folder.url, file, pinned)
         if not file.size or key in self._staged:
-            return
+            return _BadRecords()
         data = self.beside_folders(file, pinned).data
         sheet = self._sheets.read(file)
         spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
         with_folders = only(pinned.struct, [*data.names, *spelt])
         columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
         data = only(with_folders, [*data.names, *columns])
-        rows = _Rows(file.path, sheet, data, columns, spelt, show=self.dataflow.show_bad_records)
+        rows = _Rows(file.path, sheet, data, columns, spelt)
         with self.staging.batches(file.path, arrow_schema(data)) as batches:
             self._sheets.note_records(file, sheet, rows.write(batches))
-        self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
+        if not rows.bad.total:
+            self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
+        return rows.bad
 
     def _columns(
         self, file: SourceFile, sheet: Sheet, data: StructType, *, is_declared: bool
@@ -147,6 +170,13 @@ class ExcelFiles(FormatReader):
         return columns
 
 
+class _BadRecords(NamedTuple):
+    """The bad records of a workbook: the first of them, and how many there are."""
+
+    named: Sequence[BadRecord] = ()
+    total: int = 0
+
+
 class _BadCellError(Exception):
     """A cell that makes its record bad."""
 
@@ -166,13 +196,11 @@ class _Rows:
         data: StructType,
         columns: Mapping[str, int],
         spelt: Mapping[str, str],
-        *,
-        show: bool | None,
     ) -> None:
         """Refuse a type that no cell can have."""
-        self._path, self._sheet, self._schema, self._show = path, sheet, data, show
+        self._path, self._sheet, self._schema = path, sheet, data
         self._spelt = spelt
-        self._named_records, self._bad_count = list[BadRecord](), 0
+        self.bad = _BadRecords()
         self._named = {column.number for column in sheet.columns} | set(columns.values())
         self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
         for field in data.fields:
@@ -185,20 +213,13 @@ class _Rows:
             self._columns.append((field, columns.get(field.name), convert))
 
     def write(self, batches: StagedBatches) -> int:
-        """Convert all records, and return how many there are.
-
-        Raises:
-            BadFile: a cell of some records does not fit its column, or stands under no name.
-        """
+        """Convert all records, and return how many there are; ``bad`` has those with a cell that does not fit its column, or stands under no name, and the rows are of no use then."""
         count = 0
         while records := list(islice(self._sheet.records, _BATCH)):
             batch = self._batch(records)
-            if not self._bad_count:
+            if not self.bad.total:
                 batches.write(batch)
             count += len(records)
-        if self._bad_count:
-            total = f"{self._bad_count} bad records in all" if self._bad_count > 1 else None
-            raise bad_records(self._path, self._named_records, show=self._show, total=total)
         return count
 
     def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
@@ -222,8 +243,7 @@ class _Rows:
             for column, type_ in zip(self._columns, schema.types, strict=True)
         ]
         in_order = [bad[row] for row in sorted(bad)]
-        self._named_records += in_order[: NAMED - len(self._named_records)]
-        self._bad_count += len(bad)
+        self.bad = _BadRecords([*self.bad.named, *in_order][:NAMED], self.bad.total + len(bad))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _check_named(self, record: Record) -> None:

@@ -13,7 +13,7 @@ from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.first_types import Unclear, types_of_document, types_of_lines
-from partitions.records.json_decoding import MOST_LEVELS, depth_of, has_doubled_name, names_by_case
+from partitions.records.json_decoding import MOST_LEVELS, Spellings, depth_of, names_by_case
 from partitions.records.json_lines import JsonRule
 from partitions.schema_merging import new_fields
 from partitions.schema_policy import defers_types
@@ -73,7 +73,7 @@ class JsonColumns(FileColumns):
         """
         schema = self._inferred(spark, files)
         if not schema.fields:
-            self._refuse_unreadable(files)
+            self._refuse_unreadable(spark, files)
         return self._with_times(spark, files, self._with_no_types(spark, files, schema))
 
     def _with_no_types(
@@ -114,24 +114,28 @@ class JsonColumns(FileColumns):
         return wider_numbers(self._form, spark, files, pinned)
 
     def by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
-        """Return the columns that Spark's reader infers, unless records lie in each other more deeply than its types can.
+        """Return the columns that Spark's reader infers of the records of which it can: not of one nested more deeply than its types, or with names that are one column.
 
         Raises:
-            BadFile: they do.
+            BadFile: such a record is part of a document.
         """
         deep, _ = self._look(spark, files)
-        for file in files:
-            if file.path in deep:
-                raise self._too_deep(file.path)
+        if self._form.READS_DOCUMENTS:
+            for file in files:
+                if file.path in deep:
+                    raise self._too_deep(file.path)
+            return super().by_spark(spark, files, **changes)
+        if deep:
+            return self._columns_without(spark, files, self._lines_without_types(spark, files), **changes)
         try:
             return super().by_spark(spark, files, **changes)
         except Exception as error:
-            if self._form.READS_DOCUMENTS or _IN_TWO_CASES.search(str(error)) is None:
+            if _IN_TWO_CASES.search(str(error)) is None:
                 raise
-            doubled = self._lines_with_doubled_names(spark, files)
-            if not doubled:
+            lines = self._lines_without_types(spark, files)
+            if not lines:
                 raise
-            return self._columns_without(spark, files, doubled, **changes)
+            return self._columns_without(spark, files, lines, **changes)
 
     def _columns_without(
         self,
@@ -145,21 +149,23 @@ class JsonColumns(FileColumns):
             self._form.copies.put({file: lines.get(file.path, ()) for file in files}, self._form.header_line)
             return self._form.scan(spark, files, None, Scanner(self._form.staging.folder), **changes).schema
 
-    def _lines_with_doubled_names(
+    def _lines_without_types(
         self, spark: SparkSession, files: Sequence[SourceFile]
     ) -> Mapping[str, Collection[str]]:
-        """The texts of records with an object that has a name twice, by the path of their file: Spark infers no columns where one stands."""
+        """The texts of records of which Spark infers no columns, by the path of their file; of two spellings of a name the first one is kept."""
         from pyspark.sql import functions as F
 
-        record = F.try_parse_json(F.ltrim(F.col(TEXT), F.lit("\ufeff")))
-        doubled: dict[str, set[str]] = {}
-        for group in self._form.scanner.together(files):
-            rows = lines_of(spark, self._form.scanner, group, self._form.own_options)
-            unread = rows.where(record.isNull()).select(self._form.scanner.path_of(group).alias("path"), TEXT)
-            for row in unread.toLocalIterator():
-                if has_doubled_name(row[TEXT]):
-                    doubled.setdefault(row["path"], set()).add(row[TEXT])
-        return doubled
+        spellings = Spellings()
+        lines: dict[str, set[str]] = {}
+        text = F.try_validate_utf8(F.col(TEXT))
+        for file in files:  # in their order, which one scan of several files does not keep
+            rows = lines_of(spark, self._form.scanner, [file], self._form.own_options).select(
+                text.alias(TEXT)
+            )
+            for row in rows.where(F.col(TEXT).isNotNull()).toLocalIterator():
+                if not spellings.take(row[TEXT]):
+                    lines.setdefault(file.path, set()).add(row[TEXT])
+        return lines
 
     def _look(self, spark: SparkSession, files: Sequence[SourceFile]) -> _Look:
         """Look once at the texts of all records for what Spark's inference does not tell; the last answer is kept."""
@@ -242,7 +248,7 @@ class JsonColumns(FileColumns):
                 whole_text(self._form.place, files[0].path, json_encoding(self._form.source))
             )
             if spelt is None:
-                self._refuse_unreadable(files)
+                self._refuse_unreadable(spark, files)
                 raise error
             raise names_in_two_cases(files[0].path, *spelt) from error
         spellings: dict[str, str] = {}
@@ -256,7 +262,7 @@ class JsonColumns(FileColumns):
             raise error
         return alike
 
-    def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
+    def _refuse_unreadable(self, spark: SparkSession, files: Sequence[SourceFile]) -> None:
         """Raise BadFile for the first file without a record that reads."""
         rule = JsonRule.of(None, True)
         for file in files:
@@ -270,6 +276,10 @@ class JsonColumns(FileColumns):
                 raise bad_document(file.path, fault.reason)
             if items:
                 raise bad_records(file.path, records_of(items), show=self._form.dataflow.show_bad_records)
+            if file.path in self._look(spark, files).deep:
+                raise self._too_deep(file.path)
+            if (spelt := names_by_case(text)) is not None:
+                raise names_in_two_cases(file.path, *spelt)
             if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
                 raise bad_document(file.path, why)
 

@@ -65,7 +65,7 @@ def test_releasing_what_is_not_held_is_refused_with_the_nearest_path(path: str, 
     quarantine = Quarantine((one("d=1/b.json"), one("c.json"), one("gone", released=True)))
     with pytest.raises(ConfigurationError, match="expected the path of a quarantined file") as caught:
         quarantine.release(["c.json", path], "flow")
-    assert (caught.value.code, caught.value.choices) == ("not_quarantined", ("strandline list --json",))
+    assert (caught.value.code, caught.value.choices) == ("not_quarantined", ("strandline list flow",))
     assert repr(path) in caught.value.message
     assert caught.value.message.endswith(hint)
 

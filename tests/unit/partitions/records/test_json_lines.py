@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.records.json_decoding import Names, first_names, names_by_case
+from partitions.records.json_decoding import Names, Spellings, first_names, names_by_case
 from partitions.records.json_lines import JsonRule
 from partitions.records.json_pattern import begins_with_one_of
 
@@ -264,6 +264,49 @@ def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
     assert names_by_case('{"a":{"b":[{"x":1},\n{"X":2}]}}') == ("x", "X", 1)
     assert names_by_case('{"a":{"x":1}}\n{"a":{"X":2}}') == ("x", "X", 2)
     assert names_by_case('{"id":1,"id":2}') is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"id": 1, "ID": 2}', "id and ID"),
+        ('{"id": 1, "new": 1, "New": 2}', "new and New"),
+        ('{"id": 1, "new": {"x": 1, "X": null}}', "new.x and new.X"),
+        ('{"id": 1, "new": [{"x": 1}, {"a": {"x": 1, "X": 2}}]}', "new.a.x and new.a.X"),
+    ],
+)
+def test_a_field_in_another_case_makes_its_record_bad(text: str, names: str) -> None:
+    fault = _RULE.judge(text).fault
+    assert fault is not None
+    assert f"found {names}, which differ in upper and lower case only" in fault.reason
+    assert "unknown_fields: ignore" in fault.reason
+    assert JsonRule.of(_RULE.pattern.schema, True).judge(text).fault is None
+
+
+def test_a_new_field_that_is_too_deep_for_a_type_makes_its_record_bad() -> None:
+    sound, deep = ('{"id": 1, "new": ' + "[" * levels + "1" + "]" * levels + "}" for levels in (29, 30))
+    assert _RULE.judge(sound).unknown == ("new",)
+    fault = _RULE.judge(deep).fault
+    assert fault is not None
+    assert fault.reason.startswith(
+        "field new: expected objects and arrays at most 30 levels deep where types are inferred"
+    )
+    assert _rule(id="long", new="string").judge(deep).fault is None
+
+
+def test_records_of_which_one_schema_is_inferred_spell_each_name_alike() -> None:
+    spellings = Spellings()
+    taken = {
+        '{"a": 1, "o": {"x": 1}}': True,
+        '{"b": 1, "A": 1}': False,
+        '{"B": 1}': True,
+        '{"o": {"X": 1}}': False,
+        '{"o": [{"y": 1}, {"Y": 1}]}': False,
+        '{"a": 1, "a": 2}': False,
+        "[" * 31 + "]" * 31: False,
+        "no JSON": True,
+    }
+    assert {text: spellings.take(text) for text in taken} == taken
 
 
 def test_a_deep_record_is_a_fault_and_no_crash() -> None:

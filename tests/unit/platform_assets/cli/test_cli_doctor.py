@@ -66,7 +66,7 @@ def test_an_unset_variable_is_a_sources_fault(project: Path, monkeypatch: pytest
     source = results["source cloud"]
     assert not source["ok"]
     assert source["found"] == (
-        "connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty"
+        "platform.yaml: connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty: set it, or correct {env: NO_SUCH_KEY} there"
     )
     assert source["todo"] == "set the variable, or correct the key, that this names"
 

@@ -46,6 +46,13 @@ FLOW = [
         ),
         None,
     ),
+    (
+        GOOD + 'target: {load: append, origin_columns: "no"}\n',
+        (3, "target.origin_columns", "no"),
+        "true or false",
+        None,
+    ),
+    (GOOD + 'max_bad_records: "10"\n', (3, "max_bad_records", "'10'"), "a whole number", None),
     (GOOD + "maintenance: {optimize: PT10M}\n", (3, "maintenance.optimize", "PT10M"), "PT1H or longer", None),
     (
         GOOD + "schema_mode: merge\n",
