@@ -561,7 +561,7 @@ def test_replace_all_changes_a_sorted_column(lake: Lake, partition_by: tuple[str
     lake.table.write(frame, ReplaceAll(), Tag(APP, 3, "app 3"), "3", base=lake.table.tip(APP).version)
     metadata = lake.table._catalog.newest()
     assert metadata is not None
-    assert (lake.rows, metadata.partition_by) == ([(3, 5)], partition_by)
+    assert (lake.rows, metadata.partition_spec.partition_by) == ([(3, 5)], partition_by)
 
 
 def test_replace_all_may_leave_null_where_another_writer_needs_a_value(lake: Lake) -> None:

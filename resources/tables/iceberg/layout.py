@@ -43,14 +43,15 @@ class Layout:
         gone = [name for name, field in there.items() if needed.get(name) != field.dataType]
         new = [name for name in needed if name not in there or name in gone]
         required = [name for name, field in there.items() if name not in gone and not field.nullable]
-        partitions = None if self._is_partitioned_by(gone) else self.metadata.partition_by
+        spec = self.metadata.partition_spec
+        partitions = None if set(spec.partition_by or ()) & set(gone) else spec.partition_by
         changes = []
         if identifiers := self.metadata.identifiers:  # they may not be NULL
             changes.append(f"DROP IDENTIFIER FIELDS {', '.join(map(dotted, identifiers))}")
         if self._is_sorted_by(gone):
             changes.append("WRITE UNORDERED")
         if partitions != self.partition_by:
-            changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in self.metadata.partition_fields]
+            changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in spec.field_names]
         changes += [f"DROP COLUMN {quoted(name)}" for name in gone]
         changes += [f"ALTER COLUMN {quoted(name)} DROP NOT NULL" for name in required]
         kinds_of_rows = {field.name: field.dataType for field in wanted}
@@ -65,9 +66,6 @@ class Layout:
         if partitions != self.partition_by:
             changes += [f"ADD PARTITION FIELD {quoted(column)}" for column in self.partition_by]
         return changes
-
-    def _is_partitioned_by(self, columns: Collection[str]) -> bool:
-        return bool(set(self.metadata.partition_by or ()) & set(columns))
 
     def _is_sorted_by(self, columns: Collection[str]) -> bool:
         of_columns = {id_ for path, id_ in columns_within(self.metadata.schema) if path[0] in columns}

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from resources.tables.iceberg.partition_spec import PartitionSpec
+
 MAIN = "main"
 """The branch that readers see."""
 
@@ -183,33 +185,12 @@ class Metadata:
         return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether new files are laid out by anything, also by what partitions no more."""
-        return bool(self._layout)
-
-    @property
-    def partition_fields(self) -> tuple[str, ...]:
-        """The names of the fields that partition the table, by the values of columns or by something else."""
-        return tuple(field["name"] for field in self._partition_fields)
-
-    @property
-    def partition_by(self) -> tuple[str, ...] | None:
-        """The columns that partition the table by their values; None if it is partitioned by something else, too."""
-        names = {field["id"]: field["name"] for field in self.schema["fields"]}
-        fields = self._partition_fields
-        if any(field["transform"] != "identity" or field["source-id"] not in names for field in fields):
-            return None
-        return tuple(names[field["source-id"]] for field in fields)
-
-    @property
-    def _partition_fields(self) -> list[Any]:
-        return [field for field in self._layout if field["transform"] != "void"]
-
-    @property
-    def _layout(self) -> list[Any]:
+    def partition_spec(self) -> PartitionSpec:
+        """How new files are laid out."""
         specs = self.raw.get("partition-specs") or []
         wanted = self.raw.get("default-spec-id", 0)
-        return next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
+        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
+        return PartitionSpec(fields, {column["id"]: column["name"] for column in self.schema["fields"]})
 
 
 def next_version(before: Metadata, changed: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class PlainTable:
             return "the table has no snapshot"
         if without_scheme(metadata.table_location) != place.spark_url:
             return "the table lies elsewhere than its name says"
-        if metadata.is_partitioned:
+        if metadata.partition_spec.is_partitioned:
             return "the table is partitioned"
         if metadata.sorted_by:
             return "the table has a sort order"

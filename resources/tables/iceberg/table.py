@@ -113,7 +113,7 @@ class IcebergTable(IcebergReads):
                 load = within(load, self._own_rows(self._catalog.newest()))
             metadata = None if first or isinstance(load, ReplaceAll) else self._catalog.newest()
             # The columns that folders are called after when rows are written.
-            layout = self._partition_by if metadata is None else metadata.partition_by or ()
+            layout = self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
             with kept_by_iceberg(rows, layout, self._place) as kept_rows:
                 write_slice(self._commits(tag, state), kept_rows, load, first=first)
         except RowsRefused:
