@@ -22,7 +22,7 @@ from resources.spark.engine import SparkEngine
 from resources.spark.frames import read_once
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.contract.conflict_retries import outlasting_conflicts
-from resources.tables.iceberg import writing
+from resources.tables.iceberg import spark_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
@@ -456,12 +456,12 @@ def test_a_merge_with_a_dropped_branch_lands_once(lake: Lake, monkeypatch: pytes
     lake.load(1, (1, "a"), (2, "b"))
 
     def dropped(*arguments: Any) -> Any:
-        monkeypatch.setattr(writing, "merging_writer", merging_writer)
+        monkeypatch.setattr(spark_commit, "merging_writer", merging_writer)
         (branch,) = [found for found in lake.branches if found != "main"]
         lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
         return merging_writer(*arguments)
 
-    monkeypatch.setattr(writing, "merging_writer", dropped)
+    monkeypatch.setattr(spark_commit, "merging_writer", dropped)
     lake.load(2, (2, "c"), (3, "c"), load=LOADS["upsert"])
     assert (lake.rows, lake.branches) == ([(1, "a"), (2, "c"), (3, "c")], ["main"])
 

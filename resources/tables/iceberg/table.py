@@ -21,13 +21,14 @@ from resources.tables.iceberg.appends import appends, rows_of_appends
 from resources.tables.iceberg.attempts import write_slice
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import commits_of
+from resources.tables.iceberg.fence import give_up
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
 from resources.tables.iceberg.maintenance import Care
+from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.reads import IcebergReads
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import count_of_commit, count_rows
-from resources.tables.iceberg.writing import Commits
 from resources.tables.removal import remove_files
 from resources.tables.user_metadata import commit_text
 
@@ -115,7 +116,14 @@ class IcebergTable(IcebergReads):
             # The columns that folders are called after when rows are written.
             layout = self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
             with kept_by_iceberg(rows, layout, self._place) as kept_rows:
-                write_slice(self._commits(tag, state), kept_rows, load, first=first)
+                write_slice(
+                    self._commit(tag, state),
+                    kept_rows,
+                    load,
+                    self._partition_by,
+                    self._schema_mode,
+                    first=first,
+                )
         except RowsRefused:
             raise
         except Exception as error:
@@ -129,7 +137,7 @@ class IcebergTable(IcebergReads):
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
         """Take the number with a commit that changes no row."""
-        self._commits(tag, state).give_up(spark, first_rows)
+        give_up(self._commit(tag, state), spark, first_rows, self._partition_by)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a row was refused."""
@@ -177,6 +185,6 @@ class IcebergTable(IcebergReads):
         """Return the rows of these snapshots, without Strandline's column."""
         return rows_of_appends(self._catalog, self._readable(), spark, appended)
 
-    def _commits(self, tag: Tag, state: str) -> Commits:
+    def _commit(self, tag: Tag, state: str) -> NumberedCommit:
         text = commit_text(self._place, tag, state, self._dataflow)
-        return Commits(self._catalog, self._place, self._partition_by, tag, text, self._schema_mode)
+        return NumberedCommit(self._catalog, self._place, tag, text)

@@ -9,7 +9,7 @@ from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode
 from partitions.loads import Append, Load, Scd2
 from partitions.schema_merging import RESCUED_DATA
-from resources.tables.iceberg.evolution import TakenColumns
+from resources.tables.iceberg.column_changes import TakenColumns
 
 _APPEND = Append()
 _ID = T.StructField("id", T.IntegerType())

@@ -13,14 +13,66 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode, evolved
-from partitions.loads import Load
+from partitions.loads import Load, ReplaceAll, Scd2
 from partitions.schema_types import Schema, all_nullable, shown
+from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
+from resources.tables.contract.conflict_retries import outlasting_conflicts
 from resources.tables.iceberg.columns import as_stored, dotted, sql_type
+from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.row_columns import taken_columns, with_columns_of, with_times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+@dataclass(frozen=True)
+class ColumnChanges:
+    """What a load changes of the table's columns.
+
+    Attributes:
+        commit: of the number.
+        schema_mode: what becomes of the table's columns if rows come with others.
+    """
+
+    commit: NumberedCommit
+    schema_mode: SchemaMode
+
+    def make(self, rows: DataFrame, load: Load) -> None:
+        """Give the table the columns of rows, as the schema mode says, before they come: all that is written is built from columns that are there."""
+        commit = self.commit
+        if not self._are_taken(load):
+            return
+
+        def attempt() -> None:
+            metadata = commit.catalog.newest()
+            if metadata is None or commit.is_taken(metadata):
+                return
+            if not (changes := self._taken(metadata).statements(rows.schema, load)):
+                return
+            session = rows.sparkSession
+            name = commit.catalog.name(session)
+            with commit.telling_conflicts():
+                for change in changes:
+                    session.sql(f"ALTER TABLE {name} {change}")
+
+        outlasting_conflicts(attempt)
+
+    def fitted(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
+        """Return rows with the columns that the table takes."""
+        if not self._are_taken(load):
+            return rows
+        return self._taken(metadata).fitted(rows, HISTORY_COLUMNS if isinstance(load, Scd2) else ())
+
+    def _are_taken(self, load: Load) -> bool:
+        """Whether the table takes columns of rows; else it keeps its own, or is given new ones with all of its rows."""
+        return self.schema_mode in ("merge", "rescue") and not isinstance(load, ReplaceAll)
+
+    def _taken(self, metadata: Metadata) -> TakenColumns:
+        table = self.commit.columns(metadata)
+        own = [field for field in table.fields if field.name != COMMIT_COLUMN]
+        return TakenColumns(self.schema_mode, type(table)(own), self.commit.shown)
 
 
 @dataclass(frozen=True)
