@@ -30,8 +30,11 @@ from resources.tables.parquet import commit
 from resources.tables.parquet.commit import Change, Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
 from resources.tables.parquet.log import CommitLog
-from resources.tables.parquet.placement import Placement, StagedFolder
+from resources.tables.parquet.placement import Placement
+from resources.tables.parquet.set_aside import AsideFiles
+from resources.tables.parquet.staging import StagedFolder, Staging
 from resources.tables.parquet.table import ParquetTable
+from resources.tables.parquet.table_files import TableFiles
 from resources.tables.parquet.vacuum import vacuum
 from tests.support.arrow import ArrowReplacement, Rows
 from tests.support.jvmless import Killed
@@ -54,7 +57,7 @@ class _ArrowCommit(Commit):
         return ArrowReplacement.of(rows, load, [place / file.path for file in part])
 
     def _write_files(self, rows: Any, folder: StagedFolder, layout: Any) -> None:
-        target = self.placement.hidden.child(folder.name).local
+        target = self.placement.staging.place.child(folder.name).local
         assert target is not None
         target.mkdir(parents=True)
         written = rows.table.to_pylist()
@@ -83,17 +86,22 @@ class Mortal:
         return made
 
 
-class _MortalPlacement(Placement):
+class _MortalFiles(TableFiles):
     process: Mortal
 
     def _move(self, source: str, goal: str) -> None:
-        self.process.change(lambda: super(_MortalPlacement, self)._move(source, goal))
+        self.process.change(lambda: super(_MortalFiles, self)._move(source, goal))
+
+
+@dataclass(frozen=True)
+class _MortalStaging(Staging):
+    process: Mortal
 
     def drop(self, folder: str) -> None:
-        self.process.change(lambda: super(_MortalPlacement, self).drop(folder))
+        self.process.change(lambda: super(_MortalStaging, self).drop(folder))
 
     def begin(self, folder: StagedFolder) -> None:
-        self.process.change(lambda: super(_MortalPlacement, self).begin(folder))
+        self.process.change(lambda: super(_MortalStaging, self).begin(folder))
 
 
 class _MortalLog(CommitLog):
@@ -107,9 +115,10 @@ class _Table(ParquetTable):
     def __init__(self, folder: Path, process: Mortal | None = None) -> None:
         place = Place(str(folder))
         super().__init__(place)
-        log, placement = _MortalLog(place), _MortalPlacement(place)
-        log.process = placement.process = process or Mortal()
-        self._log, self._placement = log, placement
+        log, files = _MortalLog(place), _MortalFiles(place)
+        log.process = files.process = process or Mortal()
+        self._log = log
+        self._placement = Placement(files, _MortalStaging(files, files.process), AsideFiles(files))
 
     def _commit(self, tag: Tag, state: str) -> Commit:
         return _ArrowCommit(self._log, self._placement, tag, state)

@@ -380,7 +380,7 @@ def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetL
     puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
     assert puts == [True] * 3
     later = datetime.now(UTC) + timedelta(days=8)
-    care = [vacuum(CommitLog(parquet.place), Placement(parquet.place), later).deleted for _ in range(2)]
+    care = [vacuum(CommitLog(parquet.place), Placement.of(parquet.place), later).deleted for _ in range(2)]
     assert (care, parquet.plain_rows) == ([2, 0], versions[-1])
 
 

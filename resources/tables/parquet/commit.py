@@ -36,7 +36,9 @@ from resources.tables.parquet.commit_list import (
 )
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
-from resources.tables.parquet.placement import Placement, StagedFolder
+from resources.tables.parquet.placement import Placement
+from resources.tables.parquet.staging import StagedFolder
+from resources.tables.parquet.visible_files import has_visible_files, visible_files
 from resources.tables.row_columns import with_columns_of
 from resources.tables.rows.replacement import Replacement
 from resources.watermarks.entry import utc_now
@@ -129,18 +131,20 @@ class Commit:
             self._write_files(replacement.rows if replacement else rows, folder, layout)
             written = self._written(folder, spark_schema(columns_json), rows, layout)
             copied_rows = (
-                replacement.copied(self.placement.hidden.child(folder.name), written) if replacement else 0
+                replacement.copied(self.placement.staging.place.child(folder.name), written)
+                if replacement
+                else 0
             )
             files = tuple(_listed(file, folder, index) for index, file in enumerate(written))
         except Exception:
-            self.placement.drop(folder.name)
+            self.placement.staging.drop(folder.name)
             raise
-        others = tuple(self.placement.visible()) if isinstance(load, ReplaceAll) else ()
+        others = tuple(visible_files(self._place)) if isinstance(load, ReplaceAll) else ()
         if not files:
-            self.placement.drop(folder.name)
+            self.placement.staging.drop(folder.name)
             if whole or others:
                 folder = StagedFolder.of(self.tag)
-                self.placement.begin(folder)
+                self.placement.staging.begin(folder)
         names_columns = begun is None or made or columns_json != begun.columns_json
         self.land(
             Change(
@@ -220,7 +224,7 @@ class Commit:
 
     def _drop(self, change: Change) -> None:
         if change.folder:
-            self.placement.drop(change.folder)
+            self.placement.staging.drop(change.folder)
 
     def _check_base(self, begun: Snapshot | None, load: Load, base: Version | None) -> None:
         """Raise if the table is not the one that the slice was planned on.
@@ -239,7 +243,7 @@ class Commit:
             raise TargetError(
                 f"table {self._place}: expected version {base} or a later one, found none: it was removed meanwhile"
             )
-        if not isinstance(load, ReplaceAll) and self.placement.has_visible():
+        if not isinstance(load, ReplaceAll) and has_visible_files(self._place):
             raise RowsRefused(
                 f"table {self._place}: Parquet files that Strandline did not write already exist there, and readers would take them for rows of"
                 " this table. Move them away, or use another target.table"
@@ -255,7 +259,7 @@ class Commit:
         return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
     def _write_files(self, rows: DataFrame, folder: StagedFolder, layout: Sequence[str]) -> None:
-        staged = self.placement.hidden.child(folder.name)
+        staged = self.placement.staging.place.child(folder.name)
         try:
             write_files(rows, staged, layout)
         except Exception as error:
@@ -272,7 +276,7 @@ class Commit:
         self, folder: StagedFolder, schema: StructType, rows: DataFrame, layout: Sequence[str]
     ) -> list[DataFile]:
         try:
-            return written_files(self.placement.hidden, folder.name, schema, rows, layout)
+            return written_files(self.placement.staging.place, folder.name, schema, rows, layout)
         except ValueError as error:
             raise RowsRefused(
                 f"table {self._place}: a column of partition_by has a value that no folder can be named by: {error}"

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from partitions.errors import SourceError, TargetError
 from resources.tables.parquet.log import CommitLog
-from resources.tables.parquet.placement import Placement, is_own
+from resources.tables.parquet.placement import Placement
+from resources.tables.parquet.staging import is_own
+from resources.tables.parquet.visible_files import visible_files
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,9 @@ def look_at(log: CommitLog, placement: Placement) -> Look:
     before = log.snapshot()
     if before is None:
         return Look()
-    staged = placement.staged(before.newest)
+    staged = placement.staging.keys(before.newest)
     try:
-        visible = placement.visible()
+        visible = visible_files(log.place)
     except SourceError as error:
         raise TargetError(error.message) from error
     now = log.snapshot()

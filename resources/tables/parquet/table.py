@@ -33,6 +33,7 @@ from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
 from resources.tables.parquet.vacuum import vacuum
+from resources.tables.parquet.visible_files import visible_files
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE
 
@@ -57,7 +58,7 @@ class ParquetTable(Table, CanVacuum, FollowsUp):
         self._partition_by = tuple(partition_by)
         self._schema_mode = schema_mode
         self._log = CommitLog(place)
-        self._placement = Placement(place)
+        self._placement = Placement.of(place)
         self._look: Look | None = None
 
     def taking_columns(self, mode: SchemaMode) -> ParquetTable:
@@ -73,7 +74,7 @@ class ParquetTable(Table, CanVacuum, FollowsUp):
         """Compare the table's lists with what was recorded of it, and once with the files that are there."""
         snapshot = self._log.snapshot()
         if snapshot is None:
-            there = tuple(sorted(self._placement.visible()))
+            there = tuple(sorted(visible_files(self._place)))
             return TableHead(None, kept=recorded is None or recorded.version is None, foreign_files=there)
         if self._look is None:
             self._look = look_at(self._log, self._placement)
@@ -95,9 +96,9 @@ class ParquetTable(Table, CanVacuum, FollowsUp):
         if snapshot is None:
             return
         self._placement.finish(snapshot.newest)
-        self._placement.drop_leftovers(snapshot)
+        self._placement.staging.drop_leftovers(snapshot)
         if self._look is not None and self._look.stray:
-            self._placement.set_aside(path for path in self._look.stray if path not in snapshot.files)
+            self._placement.aside.put(path for path in self._look.stray if path not in snapshot.files)
 
     def exists(self) -> bool:
         """Return whether there is a list: without one, Parquet files in a folder may be those of a table of another format that is being made."""

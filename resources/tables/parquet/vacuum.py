@@ -27,8 +27,8 @@ def vacuum(log: CommitLog, placement: Placement, now: datetime) -> Cared:
     before = log.snapshot(oldest)
     later = log.read_all([version for version in versions if version > oldest])
     needed = {*(before.files if before else ()), *(file.path for commit in later for file in commit.added)}
-    gone = [path for path in placement.aside() if path not in needed]
-    placement.delete_aside(gone)
+    gone = [path for path in placement.aside.paths() if path not in needed]
+    placement.aside.delete(gone)
     return Cared(deleted=len(gone))
 
 
