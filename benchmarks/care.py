@@ -44,7 +44,7 @@ def run() -> None:
             writing = [_tick(spark, place, number) for number in range(1, TICKS + 1)]
             before = _reads(spark, place)
             started = time.monotonic()
-            DeltaLakeTable(place).optimize(lambda: spark, ())
+            DeltaLakeTable(place).maintenance.optimize(lambda: spark, ())
             took = time.monotonic() - started
             after = _reads(spark, place)
             sold = _sold(spark, Place(str(Path(folder) / "sold")))
@@ -103,7 +103,7 @@ def _sold(spark: SparkSession, place: Place) -> _Sold:
     def write(number: int) -> float:
         rows = spark.range(ROWS).selectExpr("id", "int(id) AS customer", "'new' AS note").coalesce(1)
         table = DeltaLakeTable(place)
-        base, started = table.newest_version(), time.monotonic()
+        base, started = table.contents.newest_version(), time.monotonic()
         table.write(rows, Append(), Tag("app", number, f"intent {number}"), "{}", base=base)
         return time.monotonic() - started
 
@@ -114,7 +114,7 @@ def _sold(spark: SparkSession, place: Place) -> _Sold:
     before, few, joined = seconds(), files(), len(DeltaTable(place.url).file_uris())
     writes = [write(number) for number in range(1, 6)]
     started = time.monotonic()
-    table.optimize(lambda: spark, ("customer",))
+    table.maintenance.optimize(lambda: spark, ("customer",))
     took = time.monotonic() - started
     after, there = seconds(), len(DeltaTable(place.url).file_uris())
     found = {"before": few, "joined": joined, "after": files(), "clustered": there}

@@ -197,7 +197,7 @@ def _tables(
             with suppress(StrandlineError):
                 columns = table_columns(platform, flow)
             with suppress(StrandlineError):
-                size = platform.table(flow).count_bytes()
+                size = platform.table(flow).contents.count_bytes()
         return table_metadata(flow, outcome, place, columns, size)
 
     def manager(context: InitResourceContext) -> Iterator[TableIOManager]:

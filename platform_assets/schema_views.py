@@ -125,7 +125,7 @@ def table_columns(platform: Platform, dataflow: Dataflow) -> Columns:
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 
-    newest = platform.table(dataflow).schema()
+    newest = platform.table(dataflow).contents.schema()
     if newest is None:
         return None
     version, text = newest

@@ -183,9 +183,9 @@ def _statistics(project: Project, flow: Dataflow) -> Iterator[Finding]:
     """Yield a finding if readers skip rows of a dataflow's table; what else is wrong with the table, a run tells."""
     wrong = WrongStatistics((), can_be_written=True)
     with suppress(StrandlineError):
-        table = open_table(flow.target.format, project.lake.child(flow.table))
-        if isinstance(table, TellsWrongStatistics):
-            wrong = table.wrong_statistics()
+        maintenance = open_table(flow.target.format, project.lake.child(flow.table)).maintenance
+        if isinstance(maintenance, TellsWrongStatistics):
+            wrong = maintenance.wrong_statistics()
     if not wrong.files:
         return
     todo = f"strandline maintain {flow.name}"

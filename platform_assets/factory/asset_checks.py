@@ -164,7 +164,7 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
     )
     def accounting() -> AssetCheckResult:
         entry = platform.log.newest(dataflow.name)
-        in_table, in_log = platform.table(dataflow).count_rows(), entry.total_rows if entry else 0
+        in_table, in_log = platform.table(dataflow).contents.count_rows(), entry.total_rows if entry else 0
         return AssetCheckResult(
             passed=in_table == in_log,
             severity=AssetCheckSeverity.WARN,

@@ -100,7 +100,7 @@ class _UpstreamTables:
 
     def _version(self, table: str) -> Version | None:
         try:
-            return find_table(self._platform.lake.child(table)).newest_version()
+            return find_table(self._platform.lake.child(table)).contents.newest_version()
         except SourceError as error:
             if error.code != "source_missing":
                 raise

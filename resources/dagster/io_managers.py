@@ -239,7 +239,7 @@ class TableIOManager(IOManager):
         """The whole table as a DataFrame."""
         place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
         table, spark = find_table(place), self._platform.reader_of(place).session()
-        return table.read(spark, table.newest_version())
+        return table.contents.read(spark, table.contents.newest_version())
 
 
 class WatermarkIOManager(IOManager):

@@ -56,7 +56,7 @@ def adopt(reason: str) -> DraftBuilder:
             reason,
             watermark=text,
             takes_table=True,
-            total_rows=target.count_rows(),
+            total_rows=target.contents.count_rows(),
             **in_table(dataflow, seen),
             **kept,
         )

@@ -23,7 +23,7 @@ from resources.loop.holder_wait import Patience, abandoned_intent
 from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
-from resources.tables.contract.maintenance import CanOptimize, CanVacuum, Cared
+from resources.tables.contract.maintenance import CanOptimize, Cared
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, following, new_id, utc_now
 
@@ -145,7 +145,7 @@ def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any
 
 
 def _check_clustered(dataflow: Dataflow, table: Table) -> None:
-    columns = table.columns() if dataflow.target.cluster_by else []
+    columns = table.contents.columns() if dataflow.target.cluster_by else []
     known = {name.lower() for name in columns}
     missing = [name for name in dataflow.target.cluster_by if name.lower() not in known]
     if missing and columns:
@@ -158,10 +158,11 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
 
 def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
     """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
-    if task == OPTIMIZE and isinstance(table, CanOptimize):
-        return table.optimize(session, cluster_by)
-    if task == VACUUM and isinstance(table, CanVacuum):
-        return table.vacuum(session)
+    maintenance = table.maintenance
+    if task == OPTIMIZE and isinstance(maintenance, CanOptimize):
+        return maintenance.optimize(session, cluster_by)
+    if task == VACUUM:
+        return maintenance.vacuum(session)
     return Cared()
 
 

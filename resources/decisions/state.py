@@ -87,7 +87,7 @@ def accept(reason: str) -> DraftBuilder:
         remarks: tuple[str, ...] = ()
         if moved(dataflow, last):
             # What was decided about the old table says nothing of this one.
-            rows = platform.table(dataflow).count_rows()
+            rows = platform.table(dataflow).contents.count_rows()
             changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
             if rows and is_empty(last.state()):
                 remarks = (

@@ -87,7 +87,7 @@ def taken_over(
         reason,
         watermark=watermark,
         takes_table=takes_table,
-        total_rows=platform.table(dataflow).count_rows(),
+        total_rows=platform.table(dataflow).contents.count_rows(),
         **changes,
     )
     rows = [(*file.row, remark[0]) for file in files]

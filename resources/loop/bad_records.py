@@ -44,7 +44,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
         check_written(run, table, str(bad_records_table(run.dataflow)), intent)
         return
     base = tip.version
-    if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):
+    if not records and (base is None or not table.contents.holds_any(base, Among(FILE, tuple(parts)))):
         return
     load = Append() if base is None else Replace(Among(FILE, tuple(parts)))
     _write(run, table, intent, records, load, base)

@@ -38,7 +38,7 @@ class InputTables:
 
     def read(self, spark: SparkSession, versions: Mapping[str, Version]) -> dict[str, DataFrame]:
         """Return all rows of each table at its version."""
-        return {name: self.tables[name].read(spark, version) for name, version in versions.items()}
+        return {name: self.tables[name].contents.read(spark, version) for name, version in versions.items()}
 
     def find_unreadable(
         self, spark: SparkSession, versions: Mapping[str, Version], error: Exception
@@ -54,6 +54,6 @@ class InputTables:
 
 def _newest_version(name: str, table: Table) -> Version:
     try:
-        return table.newest_version()
+        return table.contents.newest_version()
     except SourceError as error:
         raise type(error)(f"inputs.{name}: {error.message}", code=error.code) from error

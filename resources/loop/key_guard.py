@@ -66,7 +66,7 @@ def _twice(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, int, list[
     from pyspark.sql import functions as F
 
     target = dataflow.target
-    rows = run.table.read(run.spark, run.table.newest_version())
+    rows = run.table.contents.read(run.spark, run.table.contents.newest_version())
     names = {name.lower(): name for name in rows.columns}
     if target.shared and DATAFLOW_COLUMN in names:
         rows = rows.where(F.col(DATAFLOW_COLUMN) == dataflow.name)

@@ -50,7 +50,7 @@ def _load(intent: Intent, aside: Aside, base: Version | None) -> Load:
 
 def _changes(table: Table, base: Version, load: Load) -> bool:
     """Whether a load of no rows changes a table."""
-    return not isinstance(load, Replace) or table.holds_any(base, load.where)
+    return not isinstance(load, Replace) or table.contents.holds_any(base, load.where)
 
 
 def fence_asides(run: RunContext[SliceT], intent: Intent) -> None:

@@ -38,14 +38,14 @@ def check_table(
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
-        if head.newest is not None and not _has_ended(head, intent) and table.has_data():
+        if head.newest is not None and not _has_ended(head, intent) and table.contents.has_data():
             raise errors.lost(head)
         _check_foreign(dataflow, entry, head, table, errors)
     else:
         head = table.head(known_commit(entry, intent), entry.app_id)
         _check_foreign(dataflow, entry, head, table, errors)
         _check_recorded(entry, head, errors, intent)
-        if _is_unseen(entry, head, intent) and table.has_data():
+        if _is_unseen(entry, head, intent) and table.contents.has_data():
             raise errors.unseen(head)
     if head.newest is None:
         refuse_other_formats(dataflow.target.format, table.place)

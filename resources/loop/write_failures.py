@@ -23,7 +23,8 @@ from resources.loop.context import RunContext
 from resources.spark.errors import EngineLost, SparkUnavailable
 from resources.spark.failures import cause, is_of_values
 from resources.spark.process import engine_lost, lacks_iceberg, server_of
-from resources.tables.contract.table import Table, TellsNextColumns, TellsRefusals
+from resources.tables.contract.contents import TellsNextColumns
+from resources.tables.contract.table import Table, TellsRefusals
 from resources.tables.folder_values import NOT_KEPT
 from resources.watermarks.entry import Intent
 
@@ -174,10 +175,11 @@ def write_refusal(
 
 def _widened_columns(table: Table, rows: DataFrame | None) -> str:
     """Name the columns whose types hold all values of the rows' narrower ones; "" if there are none, or rows and table differ in other ways."""
-    if isinstance(table, TellsNextColumns):
-        table_schema = table.next_columns()
+    contents = table.contents
+    if isinstance(contents, TellsNextColumns):
+        table_schema = contents.next_columns()
     else:
-        _, table_schema = table.schema() or (None, None)
+        _, table_schema = contents.schema() or (None, None)
     if rows is None or table_schema is None:
         return ""
     changes = [
@@ -198,7 +200,7 @@ def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> st
     """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
     if rows is None or not _has(error, _OF_COLUMNS):
         return ""
-    table_columns, row_types = table.columns(), dict(rows.dtypes)
+    table_columns, row_types = table.contents.columns(), dict(rows.dtypes)
     table_names, row_names = (
         {name.casefold() for name in table_columns},
         {name.casefold() for name in row_types},

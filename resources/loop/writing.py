@@ -210,7 +210,7 @@ def _with_lacking(
     if isinstance(run.kind, TellsLacking):
         told = run.kind.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
     brought = {name.casefold() for name in rows.columns}
-    left_out = [Lacking(name) for name in run.table.columns() if name.casefold() not in brought]
+    left_out = [Lacking(name) for name in run.table.contents.columns() if name.casefold() not in brought]
     return replace(load, lacking=(*told, *left_out))
 
 
@@ -218,10 +218,12 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     """The rows without those of keys of which the table holds later ones."""
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
-    known = {name.casefold() for name in run.table.columns()}
+    known = {name.casefold() for name in run.table.contents.columns()}
     if not {name.casefold() for name in columns_of(load.later)} <= known:
         return rows  # which bring the columns: no row of the table has a value there
-    held = run.table.read(run.spark, run.table.newest_version(), load.later).where(sql(load.later, SPARK))
+    held = run.table.contents.read(run.spark, run.table.contents.newest_version(), load.later).where(
+        sql(load.later, SPARK)
+    )
     if load.own != NOTHING:
         held = held.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
     return without_keys_of(rows, held, load.keys, load.order)

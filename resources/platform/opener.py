@@ -129,7 +129,7 @@ class Opener(Stores):
             error = change_without_spark(declared, pinned, dataflow.name)
             return f"the next run that has rows stops: {error.message}: {error.choices[0]}" if error else None
         table = dataflow.source.lake_table
-        described = find_table(self.lake.child(table)).schema() if table is not None else None
+        described = find_table(self.lake.child(table)).contents.schema() if table is not None else None
         if described is None:
             return None
         pinned_columns = json.loads(self.log.get_schema(entry.pinned))["columns"]

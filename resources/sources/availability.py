@@ -61,7 +61,7 @@ def look_at_table(place: Place, source: TableSource) -> str:
         SourceError: if there is no table, or it cannot be read.
     """
     table = find_table(place)
-    version, names = table.newest_version(), table.columns()
+    version, names = table.contents.newest_version(), table.contents.columns()
     check_names(source, names)
     return f"{place}: reads, version {version}, {_counted(names, source)}"
 

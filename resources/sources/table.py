@@ -73,11 +73,11 @@ class TableRows(PinsColumns):
         Raises:
             SourceError: if there is no table, or its log cannot be listed.
         """
-        return self._table.newest_version() if self._bound is None else self._bound
+        return self._table.contents.newest_version() if self._bound is None else self._bound
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The different rows, sorted by the columns in their order."""
-        yield from self._table.distinct_rows(columns)
+        yield from self._table.contents.distinct_rows(columns)
 
     def read(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
@@ -102,23 +102,23 @@ class TableRows(PinsColumns):
             condition = sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
-            rows = self._table.read(spark, at, asked).where(" AND ".join([f"({condition})", *apart]))
+            rows = self._table.contents.read(spark, at, asked).where(" AND ".join([f"({condition})", *apart]))
             union = rows if union is None else union.unionAll(rows)
             earlier.append(f"({condition})")
         return strict(self._no_rows(spark, at) if union is None else union, schema)
 
     def held(self) -> Mapping[str, Kind]:
         """What the columns of the newest version hold, of those that can be compared; nothing without a table."""
-        described = self._table.schema()
+        described = self._table.contents.schema()
         fields = json.loads(described[1])["fields"] if described else ()
         found = {each["name"]: kind_of(each["type"]) for each in fields if isinstance(each["type"], str)}
         return {name: kind for name, kind in found.items() if kind}
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
-        described = self._table.schema()
+        described = self._table.contents.schema()
         if described is None:
-            self._table.newest_version()  # which says that there is none
+            self._table.contents.newest_version()  # which says that there is none
             raise AssertionError
         version, schema = described
         types = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
@@ -135,7 +135,7 @@ class TableRows(PinsColumns):
 
     def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
         """From the statistics of its files."""
-        files = self._table.file_maxima(self.version(), range_.column)
+        files = self._table.contents.file_maxima(self.version(), range_.column)
         inside = sorted((value, count) for value, count in files if range_.holds_inside(value))
         cuts: list[Any] = []
         passed = 0
@@ -148,16 +148,16 @@ class TableRows(PinsColumns):
 
     def holds_any(self, rows: Predicate) -> bool:
         """Ask for one row, without Spark."""
-        return self._table.holds_any(self.version(), rows)
+        return self._table.contents.holds_any(self.version(), rows)
 
     def highest(self, column: str, rows: Predicate) -> Any:
         """Ask for it, without Spark."""
-        return self._table.highest_values([column], self.version(), rows)[column]
+        return self._table.contents.highest_values([column], self.version(), rows)[column]
 
     def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
         """Read the parts at once: Spark cuts the files among its tasks by itself."""
         asked = any_of(parts) if parts else NOTHING
-        rows = self._table.read(spark, self.version(), asked).where(sql(asked, SPARK))
+        rows = self._table.contents.read(spark, self.version(), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
     @property
@@ -175,7 +175,7 @@ class TableRows(PinsColumns):
         return plain(self._no_rows(spark, self.version()).schema)
 
     def _no_rows(self, spark: SparkSession, version: Version) -> DataFrame:
-        return self._table.read(spark, version, NOTHING).where(sql(NOTHING, SPARK))
+        return self._table.contents.read(spark, version, NOTHING).where(sql(NOTHING, SPARK))
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:

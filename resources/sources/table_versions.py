@@ -12,7 +12,7 @@ from partitions.errors import BadPart, ConfigurationError, NeedsDecision, Source
 from partitions.sources import TableSource
 from resources.sources.schema import pinned_struct, strict
 from resources.sources.source import HasVersions
-from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TellsAppends
+from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TableAppends, TellsAppends
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TableVersions:
             ConfigurationError: the table's format does not tell it.
             SourceError: code ``source_changed``: a version changes rows.
         """
-        return self._without_changes(self._log.appends(since, until))
+        return self._without_changes(self._log.since(since, until))
 
     def first_appends(self) -> tuple[Appends, Mark | None]:
         """Return what the versions append that a stream begins with, and the version before them; None: there is none.
@@ -50,7 +50,7 @@ class TableVersions:
         begin = self._source.from_
         if begin == "earliest":
             return self.appends(None), None
-        appends = self._log.appends(None)
+        appends = self._log.since(None)
         before = [version for version in appends.versions if begin == "latest" or version.version < begin]
         rest = appends.versions[len(before) :]
         if rest and rest[0].whole and begin != 0:
@@ -82,7 +82,7 @@ class TableVersions:
         """Return the rows that versions append: the pinned columns, and ``VERSION``."""
         from pyspark.sql.types import LongType, StructField, StructType
 
-        rows = self._log.rows_of_appends(spark, versions)
+        rows = self._log.rows(spark, versions)
         with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
         return strict(rows, with_version)
 
@@ -91,9 +91,9 @@ class TableVersions:
         return self._rows.at(self._log.version_of(mark)).find_unreadable(spark, error)
 
     @property
-    def _log(self) -> TellsAppends:
+    def _log(self) -> TableAppends:
         if isinstance(self._table, TellsAppends):
-            return self._table
+            return self._table.appends
         raise ConfigurationError(
             f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
         )

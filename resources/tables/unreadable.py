@@ -34,7 +34,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
     from pyspark.errors import AnalysisException
 
     try:
-        rows = table.read(spark, version)
+        rows = table.contents.read(spark, version)
         _ = rows.schema
         if not isinstance(error, AnalysisException) or _MISSING in str(error):
             rows.write.format("noop").mode("overwrite").save()

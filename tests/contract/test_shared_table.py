@@ -67,7 +67,11 @@ class Subject:
     def all_rows(self) -> list[tuple[Any, ...]]:
         """All rows, whose they are first."""
         table = self.table(A)
-        rows = table.read(self.spark, table.newest_version()).select("_dataflow", "id", "unit").collect()
+        rows = (
+            table.contents.read(self.spark, table.contents.newest_version())
+            .select("_dataflow", "id", "unit")
+            .collect()
+        )
         return sorted(tuple(row) for row in rows)
 
 
@@ -78,12 +82,12 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine)
 
 def test_each_dataflow_sees_and_counts_its_own_rows(subject: Subject) -> None:
     subject.load(A, 1, (1, "x"), (9, "y"))
-    assert (subject.table(B).exists(), subject.table(B).has_data()) == (True, False)
+    assert (subject.table(B).exists(), subject.table(B).contents.has_data()) == (True, False)
     subject.load(B, 1, (2, "z"))
-    assert [subject.table(name).count_rows() for name in (A, B, "c")] == [2, 1, 0]
-    assert [subject.table(name).has_data() for name in (A, B, "c")] == [True, True, False]
-    assert [subject.table(name).texts("unit") for name in (A, B)] == [{"x", "y"}, {"z"}]
-    assert [subject.table(name).highest_values(["id"]) for name in (A, B, "c")] == [
+    assert [subject.table(name).contents.count_rows() for name in (A, B, "c")] == [2, 1, 0]
+    assert [subject.table(name).contents.has_data() for name in (A, B, "c")] == [True, True, False]
+    assert [subject.table(name).contents.texts("unit") for name in (A, B)] == [{"x", "y"}, {"z"}]
+    assert [subject.table(name).contents.highest_values(["id"]) for name in (A, B, "c")] == [
         {"id": 9},
         {"id": 2},
         {"id": None},
@@ -93,7 +97,7 @@ def test_each_dataflow_sees_and_counts_its_own_rows(subject: Subject) -> None:
 def test_a_number_that_was_given_up_counts_as_data_of_its_dataflow_alone(subject: Subject) -> None:
     subject.load(B, 1, (2, "z"))
     subject.table(A).give_up(subject.spark, Tag(A, 1, "fence", gives_up=True), "0", None)
-    assert [subject.table(name).has_data() for name in (A, "c")] == [True, False]
+    assert [subject.table(name).contents.has_data() for name in (A, "c")] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ LAKE: dict[str, Callable[[Place], Any]] = {
     "commits": lambda place: DeltaLog(place).commits(None),
     "commit": lambda place: DeltaLog(place).read(0),
     "head": lambda place: DeltaLakeTable(place).head(None, None),
-    "units": lambda place: open_table("delta", place).distinct_rows(["a"]),
-    "version": lambda place: DeltaLakeTable(place).newest_version(),
+    "units": lambda place: open_table("delta", place).contents.distinct_rows(["a"]),
+    "version": lambda place: DeltaLakeTable(place).contents.newest_version(),
 }
 READS = {**SOURCE, **STATE, **LAKE}
 

@@ -20,7 +20,7 @@ from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit, Version
-from resources.tables.contract.maintenance import CanOptimize, CanVacuum
+from resources.tables.contract.maintenance import CanOptimize
 from resources.tables.contract.spans import TellsSpans
 from resources.tables.contract.table import FollowsUp, Table, TellsRefusals
 from resources.tables.registry import open_table
@@ -177,13 +177,13 @@ class Subject:
     @property
     def all_rows(self) -> list[tuple[Any, ...]]:
         """All rows, each as often as it is there."""
-        rows = self.table.read(self.spark, self.table.newest_version()).collect()
+        rows = self.table.contents.read(self.spark, self.table.contents.newest_version()).collect()
         return sorted((tuple(row) for row in rows), key=str)
 
     @property
     def ids(self) -> list[int]:
         """The ids in the table, read without Spark."""
-        return [row["id"] for row in self.table.distinct_rows(["id"])]
+        return [row["id"] for row in self.table.contents.distinct_rows(["id"])]
 
 
 @pytest.fixture
@@ -194,10 +194,15 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
 def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
     table = subject.table
     assert (table.tip(APP).newest, table.head(None, APP).newest) == (None, None)
-    assert (table.exists(), table.has_data()) == (False, False)
-    assert (table.columns(), table.schema(), table.count_rows(), table.texts("unit")) == ([], None, 0, set())
-    assert table.count_bytes() == 0
-    for read in (table.newest_version, lambda: table.distinct_rows(["id"])):
+    assert (table.exists(), table.contents.has_data()) == (False, False)
+    assert (
+        table.contents.columns(),
+        table.contents.schema(),
+        table.contents.count_rows(),
+        table.contents.texts("unit"),
+    ) == ([], None, 0, set())
+    assert table.contents.count_bytes() == 0
+    for read in (table.contents.newest_version, lambda: table.contents.distinct_rows(["id"])):
         with pytest.raises(SourceError) as refused:
             read()
         assert refused.value.code == "source_missing"
@@ -208,8 +213,8 @@ def test_a_write_makes_the_table_and_its_commit_says_whose_it_is(subject: Subjec
     commit = subject.commit(1)
     assert (commit.owner, commit.number, commit.rows, commit.removed) == ("owner 1", 1, 2, 0)
     assert (commit.gives_up, commit.follows) == (False, None)
-    assert (subject.ids, subject.table.columns()) == ([1, 2], ["id", "unit"])
-    assert (subject.table.exists(), subject.table.has_data()) == (True, True)
+    assert (subject.ids, subject.table.contents.columns()) == ([1, 2], ["id", "unit"])
+    assert (subject.table.exists(), subject.table.contents.has_data()) == (True, True)
 
 
 def test_an_append_adds_rows_and_follows_the_version_before(subject: Subject) -> None:
@@ -222,10 +227,10 @@ def test_an_append_adds_rows_and_follows_the_version_before(subject: Subject) ->
 def test_its_bytes_are_those_of_the_files_that_its_newest_version_has(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     first = {file for file in subject.folder.rglob("*.parquet") if not file.name.startswith(".")}
-    assert subject.table.count_bytes() == sum(file.stat().st_size for file in first)
+    assert subject.table.contents.count_bytes() == sum(file.stat().st_size for file in first)
     subject.load(2, (2, "b"), load=ReplaceAll())
     newest = {file for file in subject.folder.rglob("*.parquet") if not file.name.startswith(".")} - first
-    assert subject.table.count_bytes() == sum(file.stat().st_size for file in newest)
+    assert subject.table.contents.count_bytes() == sum(file.stat().st_size for file in newest)
 
 
 @pytest.mark.parametrize("number", [2, 1])
@@ -357,7 +362,7 @@ def _versions(subject: Subject, number: int, *rows: tuple[int | None, int | None
 
 
 def _history(subject: Subject) -> list[tuple[Any, ...]]:
-    rows = subject.table.read(subject.spark, subject.table.newest_version())
+    rows = subject.table.contents.read(subject.spark, subject.table.contents.newest_version())
     columns = ["id", "fact", "_valid_from", "_valid_to", "_is_current"]
     return sorted(
         (tuple(row) for row in rows.select(*columns).collect()), key=lambda row: (str(row[0]), row[2] or 0)
@@ -411,7 +416,11 @@ def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> 
     tag, base = Tag(APP, 2, "owner 2"), subject.table.tip(APP).version
     other = subject.spark.createDataFrame([("x", 9)], "name string, id long")
     subject.table.write(other, ReplaceAll(), tag, "2", base=base)
-    assert (subject.table.columns(), subject.ids, subject.commit(2).removed) == (["name", "id"], [9], None)
+    assert (subject.table.contents.columns(), subject.ids, subject.commit(2).removed) == (
+        ["name", "id"],
+        [9],
+        None,
+    )
 
 
 def _load_columns(subject: Subject, number: int, load: Load, *columns: str) -> None:
@@ -424,7 +433,7 @@ def test_columns_are_matched_by_name_and_a_missing_one_is_null(subject: Subject)
     subject.load(1, (1, "a"))
     _load_columns(subject, 2, Append(), "unit", "id")
     _load_columns(subject, 3, Append(), "id")
-    assert subject.table.columns() == ["id", "unit"]
+    assert subject.table.contents.columns() == ["id", "unit"]
     assert subject.all_rows == [(1, "a"), (2, "b"), (3, None)]
 
 
@@ -434,7 +443,7 @@ def test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null
     _load_columns(subject, 2, UPSERT, "unit", "id")
     _load_columns(subject, 3, UPSERT, "id")
     _load_columns(subject, 4, ReplaceKeys(("id",)), "id")
-    assert subject.table.columns() == ["id", "unit"]
+    assert subject.table.contents.columns() == ["id", "unit"]
     assert subject.all_rows == [(1, "a"), (2, "b"), (3, None), (4, None)]
 
 
@@ -538,8 +547,12 @@ def test_a_fence_of_a_number_that_landed_changes_nothing(subject: Subject) -> No
 
 def test_a_fence_makes_the_table_where_there_is_none(subject: Subject) -> None:
     subject.give_up(1)
-    assert (subject.table.columns(), subject.ids, subject.commit(1).follows) == (["id", "unit"], [], None)
-    assert subject.table.has_data()  # a tag is remembered
+    assert (subject.table.contents.columns(), subject.ids, subject.commit(1).follows) == (
+        ["id", "unit"],
+        [],
+        None,
+    )
+    assert subject.table.contents.has_data()  # a tag is remembered
 
 
 def _recorded(subject: Subject, number: int) -> TableCommit:
@@ -611,9 +624,9 @@ def test_a_state_is_told_as_far_as_the_rows_go_back_to_it(subject: Subject) -> N
 
 def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     subject.load(1, (1, "a"))
-    version = subject.table.newest_version()
+    version = subject.table.contents.newest_version()
     subject.load(2, (2, "b"))
-    rows: Sequence[Any] = subject.table.read(subject.spark, version).collect()
+    rows: Sequence[Any] = subject.table.contents.read(subject.spark, version).collect()
     assert [row["id"] for row in rows] == [1]
 
 
@@ -621,8 +634,8 @@ def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(subject
     subject.load(1, (5, "a"), (2, "a"))
     subject.load(2, (7, "b"))
     table = subject.table
-    assert isinstance(table, TellsSpans)
-    spans = table.file_spans(table.newest_version(), "unit", "id")
+    assert isinstance(table.contents, TellsSpans)
+    spans = table.contents.file_spans(table.contents.newest_version(), "unit", "id")
     assert spans is not None
     found = {
         group: (min(file.lowest for file in files), max(file.highest for file in files), sum(file.rows for file in files))
@@ -630,19 +643,18 @@ def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(subject
         if (files := [file for file in spans if file.group == group])
     }  # fmt: skip
     assert found == {"a": (2, 5, 2), "b": (7, 7, 1)}
-    assert isinstance(table, CanOptimize)
-    table.optimize(lambda: subject.spark, ())  # one file has both
-    assert table.file_spans(table.newest_version(), "unit", "id") is None
+    assert isinstance(table.maintenance, CanOptimize)
+    table.maintenance.optimize(lambda: subject.spark, ())  # one file has both
+    assert table.contents.file_spans(table.contents.newest_version(), "unit", "id") is None
 
 
 def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> None:
     for number in (1, 2, 3):
         subject.load(number, (number, "a"))
     recorded, table = _recorded(subject, 2), subject.table
-    if isinstance(table, CanOptimize):
-        assert table.optimize(lambda: subject.spark, ()).removed == 3
-    if isinstance(table, CanVacuum):
-        assert table.vacuum(lambda: subject.spark).deleted == 0
+    if isinstance(table.maintenance, CanOptimize):
+        assert table.maintenance.optimize(lambda: subject.spark, ()).removed == 3
+    assert table.maintenance.vacuum(lambda: subject.spark).deleted == 0
     head = subject.table.head(recorded, APP)
     assert (head.kept, head.undone, head.missing_files, head.tag) == (True, None, (), 3)
     assert subject.ids == [1, 2, 3]
@@ -671,11 +683,11 @@ def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: S
         "2",
         base=table.tip(APP).version,
     )
-    assert list(subject.table.distinct_rows(["unit", "id"])) == [
+    assert list(subject.table.contents.distinct_rows(["unit", "id"])) == [
         {"unit": None, "id": 3},
         {"unit": "a", "id": 1},
         {"unit": "b", "id": 2},
     ]
-    assert subject.table.texts("unit") == {"a", "b"}
+    assert subject.table.contents.texts("unit") == {"a", "b"}
     with pytest.raises(SourceError, match="at most 2 distinct rows"):
-        subject.table.distinct_rows(["id"], most=2)
+        subject.table.contents.distinct_rows(["id"], most=2)

@@ -18,6 +18,7 @@ from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
 from resources.outcome import Outcome
+from resources.tables.delta.contents import DeltaContents
 from tests.support.arrow import SCHEMA, ArrowTable, Write, active
 from tests.support.jvmless import NAME, JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 
@@ -37,7 +38,8 @@ class Meanwhile:
             happens()
 
 
-class _Table(ArrowTable):
+@dataclass(frozen=True)
+class _Contents(DeltaContents):
     meanwhile: Meanwhile
 
     def count_rows(self) -> int:
@@ -45,6 +47,14 @@ class _Table(ArrowTable):
         count = super().count_rows()
         self.meanwhile.now()
         return count
+
+
+class _Table(ArrowTable):
+    meanwhile: Meanwhile
+
+    @property
+    def contents(self) -> _Contents:
+        return _Contents(self._log, self._share, self.meanwhile)
 
 
 @dataclass(frozen=True)

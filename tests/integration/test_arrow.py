@@ -67,7 +67,13 @@ def _written(folder: Path, kind: type[DeltaLakeTable], rows: Callable[[list[Give
         )
     commits = DeltaLog(Place(str(folder))).commits(None)
     parts = [(one.version, one.tags, one.partial, one.operation) for one in commits]
-    return [*told, *parts, target.count_rows(), target.columns(), sorted(target.texts("_source_file"))]
+    return [
+        *told,
+        *parts,
+        target.contents.count_rows(),
+        target.contents.columns(),
+        sorted(target.contents.texts("_source_file")),
+    ]
 
 
 @pytest.mark.full

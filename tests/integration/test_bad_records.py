@@ -101,7 +101,7 @@ def test_a_large_whole_number_widens(make_feed: MakeFeed, name: str, first: str,
     feed.load()
     feed.put_text(f"b.{name}", second)
     rows = feed.load().rows
-    ids = [row["id"] for row in open_table("delta", Place(str(feed.table))).distinct_rows(["id"])]
+    ids = [row["id"] for row in open_table("delta", Place(str(feed.table))).contents.distinct_rows(["id"])]
     assert (rows, ids) == (2, [1, 2, 3_000_000_000])
     assert not Path(f"{feed.table}_bad_records").exists()
 

@@ -57,4 +57,4 @@ def test_another_scope_waits_for_a_reset(made: Platform, decision: str, before: 
     assert made.log.open_intent(NAME, entry) is None
     _decided(made, flow, decisions.reset("any", replace=True))
     assert made.loop(flow, NOW).run().error is None
-    assert made.table(flow).count_rows() == 2
+    assert made.table(flow).contents.count_rows() == 2

@@ -70,7 +70,7 @@ class FeedElsewhere(Feed):
         """These columns of all rows of the table, sorted."""
         found = find_table(self.platform.lake.child(self.dataflow.table))
         session = self.platform.engine(self.dataflow).session()
-        rows = found.read(session, found.newest_version()).select(*columns).collect()
+        rows = found.contents.read(session, found.contents.newest_version()).select(*columns).collect()
         return sorted_rows([row.asDict() for row in rows], columns)
 
 

@@ -64,8 +64,8 @@ def edges(values: Sequence[Any]) -> list[Predicate]:
 def test_bounds_in_doubles_find_decimals(tmp_path: Path, values: Sequence[Any], kind: pa.DataType) -> None:
     table = written(tmp_path / "t", values, kind)
     for edge in edges(values):
-        assert table.holds_any(0, edge), edge
-        assert table.highest_values(["id"], 0, edge)["id"] is not None, edge
+        assert table.contents.holds_any(0, edge), edge
+        assert table.contents.highest_values(["id"], 0, edge)["id"] is not None, edge
 
 
 @pytest.mark.needs_spark
@@ -73,7 +73,7 @@ def test_a_session_skips_no_file_of_such_bounds(spark_engine: SparkEngine, tmp_p
     for nested in (False, True):
         folder = tmp_path / f"nested-{nested}"
         table = written(folder, CLOSE, SHORT, nested=nested)
-        rows = table.read(spark_engine.session(), 0, EVERYTHING)
+        rows = table.contents.read(spark_engine.session(), 0, EVERYTHING)
         column = "v.v" if nested else "v"
         for value in CLOSE:
             assert rows.where(f"{column} = {value}BD").count() == 1
@@ -164,7 +164,7 @@ def test_nan_is_found_behind_numbers_in_joined_files(spark_engine: SparkEngine, 
     for number, value in enumerate(("1.5D", "double('NaN')")):
         rows = spark.sql(f"SELECT {number}L AS id, {value} AS f, named_struct('f', {value}) AS n")
         table.write(rows, Append(), Tag("app", number + 1, "owner"), "{}", base=None if not number else 0)
-    cared = table.optimize(spark_engine.session, ())
+    cared = table.maintenance.optimize(spark_engine.session, ())
     assert (cared.added, cared.removed) == (1, 2)
     for condition in ("f > 2", "n.f > 2", "isnan(f)"):
         assert spark_rows(spark, folder, condition) == 1, condition
@@ -213,7 +213,10 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     feed.load()
     DeltaTable(str(feed.table)).optimize.compact()
     table = DeltaLakeTable(Place(str(feed.table)))
-    assert (len(table.wrong_statistics().files), table.wrong_statistics().can_be_written) == (1, True)
+    assert (
+        len(table.maintenance.wrong_statistics().files),
+        table.maintenance.wrong_statistics().can_be_written,
+    ) == (1, True)
     (check,) = findings(feed)
     assert (check["ok"], check["todo"]) == (False, f"strandline maintain {NAME}")
     assert "the statistics of 1 file leave rows out" in check["found"]
@@ -221,7 +224,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     done = maintain(feed.platform, feed.dataflow, ("vacuum",))
     assert done.cared["vacuum"].statistics == 1
     assert sorted(DeltaTable(str(feed.table)).file_uris()) == before
-    assert (table.wrong_statistics().files, feed.ids) == ([], [1, 2])
+    assert (table.maintenance.wrong_statistics().files, feed.ids) == ([], [1, 2])
     found = QueryBuilder().register("t", DeltaTable(str(feed.table)))
     for value in CLOSE:
         assert (
@@ -247,7 +250,7 @@ def test_texts_that_are_misread_are_found_and_written_again(make_feed: MakeFeed)
     assert "\U00020bb7" in text
     commit.write_text(text.replace("\U00020bb7", "\\\\ud842\\\\udfb7"))  # as older versions have written it
     table = DeltaLakeTable(Place(str(feed.table)))
-    assert len(table.wrong_statistics().files) == 1
-    assert table.holds_any(0, Among("v", ("\U00020bb7",)))
-    assert table.vacuum(lambda: pytest.fail("no Spark is needed")).statistics == 1
-    assert table.wrong_statistics().files == []
+    assert len(table.maintenance.wrong_statistics().files) == 1
+    assert table.contents.holds_any(0, Among("v", ("\U00020bb7",)))
+    assert table.maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).statistics == 1
+    assert table.maintenance.wrong_statistics().files == []

@@ -286,4 +286,4 @@ def _settled(flow: Flow, others: Others, act: str, *, emptied: bool) -> None:
     else:
         assert ids.count(FOREIGN_ID) <= 1
     assert flow.run().error is None, "the next run has nothing to do"
-    assert feed.platform.table(feed.dataflow).count_rows() == len(ids)
+    assert feed.platform.table(feed.dataflow).contents.count_rows() == len(ids)

@@ -339,7 +339,7 @@ def test_count_rows_of_files_without_statistics_reads_them(make_feed: MakeFeed) 
     for log in (feed.table / "_delta_log").glob("*.json"):
         log.write_text(re.sub(r'"stats":"(?:[^"\\]|\\.)*"', '"stats":null', log.read_text()))
     target = feed.platform.table(feed.dataflow)
-    assert (target.count_rows(), target.has_data()) == (3, True)
+    assert (target.contents.count_rows(), target.contents.has_data()) == (3, True)
 
 
 def test_an_entry_after_one_that_is_not_the_newest_is_a_conflict(feed: Feed) -> None:

@@ -164,7 +164,7 @@ class Lake:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        rows = self.table.read(self.spark, self.table.newest_version()).collect()
+        rows = self.table.contents.read(self.spark, self.table.contents.newest_version()).collect()
         return sorted((tuple(row) for row in rows), key=str)
 
     def recorded(self, number: int, app: str = APP) -> TableCommit:
@@ -515,9 +515,9 @@ def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: La
     commit = lake.table.head(None, APP).find_tagged_commit(2)
     assert commit is not None
     counted = lake.table.counted(commit, 3)
-    assert (counted.rows, counted.removed, lake.table.count_rows()) == (2, 1, 4)
+    assert (counted.rows, counted.removed, lake.table.contents.count_rows()) == (2, 1, 4)
     assert lake.rows == [(1, "z"), (2, "b"), (3, "c"), (4, "d")]
-    assert [tuple(row.values()) for row in lake.table.distinct_rows(["id", "unit"])] == lake.rows
+    assert [tuple(row.values()) for row in lake.table.contents.distinct_rows(["id", "unit"])] == lake.rows
 
 
 def test_another_writers_table_is_not_loaded_into(lake: Lake) -> None:
@@ -579,8 +579,8 @@ def test_replace_all_may_leave_null_where_another_writer_needs_a_value(lake: Lak
 
 def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:
     lake.sql("CREATE TABLE {t} (id BIGINT) USING iceberg")
-    assert (lake.rows, lake.table.count_rows(), lake.table.has_data()) == ([], 0, False)
-    assert list(lake.table.distinct_rows(["id"])) == []
+    assert (lake.rows, lake.table.contents.count_rows(), lake.table.contents.has_data()) == ([], 0, False)
+    assert list(lake.table.contents.distinct_rows(["id"])) == []
 
 
 def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) -> None:
@@ -599,7 +599,7 @@ def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) ->
     young.write_text("x")
     last = lake.recorded(3)
     there = [path for path in lake.folder.rglob("*") if path.is_file()]
-    deleted = lake.table.vacuum(lambda: lake.spark).deleted
+    deleted = lake.table.maintenance.vacuum(lambda: lake.spark).deleted
     assert deleted == len([path for path in there if not path.exists()]) > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
@@ -619,10 +619,10 @@ def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> N
         lake.load(number, (number, "a"))
     lake.age(2)
     lake.load(3, (3, "a"))
-    assert lake.table.vacuum(lambda: lake.spark).deleted == 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted == 0
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '60000')")
     lake.load(4, (4, "a"))
-    assert lake.table.vacuum(lambda: lake.spark).deleted > 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
     left = {snapshot.version for snapshot in metadata.snapshots.values()}
@@ -650,10 +650,10 @@ def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name:
         (1, [(1, None)], {"a": (0.5, None)}, None),
         (2, [(2**40, "y")], {"a": (0.5, date(2024, 1, 1))}, Decimal("12345678.25")),
     ]
-    first = lake.table.read(lake.spark, str(lake.recorded(1).version))
+    first = lake.table.contents.read(lake.spark, str(lake.recorded(1).version))
     assert first.schema["points"].dataType.simpleString() == "array<struct<x:int>>"
     lake.load(2, (2, "zombie"), table=lake.table.taking_columns("merge"))
-    assert lake.table.columns() == ["id", "points", "named", "price"]
+    assert lake.table.contents.columns() == ["id", "points", "named", "price"]
 
 
 @pytest.mark.full
@@ -667,7 +667,7 @@ def test_versions_of_rows_get_new_columns(lake: Lake) -> None:
         table = lake.table.taking_columns("merge")
         frame, base = lake.spark.createDataFrame([row], ddl), table.tip(APP).version
         table.write(frame, load, Tag(APP, number, "owner"), str(number), base=base)
-    rows = lake.table.read(lake.spark, lake.table.newest_version())
+    rows = lake.table.contents.read(lake.spark, lake.table.contents.newest_version())
     shown = rows.select("id", "fact", "_valid_from", "_valid_to", "_is_current").collect()
     assert sorted((tuple(row) for row in shown), key=str) == [
         (1, "b", 2**40, None, True),

@@ -47,7 +47,7 @@ def _load(
 
 def _rows(spark: SparkSession, place: Place) -> list[Any]:
     table = find_table(place)
-    return sorted(tuple(row) for row in table.read(spark, table.newest_version()).collect())
+    return sorted(tuple(row) for row in table.contents.read(spark, table.contents.newest_version()).collect())
 
 
 def exercise(spark: SparkSession, place: Place) -> None:
@@ -67,8 +67,8 @@ def exercise(spark: SparkSession, place: Place) -> None:
     assert metadata is not None
     assert metadata.refs["strandline_flow"]["snapshot-id"] == int(str(commit.version).partition("-")[2])
     assert _rows(spark, place) == [(1, "a"), (2, "c"), (3, "c"), (5, "e")]
-    assert [row["id"] for row in table.distinct_rows(["id"])] == [1, 2, 3, 5]
-    assert (table.count_rows(), table.tip(APP).tag) == (4, 5)
+    assert [row["id"] for row in table.contents.distinct_rows(["id"])] == [1, 2, 3, 5]
+    assert (table.contents.count_rows(), table.tip(APP).tag) == (4, 5)
     for _ in range(2):  # as a table aside is; again does no harm
         IcebergTable(place).remove(lambda: spark)
         assert not IcebergTable(place).exists()
@@ -115,12 +115,12 @@ def _replay_aside(feed: Feed) -> None:
         days = ("--start", "2026-01-02", "--end", "2026-01-03")
         feed.command("replay", feed.name, *days, "--into", "aside/day")
         aside = feed.platform.lake.child("aside/day")
-        assert [row["id"] for row in find_table(aside).distinct_rows(["id"])] == [22]
+        assert [row["id"] for row in find_table(aside).contents.distinct_rows(["id"])] == [22]
         feed.command(command, feed.name, "aside/day", "--reason", "r", "--yes")
         assert not open_table("iceberg", aside).exists()
         found = find_table(feed.platform.lake.child(feed.dataflow.table))
-        assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 3, 22]
-        assert found.count_rows() == 3
+        assert [row["id"] for row in found.contents.distinct_rows(["id"])] == [1, 3, 22]
+        assert found.contents.count_rows() == 3
 
 
 @pytest.mark.full

@@ -43,7 +43,7 @@ def test_a_table_whose_property_another_writer_has_removed_is_loaded_into_as_bef
     feed.put("2.ndjson", 2)
     feed.load()
     assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]
-    assert "_commit" not in IcebergTable(Place(str(feed.table))).columns()
+    assert "_commit" not in IcebergTable(Place(str(feed.table))).contents.columns()
 
 
 def test_a_dropped_commit_column_is_told_and_loaded_again(make_feed: MakeFeed, spark: SparkSession) -> None:

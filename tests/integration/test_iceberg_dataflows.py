@@ -38,7 +38,7 @@ def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[st
     feed.put("3.ndjson", 1)
     feed.load()
     assert (feed.ids, feed.load().status) == ([1, 2, 3], "nothing")
-    assert feed.platform.table(feed.dataflow).count_rows() == 3
+    assert feed.platform.table(feed.dataflow).contents.count_rows() == 3
 
 
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])

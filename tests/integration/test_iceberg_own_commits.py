@@ -156,7 +156,7 @@ def test_values_of_every_type_are_read_back_and_found_by_their_bounds(lake: Lake
     lake.append(1, columns=COLUMNS)
     lake.append(2, *ROWS, columns=COLUMNS)
     assert lake.own == [True]
-    read = lake.table().read(lake.spark, lake.table().newest_version())
+    read = lake.table().contents.read(lake.spark, lake.table().contents.newest_version())
     assert sorted(map(str, read.collect())) == sorted(
         map(str, lake.spark.createDataFrame(ROWS, COLUMNS).collect())
     )

@@ -183,7 +183,7 @@ def test_versions_are_those_that_their_rule_says(
         table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _versions([row[:5] for row in expected], batch)
         columns = ["k", "k2", "_valid_from", "fact", "_valid_to", "_is_current"]
-        there = table.read(spark, table.newest_version()).select(*columns).collect()
+        there = table.contents.read(spark, table.contents.newest_version()).select(*columns).collect()
         expected_rows = [(*row[:4], *row[5:]) for row in expected]
         assert sorted(map(str, map(tuple, there))) == sorted(map(str, expected_rows))
 
@@ -253,7 +253,7 @@ def test_dataflows_of_a_shared_table_have_the_rows_they_had_alone(
         assert {each: _of(spark, folder, each) for each in expected} == {
             each: _sorted(there) for each, there in expected.items()
         }
-        assert table.count_rows() == len(expected[name])
+        assert table.contents.count_rows() == len(expected[name])
 
 
 def _of(spark: SparkSession, folder: Path, dataflow: str) -> list[Any]:
@@ -262,7 +262,9 @@ def _of(spark: SparkSession, folder: Path, dataflow: str) -> list[Any]:
 
 
 def _read(spark: SparkSession, table: Table) -> list[Any]:
-    return _sorted([tuple(row) for row in table.read(spark, table.newest_version()).collect()])
+    return _sorted(
+        [tuple(row) for row in table.contents.read(spark, table.contents.newest_version()).collect()]
+    )
 
 
 def test_the_latest_row_does_not_depend_on_where_rows_are_read(spark: SparkSession) -> None:

@@ -23,6 +23,7 @@ from resources.decisions import maintenance
 from resources.decisions.maintenance import due_tasks, maintain
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
+from resources.tables.delta.maintenance import DeltaMaintenance
 from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed
@@ -158,13 +159,13 @@ def test_care_leaves_the_slice_of_a_dead_run_to_the_next_run(ticked: Feed) -> No
 def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     ticked.put("7.ndjson", 7)
     met: list[Any] = []
-    real = DeltaLakeTable.optimize
+    real = DeltaMaintenance.optimize
 
-    def optimize(self: DeltaLakeTable, session: Any, cluster_by: Any) -> Any:
+    def optimize(self: DeltaMaintenance, session: Any, cluster_by: Any) -> Any:
         met.append(ticked.run().error)
         return real(self, session, cluster_by)
 
-    monkeypatch.setattr(DeltaLakeTable, "optimize", optimize)
+    monkeypatch.setattr(DeltaMaintenance, "optimize", optimize)
     _care(ticked)
     assert [type(error) for error in met] == [Held]
     assert (ticked.load().status, ticked.ids) == ("committed", [1, 2, 3, 4, 5, 6, 7])
@@ -172,9 +173,9 @@ def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("point", ["before", "after", "append"])
 def test_care_that_dies_leaves_rows_once(ticked: Feed, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    real = DeltaLakeTable.optimize
+    real = DeltaMaintenance.optimize
 
-    def optimize(self: DeltaLakeTable, session: Any, cluster_by: Any) -> Any:
+    def optimize(self: DeltaMaintenance, session: Any, cluster_by: Any) -> Any:
         if point == "before":
             raise Killed
         real(self, session, cluster_by)
@@ -187,7 +188,7 @@ def test_care_that_dies_leaves_rows_once(ticked: Feed, monkeypatch: pytest.Monke
         if point == "append":
             patch.setattr(WatermarkLog, "append", append)
         else:
-            patch.setattr(DeltaLakeTable, "optimize", optimize)
+            patch.setattr(DeltaMaintenance, "optimize", optimize)
         with pytest.raises(Killed):
             _care(ticked)
     ticked.put("7.ndjson", 7)
@@ -316,9 +317,9 @@ def test_a_table_that_asks_more_is_cared_for_by_delta(engine: SparkEngine, tmp_p
     spark: SparkSession = engine.session()
     folder = _three_files_of_delta_s(spark, tmp_path)
     table = DeltaLakeTable(Place(str(folder)))
-    done = table.optimize(lambda: spark, ())
-    assert (done.added, done.removed, table.count_rows()) == (1, 3, 3)
-    assert table.vacuum(lambda: spark).deleted == 0
+    done = table.maintenance.optimize(lambda: spark, ())
+    assert (done.added, done.removed, table.contents.count_rows()) == (1, 3, 3)
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
 
 
 @pytest.mark.full
@@ -330,13 +331,13 @@ def test_deltas_vacuum_counts_what_it_deletes(engine: SparkEngine, tmp_path: Pat
         f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
     )
     table = DeltaLakeTable(Place(str(folder)))
-    table.optimize(lambda: spark, ())
+    table.maintenance.optimize(lambda: spark, ())
     files = {path for path in folder.rglob("*") if path.is_file() and "_delta_log" not in path.parts}
-    deleted = table.vacuum(lambda: spark).deleted
+    deleted = table.maintenance.vacuum(lambda: spark).deleted
     left = {path for path in files if path.exists()}
-    assert (deleted, table.count_rows()) == (len(files) - len(left), 3)
+    assert (deleted, table.contents.count_rows()) == (len(files) - len(left), 3)
     assert deleted >= 3
-    assert table.vacuum(lambda: spark).deleted == 0
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
 
 
 @pytest.mark.needs_spark
@@ -355,13 +356,13 @@ def test_care_joins_files_with_other_letters_in_their_paths(engine: SparkEngine,
     before, table = found(), DeltaLakeTable(Place(str(folder)))
     for path in folder.rglob("*.parquet"):
         os.utime(path, (time.time() - WEEKS,) * 2)
-    assert table.vacuum(lambda: spark).deleted == 0
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
     assert found() == before
-    table.optimize(lambda: spark, ())
-    assert (found(), table.count_rows()) == (before, len(before))
+    table.maintenance.optimize(lambda: spark, ())
+    assert (found(), table.contents.count_rows()) == (before, len(before))
     for path in folder.rglob("*.parquet"):
         os.utime(path, (time.time() - WEEKS,) * 2)
-    table.vacuum(lambda: spark)
+    table.maintenance.vacuum(lambda: spark)
     assert found() == before
 
 
@@ -417,7 +418,7 @@ def _clustering(feed: Feed) -> Any:
     if feed.dataflow.target.format == "delta":
         return spark.sql(f"DESCRIBE DETAIL delta.`{feed.table}`").collect()[0]["clusteringColumns"]
     table = feed.platform.table(feed.dataflow)
-    return [row["kind"] for row in table.read(spark, table.newest_version()).collect()]
+    return [row["kind"] for row in table.contents.read(spark, table.contents.newest_version()).collect()]
 
 
 @pytest.mark.full

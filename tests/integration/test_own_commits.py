@@ -756,8 +756,11 @@ def test_texts_beyond_basic_letters_are_found_by_bounds(spark: SparkSession, tmp
     assert set(table.writers) == {"own"}
     there = DeltaLakeTable(Place(str(tmp_path / "t")))
     for text in texts:
-        assert there.holds_any(len(texts) - 1, Among("s", (text,))), text
-        assert there.read(spark, len(texts) - 1, Among("s", (text,))).where(f"s = '{text}'").count() == 1
+        assert there.contents.holds_any(len(texts) - 1, Among("s", (text,))), text
+        assert (
+            there.contents.read(spark, len(texts) - 1, Among("s", (text,))).where(f"s = '{text}'").count()
+            == 1
+        )
     table.write(
         9,
         spark.createDataFrame([(9, "\U0001f600")], "id long, s string"),

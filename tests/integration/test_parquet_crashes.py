@@ -30,12 +30,12 @@ from resources.tables.parquet import commit
 from resources.tables.parquet.commit import Change, Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
 from resources.tables.parquet.log import CommitLog
+from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.set_aside import AsideFiles
 from resources.tables.parquet.staging import StagedFolder, Staging
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.table_files import TableFiles
-from resources.tables.parquet.vacuum import vacuum
 from tests.support.arrow import ArrowReplacement, Rows
 from tests.support.jvmless import Killed
 
@@ -138,7 +138,7 @@ def _ids(table: ParquetTable, version: int) -> Counter[int]:
             for value in batch["id"].to_pylist()
         )
 
-    return table._asked(ask, version)
+    return table.contents._asked(ask, version)
 
 
 def _plain_ids(folder: Path) -> Counter[int]:
@@ -212,7 +212,7 @@ def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None
             model = before + Counter(ids)
             for _ in range(1 + step.retried):  # the run that recovers, and zombies after it
                 _write(_Table(folder), number, step.load, ids)
-            version = int(_Table(folder).newest_version())
+            version = int(_Table(folder).contents.newest_version())
             versions[version] = model.copy()
             assert _ids(_Table(folder), version) == model
             assert not _plain_ids(folder) - model - sum(versions.values(), Counter())
@@ -281,7 +281,7 @@ def test_writers_of_several_dataflows_share_a_table_and_each_has_its_own_numbers
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(load, range(1, 5)))
     expected = Counter([0, *(100 * app + number for app in range(1, 5) for number in range(1, 11))])
-    assert (_ids(_Table(folder), int(_Table(folder).newest_version())), _plain_ids(folder)) == (
+    assert (_ids(_Table(folder), int(_Table(folder).contents.newest_version())), _plain_ids(folder)) == (
         expected,
         expected,
     )
@@ -411,10 +411,9 @@ def test_vacuum_deletes_what_only_old_versions_need(tmp_path: Path, monkeypatch:
     foreign.parent.mkdir()
     foreign.write_bytes(b"")
     table = _Table(folder)
-    assert (
-        vacuum(table._log, table._placement, now).deleted,
-        vacuum(table._log, table._placement, now).deleted,
-    ) == (4, 0)
+    maintenance = ParquetMaintenance(table._log, table._placement, now)
+    care = [maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).deleted for _ in range(2)]
+    assert care == [4, 0]
     # At the beginning of the retention version 3 was the newest.
     assert [_ids(_Table(folder), version) for version in (3, 4)] == [Counter((3, 3)), Counter((4, 4))]
     assert (foreign.exists(), _plain_ids(folder)) == (True, Counter((4, 4)))

@@ -73,12 +73,15 @@ def test_plain_readers_see_exactly_the_committed_rows(spark: SparkSession, tmp_p
     plain = spark.read.parquet(str(folder)).selectExpr("id", "name", "string(day)").collect()
     assert sorted(map(tuple, plain)) == expected
     own = find_table(place)
-    versions = [sorted(map(tuple, own.read(spark, number).collect())) for number in (1, 2, 3)]
+    versions = [sorted(map(tuple, own.contents.read(spark, number).collect())) for number in (1, 2, 3)]
     assert versions[2] == expected
     assert [len(version) for version in versions] == [3, 4, 3]
-    assert (own.count_rows(), own.highest_values(["id", "day"])) == (3, {"id": 4, "day": "2026-01-02"})
-    assert own.holds_any(1, Between("id", 2, 3))
-    assert not own.holds_any(3, Between("id", 2, 3))
+    assert (own.contents.count_rows(), own.contents.highest_values(["id", "day"])) == (
+        3,
+        {"id": 4, "day": "2026-01-02"},
+    )
+    assert own.contents.holds_any(1, Between("id", 2, 3))
+    assert not own.contents.holds_any(3, Between("id", 2, 3))
 
 
 def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_feed: MakeFeed) -> None:
@@ -129,7 +132,7 @@ def test_a_table_without_its_files_is_adopted_and_loaded_again(make_feed: MakeFe
     feed.put("3.ndjson", 3)
     assert feed.run().error is None
     assert _ids(feed) == [1, 2, 3]
-    assert feed.platform.table(feed.dataflow).count_rows() == 3
+    assert feed.platform.table(feed.dataflow).contents.count_rows() == 3
 
 
 def test_loads_by_keys_are_refused_with_the_reason(make_feed: MakeFeed) -> None:
@@ -194,7 +197,7 @@ def test_rows_of_every_type_are_read_and_replaced_by_their_values(
     _table(place, partition_by).write(rows, Append(), Tag("app", 1, "one"), "{}", base=None)
     table = _table(place)
     table.after_append(TableCommit(None), "flow")
-    assert sorted(map(str, table.read(spark, 1).collect())) == sorted(map(str, rows.collect()))
+    assert sorted(map(str, table.contents.read(spark, 1).collect())) == sorted(map(str, rows.collect()))
     first = {
         "byte": 1,
         "decimal": Decimal("1.50"),
@@ -205,10 +208,10 @@ def test_rows_of_every_type_are_read_and_replaced_by_their_values(
         "other": "é日",
     }
     for column, value in first.items():
-        assert table.holds_any(1, Among(column, (value,))), column
-        assert table.holds_any(1, Between(column, value, None)), column
-        assert next(table.distinct_rows([column])) == {column: None}
-    highest = table.highest_values(["byte", "decimal", "date", "instant", "local"])
+        assert table.contents.holds_any(1, Among(column, (value,))), column
+        assert table.contents.holds_any(1, Between(column, value, None)), column
+        assert next(table.contents.distinct_rows([column])) == {column: None}
+    highest = table.contents.highest_values(["byte", "decimal", "date", "instant", "local"])
     assert highest == {column: first[column] for column in highest}
     kept = spark.sql(EVERY_TYPE).where("id <> 1")
     for number, (column, value) in enumerate(first.items(), 2):
@@ -216,7 +219,9 @@ def test_rows_of_every_type_are_read_and_replaced_by_their_values(
         load = Replace(Among(column, (value,)))
         replaced.write(rows.where("id = 1"), load, Tag("app", number, str(number)), "{}", base=number - 1)
         replaced.after_append(TableCommit(None), "flow")
-        assert replaced.count_rows() == 3, column
+        assert replaced.contents.count_rows() == 3, column
     gone = Replace(AnyOf((Among("id", (1,)), Among("date", (date(2026, 3, 1),)))))
     _table(place).write(rows.limit(0), gone, Tag("app", 99, "last"), "{}", base=len(first) + 1)
-    assert sorted(map(str, table.read(spark, len(first) + 2).collect())) == sorted(map(str, kept.collect()))
+    assert sorted(map(str, table.contents.read(spark, len(first) + 2).collect())) == sorted(
+        map(str, kept.collect())
+    )

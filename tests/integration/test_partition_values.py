@@ -35,7 +35,7 @@ def put(feed: Feed, name: str, *rows: tuple[int, Any]) -> None:
 
 def rows_of(feed: Feed) -> list[tuple[Any, ...]]:
     """What is in the table, as Strandline reads it."""
-    rows = find_table(Place(str(feed.table))).distinct_rows(["id", "p"])
+    rows = find_table(Place(str(feed.table))).contents.distinct_rows(["id", "p"])
     return sorted(((row["id"], row["p"]) for row in rows), key=repr)
 
 
@@ -122,6 +122,6 @@ def test_replacing_rows_are_refused_alike(spark_engine: SparkEngine, tmp_path: P
     bad = spark.sql("SELECT 2L AS id, '' AS p")
     for load in (Replace(Among("p", ("", "a"))), Replace(Among("id", (1, 2))), ReplaceAll()):
         with pytest.raises(RowsRefused) as refused:
-            table.write(bad, load, Tag("app", 2, "o"), "{}", base=table.newest_version())
+            table.write(bad, load, Tag("app", 2, "o"), "{}", base=table.contents.newest_version())
         assert refused.value.code == "partition_value"
-    assert list(table.distinct_rows(["id", "p"])) == [{"id": 1, "p": "a"}]
+    assert list(table.contents.distinct_rows(["id", "p"])) == [{"id": 1, "p": "a"}]

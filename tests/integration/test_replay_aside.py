@@ -57,8 +57,8 @@ def aside_ids(flow: Columns) -> list[int]:
     (aside,) = stored_asides(platform.log, flow.feed.name)
     found = platform.table(aside.of(flow.feed.dataflow))
     assert table.exists()
-    return sorted(row["id"] for row in found.distinct_rows(["id"])) * (
-        found.count_rows() == len(list(found.distinct_rows(["id"])))
+    return sorted(row["id"] for row in found.contents.distinct_rows(["id"])) * (
+        found.contents.count_rows() == len(list(found.contents.distinct_rows(["id"])))
     )
 
 

@@ -276,7 +276,7 @@ def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_p
     frame = spark.range(6).selectExpr("id", "id % 2 AS `a b`", "CAST(id AS STRING) AS `x.y`")
     frame.coalesce(1).write.format("delta").options(**mapped).save(str(tmp_path / "t"))
     spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE id IN (1, 3, 4)").collect()
-    found = list(open_table("delta", Place(str(tmp_path / "t"))).distinct_rows(["a b", "x.y"]))
+    found = list(open_table("delta", Place(str(tmp_path / "t"))).contents.distinct_rows(["a b", "x.y"]))
     assert found == [{"a b": 0, "x.y": "0"}, {"a b": 0, "x.y": "2"}, {"a b": 1, "x.y": "5"}]
 
 

@@ -29,9 +29,9 @@ from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.log import CommitLog
+from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
-from resources.tables.parquet.vacuum import vacuum
 from tests.integration.test_iceberg_catalogs import exercise
 from tests.support.catalogs import catalog_of
 from tests.support.engine import QUICK
@@ -342,7 +342,7 @@ class ParquetLoads:
 
     def rows(self, version: int) -> list[tuple[int, str]]:
         """Of a version, by the product's own reader."""
-        read = ParquetTable(self.place).read(self.spark, version)
+        read = ParquetTable(self.place).contents.read(self.spark, version)
         return sorted((row["id"], row["unit"]) for row in read.collect())
 
     @property
@@ -373,14 +373,15 @@ def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetL
     assert parquet.plain_rows == versions[-1]
     assert [parquet.rows(number) for number in (1, 2, 3)] == versions
     table = ParquetTable(parquet.place)
-    assert [row["id"] for row in table.distinct_rows(["id"])] == [2, 4, 5]
-    assert table.texts("unit") == {unit for _, unit in versions[-1]}
+    assert [row["id"] for row in table.contents.distinct_rows(["id"])] == [2, 4, 5]
+    assert table.contents.texts("unit") == {unit for _, unit in versions[-1]}
     head = table.head(None, "app")
     assert (head.missing_files, head.foreign_files, head.tag) == ((), (), 3)
     puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
     assert puts == [True] * 3
     later = datetime.now(UTC) + timedelta(days=8)
-    care = [vacuum(CommitLog(parquet.place), Placement.of(parquet.place), later).deleted for _ in range(2)]
+    maintenance = ParquetMaintenance(CommitLog(parquet.place), Placement.of(parquet.place), later)
+    care = [maintenance.vacuum(lambda: parquet.spark).deleted for _ in range(2)]
     assert (care, parquet.plain_rows) == ([2, 0], versions[-1])
 
 

@@ -83,7 +83,7 @@ def test_each_batch_is_in_the_table_with_its_columns_or_refused_as_a_whole(
         columns, expected = merged, [*expected, row]
         if isinstance(table, FollowsUp) and (newest := table.tip("app").newest):
             table.after_append(newest, "flow")
-        found = table.read(spark, table.newest_version())
+        found = table.contents.read(spark, table.contents.newest_version())
         assert dict(found.dtypes) == columns
         wanted = [{name: each.get(name) for name in found.columns} for each in expected]
         assert sorted((each.asDict() for each in found.collect()), key=lambda each: each["id"]) == wanted

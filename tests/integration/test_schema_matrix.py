@@ -65,7 +65,9 @@ def _cells() -> list[Any]:
 
 def _rows(feed: Feed, version: Version | None = None) -> list[dict[str, Any]]:
     table = feed.platform.table(feed.dataflow)
-    frame = table.read(feed.engine.session(), table.newest_version() if version is None else version)
+    frame = table.contents.read(
+        feed.engine.session(), table.contents.newest_version() if version is None else version
+    )
     found = [row.asDict() for row in frame.collect()]
     for row in found:
         if row.get(RESCUED):
@@ -85,7 +87,7 @@ def test_columns_change_as_the_mode_says(make_feed: MakeFeed, tmp_path: Path, fo
     )
     pq.write_table(FIRST, feed.landing / "a.parquet")
     feed.load()
-    before, version = _rows(feed), feed.platform.table(feed.dataflow).newest_version()
+    before, version = _rows(feed), feed.platform.table(feed.dataflow).contents.newest_version()
     assert before == [BEFORE | {RESCUED: None} if mode == "rescue" else BEFORE]
     for change, rows in CHANGES.items():
         made = feed.copy(tmp_path / change)

@@ -405,7 +405,9 @@ class TestCrashes:
         crash(feed, step)
         assert feed.load().status == "recovered"
         table = feed.platform.table(feed.dataflow)
-        found = table.read(feed.engine.session(), table.newest_version()).select("id", "name", "s.a", "s.b")
+        found = table.contents.read(feed.engine.session(), table.contents.newest_version()).select(
+            "id", "name", "s.a", "s.b"
+        )
         assert sorted(map(tuple, found.collect())) == [(1, None, 1, None), (2**40, "x", None, "t")]
         assert pinned(feed) == ["id bigint", "s struct<a:int,b:string>", "name string"]
         assert feed.load().status == "nothing"
@@ -515,15 +517,18 @@ class TestWidenedTables:
         feed.put("b.ndjson", {"id": 2**40, "v": 0.1}, {"id": 7})
         feed.load()
         table = feed.platform.table(feed.dataflow)
-        version = table.newest_version()
+        version = table.contents.newest_version()
         above = rows_in([Range("id", 2**39, None)])
         below = rows_in([Range("id", None, 0)])
-        assert table.highest_values(["id", "v"]) == {"id": 2**40, "v": 1.5}
-        assert table.highest_values(["v"], version, above) == {"v": 0.1}
-        assert (table.holds_any(version, above), table.holds_any(version, below)) == (True, False)
-        assert list(table.distinct_rows(["id"])) == [{"id": 1}, {"id": 7}, {"id": 2**40}]
-        assert list(table.distinct_rows(["v"])) == [{"v": None}, {"v": 0.1}, {"v": 1.5}]
-        assert table.count_rows() == 3
+        assert table.contents.highest_values(["id", "v"]) == {"id": 2**40, "v": 1.5}
+        assert table.contents.highest_values(["v"], version, above) == {"v": 0.1}
+        assert (table.contents.holds_any(version, above), table.contents.holds_any(version, below)) == (
+            True,
+            False,
+        )
+        assert list(table.contents.distinct_rows(["id"])) == [{"id": 1}, {"id": 7}, {"id": 2**40}]
+        assert list(table.contents.distinct_rows(["v"])) == [{"v": None}, {"v": 0.1}, {"v": 1.5}]
+        assert table.contents.count_rows() == 3
 
 
 def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed) -> None:

@@ -45,7 +45,9 @@ def write(
 def found(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
     """Rows of a dataflow's table, as Strandline reads them, by ``id``."""
     table = feed.platform.table(feed.dataflow)
-    rows = table.read(feed.engine.session(), table.newest_version()).select(*columns).collect()
+    rows = (
+        table.contents.read(feed.engine.session(), table.contents.newest_version()).select(*columns).collect()
+    )
     return sorted(map(tuple, rows), key=lambda row: (row[0] is None, row[0]))
 
 
@@ -65,20 +67,22 @@ SECOND = (2, 300, 2, 0.1, Decimal("2.1250"), (2, "t"), [2], {"k": 2}, "new")
 def test_wider_types_and_new_fields_are_read_from_all_files(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", 1, spark.sql(NARROW))
     table = write(tmp_path / "t", 2, spark.sql(WIDE))
-    rows = table.read(spark, 2).select(*COLUMNS)
+    rows = table.contents.read(spark, 2).select(*COLUMNS)
     assert dict(rows.dtypes)["st"] == "struct<x:bigint,y:string>"
     assert sorted(map(tuple, rows.collect())) == [FIRST, SECOND]
-    assert [len(row) for row in table.read(spark, 1).collect()] == [8], "the version before stays as it was"
-    assert table.highest_values(["id", "b", "f", "d"]) == {
+    assert [len(row) for row in table.contents.read(spark, 1).collect()] == [8], (
+        "the version before stays as it was"
+    )
+    assert table.contents.highest_values(["id", "b", "f", "d"]) == {
         "id": 2,
         "b": 300,
         "f": 1.5,
         "d": Decimal("2.1250"),
     }
-    assert [row["n"] for row in table.distinct_rows(["n"])] == [None, "new"]
-    assert table.holds_any(2, Among("d", (Decimal("1.25"),)))
+    assert [row["n"] for row in table.contents.distinct_rows(["n"])] == [None, "new"]
+    assert table.contents.holds_any(2, Among("d", (Decimal("1.25"),)))
     narrow = write(tmp_path / "t", 3, spark.sql(NARROW.replace("1 AS id", "3 AS id")))
-    assert sorted(row[0] for row in narrow.read(spark, 3).select("id").collect()) == [1, 2, 3]
+    assert sorted(row[0] for row in narrow.contents.read(spark, 3).select("id").collect()) == [1, 2, 3]
 
 
 def test_plain_readers_of_all_schemas_see_each_value(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,7 +105,7 @@ def test_rows_copied_out_of_old_files_get_new_columns(spark: SparkSession, tmp_p
     write(tmp_path / "t", 1, two)
     more = spark.createDataFrame([("b", 3, 7)], "unit string, id long, more int")
     table = write(tmp_path / "t", 2, more, Replace(Among("unit", ("b",))))
-    assert sorted(map(tuple, table.read(spark, 2).collect())) == [(1, "a", None), (3, "b", 7)]
+    assert sorted(map(tuple, table.contents.read(spark, 2).collect())) == [(1, "a", None), (3, "b", 7)]
     commit = table.head(None, "app").tagged[-1]
     assert (commit.rows, commit.removed) == (1, 1)
 
@@ -109,18 +113,18 @@ def test_rows_copied_out_of_old_files_get_new_columns(spark: SparkSession, tmp_p
 def test_a_partition_column_keeps_its_values_as_it_widens(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", 1, spark.sql("SELECT 1 AS id, CAST(5 AS int) AS part"), partition_by=("part",))
     table = write(tmp_path / "t", 2, spark.sql("SELECT 2 AS id, CAST(99999999999 AS long) AS part"))
-    assert sorted(map(tuple, table.read(spark, 2).collect())) == [(1, 5), (2, 99999999999)]
-    assert table.highest_values(["part"]) == {"part": 99999999999}
+    assert sorted(map(tuple, table.contents.read(spark, 2).collect())) == [(1, 5), (2, 99999999999)]
+    assert table.contents.highest_values(["part"]) == {"part": 99999999999}
     gone = spark.sql("SELECT 3 AS id, CAST(5 AS long) AS part")
     table = write(tmp_path / "t", 3, gone, Replace(Among("part", (5,))))
-    assert sorted(row["id"] for row in table.distinct_rows(["id"])) == [2, 3]
+    assert sorted(row["id"] for row in table.contents.distinct_rows(["id"])) == [2, 3]
 
 
 def test_a_partition_column_of_floats_does_not_become_wider(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", 1, spark.sql("SELECT 1 AS id, CAST(0.1 AS float) AS part"), partition_by=("part",))
     with pytest.raises(RowsRefused, match="expected the type float of column part of partition_by to stay"):
         write(tmp_path / "t", 2, spark.sql("SELECT 2 AS id, CAST(0.1 AS double) AS part"))
-    assert ParquetTable(Place(str(tmp_path / "t"))).count_rows() == 1
+    assert ParquetTable(Place(str(tmp_path / "t"))).contents.count_rows() == 1
 
 
 def test_a_writer_does_not_take_back_columns_that_came_while_it_wrote(
@@ -142,7 +146,7 @@ def test_a_writer_does_not_take_back_columns_that_came_while_it_wrote(
     with pytest.raises(TargetError, match="another dataflow has changed its columns meanwhile"):
         commit.write(spark.sql("SELECT 3 AS id, 5 AS m"), Append(), (), 1)
     table = ParquetTable(Place(str(tmp_path / "t")))
-    assert sorted(map(tuple, table.read(spark, 2).collect()), key=str) == [(1, None), (2, "x")]
+    assert sorted(map(tuple, table.contents.read(spark, 2).collect()), key=str) == [(1, None), (2, "x")]
 
 
 def test_a_lot_of_commits_after_a_change_still_know_the_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -153,4 +157,4 @@ def test_a_lot_of_commits_after_a_change_still_know_the_columns(spark: SparkSess
             spark, Tag("app", number, f"{number}", gives_up=True), "{}", None
         )
     table = ParquetTable(Place(str(tmp_path / "t")))
-    assert sorted(map(tuple, table.read(spark, 22).collect()), key=str) == [(1, None), (2, "x")]
+    assert sorted(map(tuple, table.contents.read(spark, 22).collect()), key=str) == [(1, None), (2, "x")]

@@ -141,7 +141,11 @@ def test_a_strict_table_gets_the_column_with_the_first_commit(make_feed: MakeFee
     feed.put("b.ndjson", {"id": 2, "name": "x"}, {"id": "three"})
     feed.load()
     table = feed.platform.table(feed.dataflow)
-    found = table.read(feed.engine.session(), table.newest_version()).select("id", "_rescued_data").collect()
+    found = (
+        table.contents.read(feed.engine.session(), table.contents.newest_version())
+        .select("id", "_rescued_data")
+        .collect()
+    )
     told = sorted((number or 0, json.loads(text or "null")) for number, text in found)
     assert told == [(0, {"id": "three"}), (1, None), (2, {"name": "x"})]
 

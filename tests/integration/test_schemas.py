@@ -422,7 +422,7 @@ class TestTypesOfTables:
         feed.put_bytes("a.parquet", file.read_bytes())
         feed.load()
         table = feed.platform.table(feed.dataflow)
-        read = table.read(feed.engine.session(), table.newest_version())
+        read = table.contents.read(feed.engine.session(), table.contents.newest_version())
         assert dict(read.dtypes)["v"] == kind
         texts = read.selectExpr("id", "CAST(v AS string) AS v").orderBy("id").collect()
         assert [tuple(row) for row in texts] == [(1, '{"a":[1,null,"x"]}'), (2, None)]

@@ -41,7 +41,7 @@ def test_rows_say_whose_they_are_and_are_counted_so(tmp_path: Path, engine: Spar
         assert feed.load().rows == len(ids)
     assert _rows(flow) == [(NAME, 1), (NAME, 2), (NAME, 4), (OTHER, 3), (OTHER, 5), (OTHER, 6)]
     assert [feed.entries[-1].total_rows for feed in (flow, other)] == [3, 3]
-    assert [feed.platform.table(feed.dataflow).count_rows() for feed in (flow, other)] == [3, 3]
+    assert [feed.platform.table(feed.dataflow).contents.count_rows() for feed in (flow, other)] == [3, 3]
     assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
 
 

@@ -53,7 +53,7 @@ def test_rows_that_spark_has_written_elsewhere_are_no_commit_without_rows(
     write(2, (2, "a"))
     write(3)
     assert (
-        open_table(kind, Place(str(folder))).count_rows(),
+        open_table(kind, Place(str(folder))).contents.count_rows(),
         open_table(kind, Place(str(folder))).tip(APP).tag,
     ) == (2, 3)
 

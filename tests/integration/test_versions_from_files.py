@@ -89,12 +89,12 @@ def _assert_same(
     """The rows that Delta gives, whoever has read them; and the columns."""
     place = _place(folder)
     at_version = _newest(folder) if version is None else version
-    whole = DeltaLakeTable(place).read(spark, at_version)
+    whole = DeltaLakeTable(place).contents.read(spark, at_version)
     for rows in asked:
         condition = sql(rows, SPARK)
         found = read_files(DeltaLog(place), spark, at_version, rows)
         assert (found is not None) is from_files, rows
-        read = DeltaLakeTable(place).read(spark, at_version, rows).where(condition)
+        read = DeltaLakeTable(place).contents.read(spark, at_version, rows).where(condition)
         assert [(each.name, each.dataType) for each in read.schema] == [
             (each.name, each.dataType) for each in whole.schema
         ]
@@ -137,7 +137,7 @@ def test_bounds_that_delta_rs_has_rounded_leave_no_row_out(tmp_path: Path, engin
     _write(folder, _row(1), _row(2))
     _write(folder, _row(3), _row(4))
     rows = Between("long_price", Decimal("1000000000000000002.5"), None)
-    read = DeltaLakeTable(_place(folder)).read(engine.session(), 1, rows).where(sql(rows, SPARK))
+    read = DeltaLakeTable(_place(folder)).contents.read(engine.session(), 1, rows).where(sql(rows, SPARK))
     assert sorted(row["id"] for row in read.collect()) == [3, 4]
 
 
@@ -277,7 +277,7 @@ def test_a_table_of_an_odd_name_is_read(tmp_path: Path, engine: SparkEngine, nam
     _write(folder, _row(1))
     _write(folder, _row(2))
     place = _place(folder)
-    read = DeltaLakeTable(place).read(engine.session(), 1, Between("id", 2, None)).where("id >= 2")
+    read = DeltaLakeTable(place).contents.read(engine.session(), 1, Between("id", 2, None)).where("id >= 2")
     assert [row["id"] for row in read.collect()] == [2]
 
 

@@ -42,5 +42,5 @@ def test_rows_of_narrower_types_are_refused_with_the_mode_that_takes_them(
     assert "another writer has widened the table. Set `schema_mode: merge` below `target`" in error.message
     feed.define(target={"schema_mode": "merge"})
     feed.load()
-    rows = find_table(Place(str(feed.table))).distinct_rows(["id", "v"])
+    rows = find_table(Place(str(feed.table))).contents.distinct_rows(["id", "v"])
     assert list(rows) == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]

@@ -115,7 +115,7 @@ class Stream:
         table = find_table(Place(str(folder))) if folder.is_dir() else None
         if table is None or not table.exists():
             return []
-        rows = table.read(self.feed.engine.session(), table.newest_version())
+        rows = table.contents.read(self.feed.engine.session(), table.contents.newest_version())
         return list(rows.toArrow().to_pylist())
 
     def sorted(self) -> list[tuple[int, int | None, int]]:

@@ -202,7 +202,7 @@ def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:
     """Return the bytes of the buffer's files, also of those that the next epoch deletes; None if the table does not tell."""
     tables = [table for name, table in platform.side_tables(dataflow).items() if name in (BUFFER, CARRY)]
     with suppress(StrandlineError):
-        sizes = [table.count_bytes() for table in tables]
+        sizes = [table.contents.count_bytes() for table in tables]
         return None if None in sizes else sum(filter(None, sizes))
     return None
 

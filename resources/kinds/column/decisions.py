@@ -104,7 +104,7 @@ class ColumnRules(StateRules):
         if dataflow.source.asked_above.saves_bound or dataflow.has_step:
             return text
         bounds = ColumnState.of(deserialise(text))
-        there = set(self._table.columns())
+        there = set(self._table.contents.columns())
         times = [
             name for name, mark in bounds.marks.items() if isinstance(mark.value, date) and name in there
         ]
@@ -118,16 +118,16 @@ class ColumnRules(StateRules):
 
     def _highest_below(self, name: str, bound: Mark) -> Any:
         rows = Between(name, None, bound.value, upper_inclusive=bound.inclusive)
-        return self._table.highest_values([name], None, rows)[name]
+        return self._table.contents.highest_values([name], None, rows)[name]
 
     def _highest(self) -> dict[str, Mark]:
-        there = [name for name in self._columns if name in self._table.columns()]
-        found = self._table.highest_values(there) if there else {}
+        there = [name for name in self._columns if name in self._table.contents.columns()]
+        found = self._table.contents.highest_values(there) if there else {}
         return {name: Mark(value) for name, value in found.items() if value is not None}
 
     def replaces_reloaded_rows(self) -> bool:
         """If rows tell the values that they were read by."""
-        return set(self._columns) <= set(self._table.columns())
+        return set(self._columns) <= set(self._table.contents.columns())
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all that was ever loaded: rows that another rewind has passed may be in the table."""
@@ -135,7 +135,7 @@ class ColumnRules(StateRules):
         if not self.replaces_reloaded_rows():
             raise ConfigurationError(
                 f"dataflow {name}: --replace deletes the rows that are read again: expected the columns {', '.join(self._columns)} in table"
-                f" {self._dataflow.table}, found {', '.join(self._table.columns()) or 'no table'}. Keep them, or reset --replace",
+                f" {self._dataflow.table}, found {', '.join(self._table.contents.columns()) or 'no table'}. Keep them, or reset --replace",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
         state = state_of(ColumnState, self._dataflow, entry)

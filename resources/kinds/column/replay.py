@@ -109,7 +109,10 @@ class ColumnReplay(ReplayKind):
         clears = request.replaces or self.dataflow.target.replace_by_watermark
         if not clears or table is None or not table.exists():
             return request
-        return replace(request, clears=table.holds_any(table.newest_version(), request.chunk.range.rows))
+        return replace(
+            request,
+            clears=table.contents.holds_any(table.contents.newest_version(), request.chunk.range.rows),
+        )
 
     def kind_of(self, dataflow: Dataflow) -> ColumnKind:
         """Rows above its columns."""

@@ -80,7 +80,7 @@ def _written_times(intent: Intent, table: Table) -> WriteStats:
         stored = before.marks.get(name)
         value = bound.value
         if isinstance(value, date):  # or a datetime, which is one
-            written = table.highest_values([name], None, rows_above(name, before, bound))[name]
+            written = table.contents.highest_values([name], None, rows_above(name, before, bound))[name]
             value = written if written is not None or stored is None else stored.value
         if value is not None:
             highest_times[name] = (value,)

@@ -82,16 +82,16 @@ class PathRules(StateRules):
 
     def watermark_from_rows(self) -> str | None:
         """The largest path that a row came from, with scope partition that of each partition."""
-        paths = self._table.texts(SOURCE_FILE)
+        paths = self._table.contents.texts(SOURCE_FILE)
         return serialise(adopted(self._definition, paths)) if paths else None
 
     def replaces_reloaded_rows(self) -> bool:
         """If rows tell their file."""
-        return SOURCE_FILE in self._table.columns()
+        return SOURCE_FILE in self._table.contents.columns()
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all files whose rows may be in the table: another rewind may lie before this one."""
-        name, columns = self._dataflow.name, self._table.columns()
+        name, columns = self._dataflow.name, self._table.contents.columns()
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
                 f"dataflow {name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
@@ -100,7 +100,7 @@ class PathRules(StateRules):
             )
         known = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
-            known |= self._table.texts(SOURCE_FILE)
+            known |= self._table.contents.texts(SOURCE_FILE)
         return serialise(upper_bound(self._definition, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:
@@ -154,8 +154,8 @@ class PathRules(StateRules):
             if known is None or _is_doubtful(known.get(file.path), base, beyond=beyond)
         ]
         asks_rows = bool(doubtful or quarantined or known is None or beyond)
-        loaded = self._table.texts(SOURCE_FILE) if asks_rows else set()
-        rows_tell = SOURCE_FILE in self._table.columns()
+        loaded = self._table.contents.texts(SOURCE_FILE) if asks_rows else set()
+        rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
         taken = self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if known is None else []
         there = {each.path for each in before if each.reason is None} | (
@@ -179,7 +179,7 @@ class PathRules(StateRules):
     def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
         """Compare the quarantine with the files that the table's rows name."""
         quarantined = self._in_quarantine(last)
-        loaded = self._table.texts(SOURCE_FILE) if quarantined else set()
+        loaded = self._table.contents.texts(SOURCE_FILE) if quarantined else set()
         aside = tuple(each for each in quarantined if each.file.path not in loaded)
         return Quarantine(aside), len(quarantined) - len(aside)
 

@@ -61,7 +61,7 @@ class FileReplay(ReplayKind):
         """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
         dataflow, table = self.dataflow, self.platform.table(self.dataflow)
         by_default = [SOURCE_FILE] if dataflow.target.origin_columns else []
-        columns = table.columns() if table.exists() else by_default
+        columns = table.contents.columns() if table.exists() else by_default
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: the rows of each file that is read again are looked for: expected a column {SOURCE_FILE} in table"
@@ -142,7 +142,9 @@ class FileReplay(ReplayKind):
         if len(swapped) <= _MOST_NAMED or not live.exists():
             return Among(SOURCE_FILE, tuple(sorted(swapped)))
         within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
-        live_rows = live.read(rows.sparkSession, live.newest_version(), within).where(sql(within, SPARK))
+        live_rows = live.contents.read(rows.sparkSession, live.contents.newest_version(), within).where(
+            sql(within, SPARK)
+        )
         live_paths = {row[0] for row in live_rows.select(quoted(SOURCE_FILE)).distinct().collect()}
         return rows_of_files(SOURCE_FILE, swapped, live_paths.union(aside))
 

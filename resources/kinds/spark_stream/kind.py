@@ -252,7 +252,9 @@ class SparkStreamKind(Kind[BatchSlice]):
     def _look(self) -> Look:
         """How the sources look from outside; several by their order."""
         looks = (
-            listed(root) if isinstance(source, FilesSource) else str(find_table(root).newest_version())
+            listed(root)
+            if isinstance(source, FilesSource)
+            else str(find_table(root).contents.newest_version())
             for source, root in self._sources
         )
         return Look("; ".join(looks), 0, 0)

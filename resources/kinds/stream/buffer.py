@@ -75,10 +75,10 @@ class Buffer:
         """
         table = self.sides[BUFFER]
         known = all(segment.written for segment in segments)
-        if not known or not isinstance(table, TellsSpans) or not table.exists():
+        if not known or not isinstance(contents := table.contents, TellsSpans) or not table.exists():
             return False
         held = Counter[str]()
-        for file in table.file_spans(self._version(BUFFER), EPOCH, self.dataflow.stream.event_time) or ():
+        for file in contents.file_spans(self._version(BUFFER), EPOCH, self.dataflow.stream.event_time) or ():
             held[str(file.group)] += file.rows
         return all(held[segment.name] == segment.written for segment in segments)
 
@@ -97,12 +97,12 @@ class Buffer:
         """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
         table = self.sides[side]
         asked = all_of((Among(EPOCH, tuple(epochs)), times))
-        rows = table.read(spark, self._version(side), asked).where(sql(asked, SPARK))
+        rows = table.contents.read(spark, self._version(side), asked).where(sql(asked, SPARK))
         return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
 
     def _version(self, side: str) -> Version:
         if side not in self.pinned:
-            self.pinned[side] = self.sides[side].newest_version()
+            self.pinned[side] = self.sides[side].contents.newest_version()
         return self.pinned[side]
 
     def check_tables(self, state: StreamState) -> None:

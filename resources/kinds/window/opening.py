@@ -91,4 +91,4 @@ def _unit_rows(stores: Stores, dataflow: Dataflow, secondary: SecondaryInput) ->
         place = Place.parse(secondary.path, stores.folder)
     else:
         place = stores.lake.child(secondary.table or stores.lineage.table_of(secondary.asset or ""))
-    return find_table(place).distinct_rows(secondary.columns)
+    return find_table(place).contents.distinct_rows(secondary.columns)

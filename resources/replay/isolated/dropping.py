@@ -25,7 +25,7 @@ def preview_drop(platform: Opener, dataflow: Dataflow, table: str) -> tuple[str,
     """
     aside = find_aside(platform.log, dataflow.name, table)
     if has_table(platform, aside):
-        rows = find_table(platform.lake.child(aside.table)).count_rows()
+        rows = find_table(platform.lake.child(aside.table)).contents.count_rows()
         removed = f"table {table} is removed, with {counted(rows, 'row')}, and so is its log"
     else:
         removed = f"the log of the replay is removed; it has no table of its own, so what is at {table} stays"

@@ -96,7 +96,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
     swap, _ = _checked(platform, dataflow, aside, entry)
     standing = find_table(platform.lake.child(aside.table))
     lines = [
-        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{counted(standing.count_rows(), 'row')} of {table} come, in one commit",
+        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{counted(standing.contents.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         f"then table {table} and its log are removed",
@@ -212,8 +212,8 @@ class _Rows:
     def read(self, run: RunContext[Any], where: Predicate = EVERYTHING) -> DataFrame:
         """Rows with the columns of the table aside; without one none, with those of the live table."""
         if self.version is None:
-            return run.table.read(run.spark, run.table.newest_version()).limit(0)
-        return self.table.read(run.spark, self.version, where)
+            return run.table.contents.read(run.spark, run.table.contents.newest_version()).limit(0)
+        return self.table.contents.read(run.spark, self.version, where)
 
 
 def _checked(
@@ -319,7 +319,7 @@ def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     if not target.merge_keys or not run.table.exists():
         return rows
-    kept = run.table.read(spark, run.table.newest_version())
+    kept = run.table.contents.read(spark, run.table.contents.newest_version())
     kept = kept.where(f"NOT coalesce({sql(where, SPARK)}, false)")
     if target.shared:
         kept = kept.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))

@@ -35,7 +35,7 @@ def _check_rows(table: Table, head: TableHead, since: Version) -> None:
     if not isinstance(table, TellsAppends) or head.version in (None, since):
         return  # a table whose log does not tell has no other writers: their files are in no version of it
     own = {commit.version for commit in head.tagged}
-    for appended in table.appends(table.mark_of(since)).versions:
-        if (appended.files or appended.changes) and table.version_of(appended.mark) not in own:
+    for appended in table.appends.since(table.appends.mark_of(since)).versions:
+        if (appended.files or appended.changes) and table.appends.version_of(appended.mark) not in own:
             what = appended.changes or f"version {appended.version} adds rows"
             raise NeedsDecision(f"another writer has changed it: {what}")

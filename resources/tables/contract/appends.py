@@ -82,15 +82,14 @@ class Appends(NamedTuple):
     versions: tuple[Appended, ...]
 
 
-@runtime_checkable
-class TellsAppends(Protocol):
-    """A format whose log tells which rows each version appends."""
+class TableAppends(Protocol):
+    """The appends of one table."""
 
-    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
+    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
         """Return what each version appends. Starts no Spark.
 
         Args:
-            since: the version before the first; None: from the beginning.
+            mark: the version before the first; None: from the beginning.
             until: the last version; None: the newest.
 
         Raises:
@@ -101,13 +100,23 @@ class TellsAppends(Protocol):
         ...
 
     def version_of(self, mark: Mark) -> Version:
-        """Return the version that :meth:`Table.read` reads up to there."""
+        """Return the version that :meth:`TableContents.read` reads up to there."""
         ...
 
     def mark_of(self, version: Version) -> Mark:
         """Return where a read up to a version ends: of what :meth:`version_of` returns the same mark, as far as the version tells it."""
         ...
 
-    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
         """Return the rows of these versions, with the version of each in the column ``VERSION``."""
+        ...
+
+
+@runtime_checkable
+class TellsAppends(Protocol):
+    """A format whose log tells which rows each version appends."""
+
+    @property
+    def appends(self) -> TableAppends:
+        """Return what its versions append."""
         ...

@@ -46,12 +46,27 @@ class Cared:
         return ", ".join(counts) or "nothing to do"
 
 
-@runtime_checkable
-class CanOptimize(Protocol):
-    """A format that joins small files. No row and no tag changes, and :meth:`Table.head` keeps what was recorded before.
+class Maintenance(Protocol):
+    """Care of one table. No row and no tag changes, and :meth:`Table.head` keeps what was recorded before.
 
     Who calls it holds the dataflow; other writers may commit meanwhile.
     """
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: it failed; the next one deletes the rest.
+        """
+        ...
+
+
+@runtime_checkable
+class CanOptimize(Protocol):
+    """Care of a format that joins small files."""
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
         """Join small files into larger ones. Older versions stay readable.
@@ -62,22 +77,6 @@ class CanOptimize(Protocol):
 
         Raises:
             TargetError: it failed; nothing, or all of it, is in the table.
-        """
-        ...
-
-
-@runtime_checkable
-class CanVacuum(Protocol):
-    """A format that keeps files which its newest version does not need. Who calls it holds the dataflow, as of :class:`CanOptimize`."""
-
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
-        """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.
-
-        Args:
-            session: gives one, if it is needed.
-
-        Raises:
-            TargetError: it failed; the next one deletes the rest.
         """
         ...
 
@@ -96,7 +95,7 @@ class WrongStatistics(NamedTuple):
 
 @runtime_checkable
 class TellsWrongStatistics(Protocol):
-    """A format whose writers may keep bounds that are not exact, so that readers skip files that they need."""
+    """Care of a format whose writers may keep bounds that are not exact, so that readers skip files that they need."""
 
     def wrong_statistics(self) -> WrongStatistics:
         """Compare the log of the newest version with the files.

@@ -25,7 +25,7 @@ class FileSpan(NamedTuple):
 
 @runtime_checkable
 class TellsSpans(Protocol):
-    """A format whose statistics tell the lowest value of a column, too."""
+    """The contents of a format whose statistics tell the lowest value of a column, too."""
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
         """Return the span of a column in each data file of a version, in any order; None if statistics do not tell it of all files.

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from partitions.evolution import SchemaMode
 from partitions.loads import Load
-from partitions.predicate import EVERYTHING, Predicate
 from resources.connections.places import Place
-from resources.tables.contract.commits import MOST_ROWS, TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.contract.contents import TableContents
+from resources.tables.contract.maintenance import Maintenance
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class Table(Protocol):
-    """One table. Only what takes a session or a DataFrame starts Spark.
+    """One table, and its commits. Only what takes a session or a DataFrame starts Spark.
 
-    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot; what a source reads with,
-    :meth:`newest_version` and :meth:`distinct_rows`, raises SourceError for both.
+    Every method raises TargetError if the table's log cannot be read.
     """
 
     @property
     def place(self) -> Place:
         """Return where it lies."""
+        ...
+
+    @property
+    def contents(self) -> TableContents:
+        """Return what it holds."""
+        ...
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Return what cares for it."""
         ...
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
@@ -51,10 +61,6 @@ class Table(Protocol):
 
     def exists(self) -> bool:
         """Return whether there is a table of this format."""
-        ...
-
-    def has_data(self) -> bool:
-        """Return whether the table holds rows, whoever wrote them, or remembers a tag."""
         ...
 
     def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
@@ -100,88 +106,8 @@ class Table(Protocol):
         """
         ...
 
-    def columns(self) -> list[str]:
-        """Return the names of the columns; none if there is no table."""
-        ...
-
-    def schema(self) -> tuple[Version, str] | None:
-        """Return the newest version, and its columns as Spark's JSON; None if there is no table."""
-        ...
-
     def identity(self) -> str | None:
         """Return what tells the table from another one at its place, whatever its version; None if there is no table."""
-        ...
-
-    def count_rows(self) -> int:
-        """Return the number of rows; 0 if there is no table."""
-        ...
-
-    def count_bytes(self) -> int | None:
-        """Return the bytes of the newest version's data files, as the table's log counts them; 0 if there is no table, None if it does not tell.
-
-        Those of a shared table are all of its files'. Reads no data file.
-        """
-        ...
-
-    def highest_values(
-        self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
-    ) -> dict[str, Any]:
-        """Return the highest value of columns; None: no row has a value. Types are kept as by :meth:`distinct_rows`, texts compared by bytes.
-
-        Args:
-            columns: with single values.
-            version: of the table; None: the newest.
-            rows: that are looked at; None: all.
-        """
-        ...
-
-    def texts(self, column: str) -> set[str]:
-        """Return all texts of a column, each once; none if there is no such column. Reads the column's data."""
-        ...
-
-    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of the newest version, sorted by the columns in their order, NULLs first.
-
-        Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without zone are naive, decimals are
-        Decimal.
-
-        Args:
-            columns: with single values; at least one.
-            most: distinct rows that are taken.
-
-        Raises:
-            SourceError: if there is no table, a column is not there or holds nested values, or there are more rows. Never is any of
-                these an empty list.
-        """
-        ...
-
-    def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows. Reads as few files as their statistics allow."""
-        ...
-
-    def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return the highest value of a column in each data file of a version, with the file's number of rows, in any order.
-
-        From statistics alone, which may be a little low, or high if rows were deleted. Files without a value are missing.
-        """
-        ...
-
-    def newest_version(self) -> Version:
-        """Return the newest version, for a read that can be repeated.
-
-        Raises:
-            SourceError: code ``source_missing``: there is no table.
-        """
-        ...
-
-    def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
-        """Return the rows of a version.
-
-        Args:
-            spark: a session.
-            version: of the table.
-            rows: that the caller keeps, and filters by itself: others may be missing.
-        """
         ...
 
     def remove(self, session: Callable[[], SparkSession]) -> None:
@@ -211,15 +137,6 @@ class TellsRefusals(Protocol):
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a write failed because some of its rows are not among those that its load replaces."""
-        ...
-
-
-@runtime_checkable
-class TellsNextColumns(Protocol):
-    """A format whose columns may change apart from rows, so that the newest version has others than the next."""
-
-    def next_columns(self) -> str | None:
-        """Return the columns that the next write finds, as Spark's JSON; None: there is no table."""
         ...
 
 

@@ -6,11 +6,13 @@ Compaction, which changes no row, appends nothing. A version that removes or cha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
-from resources.tables.contract.appends import VERSION, Appended, AppendedFile, Appends, Mark
+from resources.tables.contract.appends import VERSION, Appended, AppendedFile, Appends, Mark, TableAppends
+from resources.tables.contract.commits import Version
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import direct_rows
 from resources.tables.delta.log import DeltaLog
@@ -22,25 +24,64 @@ if TYPE_CHECKING:
 _FILE = "_strandline_file"
 
 
-def appends(log: DeltaLog, since: Mark | None, until: int | None = None) -> Appends:
-    """Return what versions append; see :meth:`resources.tables.contract.appends.TellsAppends.appends`."""
-    table = source_table(log)
-    known = since.version if since is not None else None
-    # the version that was read last is looked at once more, if the log still has it
-    versions = log.versions(None if known is None else known - 1)
-    if since is not None and versions[:1] == [known]:
-        _check_mark(log, since)
-        versions = versions[1:]
-    found = [_version(log, version) for version in versions if until is None or version <= until]
-    if found and known is None and versions[0] > 0:
-        found[0] = _snapshot(log, versions[0])
-    elif found and known is not None and versions[0] != known + 1:
-        raise NeedsDecision(
-            f"table {log.place}: expected its log from version {known + 1} on, found it from version {versions[0]} on: the versions between were"
-            " cleaned before they were read",
-            code="versions_gone",
-        )
-    return Appends(str(table.metadata().id), table.version(), tuple(found))
+@dataclass(frozen=True)
+class DeltaAppends(TableAppends):
+    """The appends of one Delta table.
+
+    Attributes:
+        log: of the table.
+    """
+
+    log: DeltaLog
+
+    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
+        """Return what each version appends. Starts no Spark."""
+        log = self.log
+        table = source_table(log)
+        known = mark.version if mark is not None else None
+        # the version that was read last is looked at once more, if the log still has it
+        versions = log.versions(None if known is None else known - 1)
+        if mark is not None and versions[:1] == [known]:
+            _check_mark(log, mark)
+            versions = versions[1:]
+        found = [_version(log, version) for version in versions if until is None or version <= until]
+        if found and known is None and versions[0] > 0:
+            found[0] = _snapshot(log, versions[0])
+        elif found and known is not None and versions[0] != known + 1:
+            raise NeedsDecision(
+                f"table {log.place}: expected its log from version {known + 1} on, found it from version {versions[0]} on: the versions between were"
+                " cleaned before they were read",
+                code="versions_gone",
+            )
+        return Appends(str(table.metadata().id), table.version(), tuple(found))
+
+    def version_of(self, mark: Mark) -> Version:
+        """Return its number."""
+        return mark.version
+
+    def mark_of(self, version: Version) -> Mark:
+        """Return its number; of its id a version says nothing."""
+        return Mark(int(version))
+
+    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+        """Return the rows of these versions, from their files."""
+        from pyspark.sql import functions as F
+
+        log = self.log
+        parts = [part for part in appended if part.files]
+        if not parts:
+            newest = spark.read.format("delta").load(log.place.spark_url)
+            return newest.limit(0).withColumn(VERSION, _number(0))
+        given = {file.path: file.values for part in parts for file in part.listed}
+        read = direct_rows(log, spark, parts[-1].version, given, _FILE)
+        if read is None:
+            frames = [_through_delta(log, spark, part) for part in parts]
+            return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
+        if len(parts) == 1:
+            return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
+        told = [(file_name(file.path), part.version) for part in parts for file in part.listed]
+        versions = spark.createDataFrame(told, f"{_FILE} string, {VERSION} long")
+        return read.join(F.broadcast(versions), _FILE).drop(_FILE)
 
 
 def _check_mark(log: DeltaLog, since: Mark) -> None:
@@ -51,26 +92,6 @@ def _check_mark(log: DeltaLog, since: Mark) -> None:
             " anew, or an older copy of it was put in its place, and it has grown since",
             code="source_replaced",
         )
-
-
-def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
-    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.contract.appends.TellsAppends.rows_of_appends`."""
-    from pyspark.sql import functions as F
-
-    parts = [part for part in appended if part.files]
-    if not parts:
-        newest = spark.read.format("delta").load(log.place.spark_url)
-        return newest.limit(0).withColumn(VERSION, _number(0))
-    given = {file.path: file.values for part in parts for file in part.listed}
-    read = direct_rows(log, spark, parts[-1].version, given, _FILE)
-    if read is None:
-        frames = [_through_delta(log, spark, part) for part in parts]
-        return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
-    if len(parts) == 1:
-        return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
-    told = [(file_name(file.path), part.version) for part in parts for file in part.listed]
-    versions = spark.createDataFrame(told, f"{_FILE} string, {VERSION} long")
-    return read.join(F.broadcast(versions), _FILE).drop(_FILE)
 
 
 def _through_delta(log: DeltaLog, spark: SparkSession, part: Appended) -> DataFrame:

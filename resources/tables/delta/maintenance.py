@@ -6,20 +6,27 @@ deltalake does both without Spark, and commits conditionally on S3; a table that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from partitions.loads import Append
 from resources.spark.process import said
 from resources.sql import quoted
-from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.maintenance import (
+    CanOptimize,
+    Cared,
+    Maintenance,
+    TellsWrongStatistics,
+    WrongStatistics,
+)
 from resources.tables.delta.inexact_statistics import (
     can_write,
     has_cut_bounds,
     mend_wrong,
     must_be_joined_by_spark,
     write_exact,
+    wrong_files,
 )
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import demand_of, may_remove, takes_place
@@ -29,18 +36,58 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def optimize(log: DeltaLog, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
-    """Join small files, in one commit that changes no row; of a table that is to be clustered after one that says by which columns.
+@dataclass(frozen=True)
+class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
+    """Care of one Delta table.
 
-    Raises:
-        TargetError: it failed; the table is as it was, or as after it.
+    Attributes:
+        log: of the table.
     """
-    table = log.table()
-    if table is None:
-        return Cared()
-    before = _paths(table)
-    done = _joined(log, table, session, cluster_by)
-    return replace(done, statistics=_mended(log, before if done.added else None))
+
+    log: DeltaLog
+
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+        """Join small files, in one commit that changes no row; of a table that is to be clustered after one that says by which columns.
+
+        Raises:
+            TargetError: it failed; the table is as it was, or as after it.
+        """
+        log = self.log
+        table = log.table()
+        if table is None:
+            return Cared()
+        before = _paths(table)
+        done = _joined(log, table, session, cluster_by)
+        return replace(done, statistics=_mended(log, before if done.added else None))
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
+
+        Raises:
+            TargetError: it failed; the next one deletes the rest.
+        """
+        log = self.log
+        table = log.table()
+        if table is None:
+            return Cared()
+        if _is_ours(log, table):
+            before = log.beside()
+            _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
+        else:
+            spark, before = session(), log.beside()
+            _failing(
+                log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect()
+            )
+        # Delta does not tell how many it deletes, and deltalake names files that went long ago, too; others may write meanwhile.
+        deleted = len(before - log.beside())
+        return Cared(deleted=deleted, statistics=mend_wrong(log))
+
+    def wrong_statistics(self) -> WrongStatistics:
+        """Compare bounds of decimals with the files' footers. Starts no Spark."""
+        table = self.log.table()
+        if table is None:
+            return WrongStatistics((), can_be_written=True)
+        return WrongStatistics(wrong_files(self.log, table), can_write(self.log, table))
 
 
 def _joined(
@@ -80,26 +127,6 @@ def _mended(log: DeltaLog, before: Sequence[str] | None) -> int:
 def _paths(table: DeltaTable) -> list[str]:
     paths: Any = table.get_add_actions().column("path").to_pylist()
     return list(paths)
-
-
-def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
-    """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
-
-    Raises:
-        TargetError: it failed; the next one deletes the rest.
-    """
-    table = log.table()
-    if table is None:
-        return Cared()
-    if _is_ours(log, table):
-        before = log.beside()
-        _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
-    else:
-        spark, before = session(), log.beside()
-        _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect())
-    # Delta does not tell how many it deletes, and deltalake names files that went long ago, too; others may write meanwhile.
-    deleted = len(before - log.beside())
-    return Cared(deleted=deleted, statistics=mend_wrong(log))
 
 
 def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:

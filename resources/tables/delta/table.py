@@ -14,17 +14,16 @@ from partitions.loads import Load
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.contract.adopting import Adopted
-from resources.tables.contract.appends import Appended, Appends, Mark
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
-from resources.tables.contract.maintenance import Cared, WrongStatistics
 from resources.tables.contract.table import Table
-from resources.tables.delta.appends import appends, rows_of_appends
+from resources.tables.delta.appends import DeltaAppends
+from resources.tables.delta.contents import DeltaContents
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
-from resources.tables.delta.inexact_statistics import can_write, wrong_files
-from resources.tables.delta.maintenance import optimize, vacuum
-from resources.tables.delta.reads import DeltaReads
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.maintenance import DeltaMaintenance
 from resources.tables.delta.rows import count_rows
+from resources.tables.delta.share import Share
 from resources.tables.delta.writing import DeltaWrites
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class DeltaLakeTable(DeltaReads, Table):
+class DeltaLakeTable(Table):
     """One Delta table; it need not exist."""
 
     def __init__(
@@ -45,12 +44,42 @@ class DeltaLakeTable(DeltaReads, Table):
         schema_mode: SchemaMode = "strict",
     ) -> None:
         """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
-        super().__init__(place, dataflow)
         self._place = place
+        self._log = DeltaLog(place)
+        self._share = Share(self._log, dataflow)
         self._dataflow = dataflow
         self._schema_mode = schema_mode
         self._partition_by = tuple(partition_by)
         self._wrote_by_delta = False
+
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        return self._place
+
+    @property
+    def contents(self) -> DeltaContents:
+        """What it holds."""
+        return DeltaContents(self._log, self._share)
+
+    @property
+    def maintenance(self) -> DeltaMaintenance:
+        """What cares for it."""
+        return DeltaMaintenance(self._log)
+
+    @property
+    def appends(self) -> DeltaAppends:
+        """What its versions append."""
+        return DeltaAppends(self._log)
+
+    def exists(self) -> bool:
+        """Return whether there is a Delta log."""
+        return self._log.exists()
+
+    def identity(self) -> str | None:
+        """Return the id that its metadata has."""
+        table = self._log.table()
+        return str(table.metadata().id) if table else None
 
     def share_of(self, dataflow: str) -> DeltaLakeTable:
         """Return the table as one of the dataflows that share it sees it."""
@@ -85,7 +114,7 @@ class DeltaLakeTable(DeltaReads, Table):
         try:
             before, after = count_rows(self._log, version - 1), count_rows(self._log, version)
         except TargetError:
-            after = self.count_rows()
+            after = self.contents.count_rows()
         return replace(commit, removed=max(0, before + commit.rows - after), uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
@@ -108,38 +137,6 @@ class DeltaLakeTable(DeltaReads, Table):
         if isinstance(error, RowsRefused):
             return error.code == OUTSIDE
         return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
-
-    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
-        """Join small files."""
-        return optimize(self._log, session, cluster_by)
-
-    def wrong_statistics(self) -> WrongStatistics:
-        """Compare bounds of decimals with the files' footers. Starts no Spark."""
-        table = self._log.table()
-        if table is None:
-            return WrongStatistics((), can_be_written=True)
-        return WrongStatistics(wrong_files(self._log, table), can_write(self._log, table))
-
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
-        """Delete what is older than the table's retention."""
-        return vacuum(self._log, session)
-
-    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
-        """Return what each version appends. Starts no Spark."""
-        self.newest_version()  # which says that there is none
-        return appends(self._log, since, until)
-
-    def version_of(self, mark: Mark) -> Version:
-        """Return its number."""
-        return mark.version
-
-    def mark_of(self, version: Version) -> Mark:
-        """Return its number; of its id a version says nothing."""
-        return Mark(int(version))
-
-    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
-        """Return the rows of these versions, from their files."""
-        return rows_of_appends(self._log, spark, appended)
 
     @override
     def remove(self, session: Callable[[], SparkSession]) -> None:

@@ -6,14 +6,18 @@ What readers see at once is one chunk: a commit that was made on a branch is all
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import NeedsDecision, SourceError
 from partitions.target import COMMIT_COLUMN
-from resources.tables.contract.appends import VERSION, Appended, Appends, Mark
+from resources.connections.places import Place
+from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TableAppends
+from resources.tables.contract.commits import Version
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
+from resources.tables.iceberg.contents import readable
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.iceberg.rows import hides_commit_column
 
@@ -24,55 +28,75 @@ _CHANGE, _ORDINAL, _SNAPSHOT = "_change_type", "_change_ordinal", "_commit_snaps
 """Columns of Iceberg's table of changes."""
 
 
-def appends(metadata: Metadata, since: Mark | None, until: int | None = None) -> Appends:
-    """Return what snapshots append; see :meth:`resources.tables.contract.appends.TellsAppends.appends`. A version's number is the snapshot's."""
-    if metadata.format_version < 2:
-        raise SourceError(
-            f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
-            " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
-            code="format_version",
-        )
-    commits = commits_of(_above(metadata, since))
-    found = [_appended(commit) for commit in commits]
-    if found and since is None and commits[0].follows is not None:
-        found[0] = _whole(commits[0].snapshot)
-    found = [each for each in found if until is None or each.version <= until]
-    newest = metadata.current.sequence if metadata.current else 0
-    return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(found))
+@dataclass(frozen=True)
+class IcebergAppends(TableAppends):
+    """The appends of one Iceberg table.
 
-
-def rows_of_appends(
-    catalog: Catalog, metadata: Metadata, spark: SparkSession, appended: Sequence[Appended]
-) -> DataFrame:
-    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.contract.appends.TellsAppends.rows_of_appends`.
-
-    Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
+    Attributes:
+        place: of the table.
+        catalog: of the table.
     """
-    from pyspark.sql import functions as F
 
-    name, frames = catalog.name(spark), list["DataFrame"]()
-    for each in [each for each in appended if each.whole and each.files]:
-        rows = spark.read.option("versionAsOf", each.id).table(name)
-        frames.append(rows.withColumn(VERSION, F.lit(each.version).cast("long")))
-    for run in _runs(metadata, appended):
-        reader = spark.read.option("end-snapshot-id", run[-1].id)
-        before = _before(metadata, run[0])
-        reader = reader if before is None else reader.option("start-snapshot-id", str(before))
-        if _has_delete_files(metadata, run[0]):
-            frames.append(reader.table(name).withColumn(VERSION, F.lit(run[0].version).cast("long")))
-            continue
-        # Iceberg gives values of other columns if Spark reads some of these three and not all, and fails if it asks for rows by their values: so
-        # all of them are in one expression, which is never NULL.
-        added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
-        snapshot = F.coalesce(added, F.lit(0).cast("long"))
-        changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
-        told = [(part.id, each.version) for each in run for part in _parts(metadata, each)]
-        versions = F.broadcast(spark.createDataFrame(told, f"{_SNAPSHOT} long, {VERSION} long"))
-        frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
-    if not frames:
-        frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
-    found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
-    return found.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else found
+    place: Place
+    catalog: Catalog
+
+    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
+        """Return what the snapshots that follow each other append. A version's number is the snapshot's."""
+        metadata = readable(self.place, self.catalog)
+        if metadata.format_version < 2:
+            raise SourceError(
+                f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
+                " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
+                code="format_version",
+            )
+        commits = commits_of(_above(metadata, mark))
+        found = [_appended(commit) for commit in commits]
+        if found and mark is None and commits[0].follows is not None:
+            found[0] = _whole(commits[0].snapshot)
+        found = [each for each in found if until is None or each.version <= until]
+        newest = metadata.current.sequence if metadata.current else 0
+        return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(found))
+
+    def version_of(self, mark: Mark) -> Version:
+        """Return the snapshot's number and id."""
+        return f"{mark.version}-{mark.id}"
+
+    def mark_of(self, version: Version) -> Mark:
+        """Return the snapshot's number and id."""
+        number, _, snapshot = str(version).partition("-")
+        return Mark(int(number), snapshot)
+
+    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+        """Return the rows of these versions, without Strandline's column.
+
+        Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
+        """
+        from pyspark.sql import functions as F
+
+        metadata = readable(self.place, self.catalog)
+        name, frames = self.catalog.name(spark), list["DataFrame"]()
+        for each in [each for each in appended if each.whole and each.files]:
+            rows = spark.read.option("versionAsOf", each.id).table(name)
+            frames.append(rows.withColumn(VERSION, F.lit(each.version).cast("long")))
+        for run in _runs(metadata, appended):
+            reader = spark.read.option("end-snapshot-id", run[-1].id)
+            before = _before(metadata, run[0])
+            reader = reader if before is None else reader.option("start-snapshot-id", str(before))
+            if _has_delete_files(metadata, run[0]):
+                frames.append(reader.table(name).withColumn(VERSION, F.lit(run[0].version).cast("long")))
+                continue
+            # Iceberg gives values of other columns if Spark reads some of these three and not all, and fails if it asks for rows by their values: so
+            # all of them are in one expression, which is never NULL.
+            added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
+            snapshot = F.coalesce(added, F.lit(0).cast("long"))
+            changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
+            told = [(part.id, each.version) for each in run for part in _parts(metadata, each)]
+            versions = F.broadcast(spark.createDataFrame(told, f"{_SNAPSHOT} long, {VERSION} long"))
+            frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
+        if not frames:
+            frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
+        found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
+        return found.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else found
 
 
 def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appended]]:

@@ -14,7 +14,7 @@ from partitions.errors import TargetError
 from resources.connections.places import Place
 from resources.spark.process import lacks_iceberg, said
 from resources.sql import literal, quoted
-from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.maintenance import CanOptimize, Cared, Maintenance
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.removal import files_below
@@ -38,8 +38,8 @@ _JOINED = {
 
 
 @dataclass(frozen=True)
-class Care:
-    """Cares for a table.
+class IcebergMaintenance(Maintenance, CanOptimize):
+    """Care of one Iceberg table.
 
     Attributes:
         catalog: of the table.
@@ -50,7 +50,7 @@ class Care:
     place: Place
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
-        """Join small files, and files of deletes with those that they are about; see :class:`resources.tables.contract.maintenance.CanOptimize`. Rows are sorted by all columns alike (Z-order)."""
+        """Join small files, and files of deletes with those that they are about. Rows are sorted by all columns alike (Z-order)."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return Cared()
@@ -65,7 +65,7 @@ class Care:
         )
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
-        """Expire snapshots older than the table's retention, and delete files that none has; see :class:`resources.tables.contract.maintenance.CanVacuum`."""
+        """Expire snapshots older than the table's retention, and delete files that none has."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return Cared()

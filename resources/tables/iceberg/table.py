@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING
 from partitions.errors import RowsRefused, TargetError, WriteConflict, in_one_line
 from partitions.evolution import SchemaMode
 from partitions.loads import Load, ReplaceAll, within
+from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.spark.process import said
 from resources.tables.contract.adopting import Adopted
-from resources.tables.contract.appends import Appended, Appends, Mark
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
-from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.table import Table
 from resources.tables.folder_values import kept_by_iceberg
-from resources.tables.iceberg.appends import appends, rows_of_appends
+from resources.tables.iceberg.appends import IcebergAppends
 from resources.tables.iceberg.attempts import write_slice
+from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import commits_of
+from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
-from resources.tables.iceberg.maintenance import Care
+from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
+from resources.tables.iceberg.maintenance import IcebergMaintenance
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.iceberg.reads import IcebergReads
 from resources.tables.iceberg.refs import RefChange
+from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import count_of_commit, count_rows
+from resources.tables.iceberg.share import Share
 from resources.tables.removal import remove_files
 from resources.tables.user_metadata import commit_text
 
@@ -39,7 +43,7 @@ TAG = "strandline_"
 """Before the dataflow's name, in the tag that keeps the snapshot of its newest entry."""
 
 
-class IcebergTable(IcebergReads):
+class IcebergTable(Table):
     """One Iceberg table; it need not exist."""
 
     def __init__(
@@ -51,7 +55,10 @@ class IcebergTable(IcebergReads):
         schema_mode: SchemaMode = "strict",
     ) -> None:
         """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
-        super().__init__(place, dataflow)
+        self._place = place
+        self._catalog = _catalog_of(place)
+        self._share = Share(dataflow)
+        self._dataflow = dataflow
         self._partition_by = tuple(partition_by)
         self._schema_mode = schema_mode
 
@@ -67,6 +74,30 @@ class IcebergTable(IcebergReads):
     def place(self) -> Place:
         """Where it lies."""
         return self._place
+
+    @property
+    def contents(self) -> IcebergContents:
+        """What it holds."""
+        return IcebergContents(self._place, self._catalog, self._share)
+
+    @property
+    def maintenance(self) -> IcebergMaintenance:
+        """What cares for it."""
+        return IcebergMaintenance(self._catalog, self._place)
+
+    @property
+    def appends(self) -> IcebergAppends:
+        """What its versions append."""
+        return IcebergAppends(self._place, self._catalog)
+
+    def exists(self) -> bool:
+        """Return whether there is an Iceberg table."""
+        return self._catalog.newest() is not None
+
+    def identity(self) -> str | None:
+        """Return its uuid."""
+        metadata = self._catalog.newest()
+        return metadata.uuid if metadata else None
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's snapshots with what was recorded of it."""
@@ -99,7 +130,7 @@ class IcebergTable(IcebergReads):
         if made is not None and made.before is not None:
             removed = count_rows(metadata, made.before) + rows - count_rows(metadata, snapshot)
         else:
-            removed = before + rows - count_rows(metadata, snapshot, self._own_rows(metadata))
+            removed = before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
         removed = max(0, removed)
         return replace(commit, rows=rows, removed=removed, uncounted=False)
 
@@ -111,7 +142,7 @@ class IcebergTable(IcebergReads):
         first = base is None and (self._dataflow is None or not self.exists())
         try:
             if self._dataflow is not None:
-                load = within(load, self._own_rows(self._catalog.newest()))
+                load = within(load, self._share.rows(self._catalog.newest()))
             metadata = None if first or isinstance(load, ReplaceAll) else self._catalog.newest()
             # The columns that folders are called after when rows are written.
             layout = self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
@@ -151,14 +182,6 @@ class IcebergTable(IcebergReads):
             with suppress(WriteConflict):  # the next run does it
                 self._catalog.change_refs(RefChange(tags={f"{TAG}{dataflow}": snapshot.id}))
 
-    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
-        """Join small files."""
-        return Care(self._catalog, self._place).optimize(session, cluster_by)
-
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
-        """Expire snapshots that are older than the table's retention, and delete what only they have."""
-        return Care(self._catalog, self._place).vacuum(session)
-
     def remove(self, session: Callable[[], SparkSession]) -> None:
         """Have its catalog forget it, then remove its folder."""
         spark = session()
@@ -168,23 +191,16 @@ class IcebergTable(IcebergReads):
             raise TargetError(f"table {self._place} cannot be removed: {in_one_line(said(error))}") from error
         remove_files(self)
 
-    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
-        """Return what the snapshots that follow each other append."""
-        return appends(self._readable(), since, until)
-
-    def version_of(self, mark: Mark) -> Version:
-        """Return the snapshot's number and id."""
-        return f"{mark.version}-{mark.id}"
-
-    def mark_of(self, version: Version) -> Mark:
-        """Return the snapshot's number and id."""
-        number, _, snapshot = str(version).partition("-")
-        return Mark(int(number), snapshot)
-
-    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
-        """Return the rows of these snapshots, without Strandline's column."""
-        return rows_of_appends(self._catalog, self._readable(), spark, appended)
-
     def _commit(self, tag: Tag, state: str) -> NumberedCommit:
         text = commit_text(self._place, tag, state, self._dataflow)
         return NumberedCommit(self._catalog, self._place, tag, text)
+
+
+def _catalog_of(place: Place) -> Catalog:
+    match place.catalog:
+        case None:
+            return FolderCatalog(place)
+        case RestCatalogServer() as server:
+            return RestCatalog(place, server)
+        case database:
+            return JdbcCatalog(place, database)

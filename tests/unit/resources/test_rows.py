@@ -24,13 +24,13 @@ def _table(tmp_path: Path, columns: dict[str, list[Any]], *types: pa.DataType) -
 def test_each_distinct_row_is_there_once_and_sorted(tmp_path: Path) -> None:
     place = _table(tmp_path, {"b": [2, 1, 2, None], "a": ["x", "y", "x", "z"]}, pa.int64(), pa.string())
     _table(tmp_path, {"b": [1, 3], "a": ["y", "w"]}, pa.int64(), pa.string())
-    assert list(open_table("delta", place).distinct_rows(["a", "b"])) == [
+    assert list(open_table("delta", place).contents.distinct_rows(["a", "b"])) == [
         {"a": "w", "b": 3},
         {"a": "x", "b": 2},
         {"a": "y", "b": 1},
         {"a": "z", "b": None},
     ]
-    assert list(open_table("delta", place).distinct_rows(["b"])) == [
+    assert list(open_table("delta", place).contents.distinct_rows(["b"])) == [
         {"b": None},
         {"b": 1},
         {"b": 2},
@@ -52,7 +52,7 @@ def test_each_distinct_row_is_there_once_and_sorted(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_keeps_its_type(tmp_path: Path, kind: pa.DataType, value: Any) -> None:
-    (row,) = open_table("delta", _table(tmp_path, {"a": [value]}, kind)).distinct_rows(["a"])
+    (row,) = open_table("delta", _table(tmp_path, {"a": [value]}, kind)).contents.distinct_rows(["a"])
     assert (row["a"], type(row["a"])) == (value, type(value))
     if isinstance(value, datetime):
         assert row["a"].utcoffset() == value.utcoffset()
@@ -62,22 +62,24 @@ def test_odd_names_are_names(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "table"))
     odd = ['A"b', "select", "x.y", "Ä"]
     write_deltalake(place.url, pa.table({name: [1] for name in odd}))
-    assert list(open_table("delta", place).distinct_rows(odd)) == [dict.fromkeys(odd, 1)]
+    assert list(open_table("delta", place).contents.distinct_rows(odd)) == [dict.fromkeys(odd, 1)]
 
 
 def test_deleted_rows_are_not_there(tmp_path: Path) -> None:
     place = _table(tmp_path, {"a": [1, 2]}, pa.int64())
     DeltaTable(place.url).delete("a = 1")
-    assert list(open_table("delta", place).distinct_rows(["a"])) == [{"a": 2}]
+    assert list(open_table("delta", place).contents.distinct_rows(["a"])) == [{"a": 2}]
 
 
 def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
-    assert list(open_table("delta", _table(tmp_path, {"a": []}, pa.int64())).distinct_rows(["a"])) == []
+    assert (
+        list(open_table("delta", _table(tmp_path, {"a": []}, pa.int64())).contents.distinct_rows(["a"])) == []
+    )
 
 
 def test_a_missing_table_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="expected a table, found none") as missing:
-        open_table("delta", Place(str(tmp_path / "nope"))).distinct_rows(["a"])
+        open_table("delta", Place(str(tmp_path / "nope"))).contents.distinct_rows(["a"])
     assert missing.value.code == "source_missing"
     assert not (tmp_path / "nope").exists()
 
@@ -95,25 +97,25 @@ def test_a_missing_table_is_an_error_at_once(tmp_path: Path) -> None:
 def test_a_column_that_gives_no_units_is_an_error_at_once(tmp_path: Path, field: str, said: str) -> None:
     place = _table(tmp_path, {"surveyId": [], "tags": []}, pa.int64(), pa.list_(pa.string()))
     with pytest.raises(SourceError, match=said):
-        open_table("delta", place).distinct_rows([field])
+        open_table("delta", place).contents.distinct_rows([field])
 
 
 def test_more_rows_than_a_list_of_units_has_are_an_error(tmp_path: Path) -> None:
     place = _table(tmp_path, {"a": [1, 2, 3, 3]}, pa.int64())
-    assert len(list(open_table("delta", place).distinct_rows(["a"], most=3))) == 3
+    assert len(list(open_table("delta", place).contents.distinct_rows(["a"], most=3))) == 3
     with pytest.raises(SourceError, match="expected at most 2 distinct rows of a, found more"):
-        open_table("delta", place).distinct_rows(["a"], most=2)
+        open_table("delta", place).contents.distinct_rows(["a"], most=2)
 
 
 def test_a_log_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     place = _table(tmp_path, {"a": [1]}, pa.int64())
     (tmp_path / "table" / "_delta_log" / "00000000000000000000.json").write_text("{broken")
     with pytest.raises(SourceError, match=r"table .*: cannot"):
-        open_table("delta", place).distinct_rows(["a"])
+        open_table("delta", place).contents.distinct_rows(["a"])
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     place = _table(tmp_path, {"a": [1]}, pa.int64())
     next((tmp_path / "table").glob("*.parquet")).unlink()
     with pytest.raises(SourceError, match="cannot be read"):
-        open_table("delta", place).distinct_rows(["a"])
+        open_table("delta", place).contents.distinct_rows(["a"])

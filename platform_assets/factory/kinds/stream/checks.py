@@ -114,14 +114,14 @@ def _epochs(
         return
     windows = isinstance(one_of_splits(dataflow.operators), Aggregate)
     column = "window_end" if windows else dataflow.stream.event_time
-    table = platform.table(dataflow)
-    told = table.file_spans(table.newest_version(), EPOCH, column) if isinstance(table, TellsSpans) else None
+    rows = platform.table(dataflow).contents
+    told = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None
     by_epoch: dict[int, list[Span]] = {}
     for file in told or ():
         by_epoch.setdefault(file.group, []).append(Span(_in_ticks(file.lowest), _in_ticks(file.highest)))
     for slice_ in epochs:
         if told is None:
-            found = table.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
+            found = rows.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
             yield slice_, [] if found is None else [Span(None, _in_ticks(found))]
         else:
             yield slice_, sorted(by_epoch.get(slice_.number, ()))

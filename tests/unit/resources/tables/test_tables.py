@@ -32,7 +32,7 @@ def _write(place: Place, row: int) -> None:
 
 
 def _ids(place: Place) -> list[int]:
-    return [row["id"] for row in find_table(place).distinct_rows(["id"])]
+    return [row["id"] for row in find_table(place).contents.distinct_rows(["id"])]
 
 
 def test_a_table_is_found_whatever_its_format(place: Place, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_table_is_found_whatever_its_format(place: Place, tmp_path: Path) -> N
 def test_a_table_that_is_not_there_says_so_when_it_is_read(place: Place) -> None:
     table = find_table(place)
     with pytest.raises(SourceError) as refused:
-        table.newest_version()
+        table.contents.newest_version()
     assert refused.value.code == "source_missing"
 
 

@@ -42,11 +42,15 @@ def _metadata(table: IcebergTable) -> Metadata:
 
 def test_rows_are_not_counted_and_the_error_says_what_makes_them_readable(table: IcebergTable) -> None:
     with pytest.raises(SourceError, match=r"maintenance\.optimize") as refused:
-        table.count_rows()
+        table.contents.count_rows()
     assert refused.value.code == "equality_deletes"
 
 
 def test_what_manifests_tell_of_files_is_told(table: IcebergTable) -> None:
-    assert sorted(table.file_maxima(table.newest_version(), "id")) == [(1, 1), (2, 1), (77, 1)]
+    assert sorted(table.contents.file_maxima(table.contents.newest_version(), "id")) == [
+        (1, 1),
+        (2, 1),
+        (77, 1),
+    ]
     assert [highest_number(_metadata(table), app_id) for app_id in ("app", "other")] == [2, None]
     assert highest_number(_metadata(table), "app", below=2) == 1

@@ -1,26 +1,24 @@
-"""What an Iceberg table tells of its newest version, or of an older one: columns, counts, values, rows. Only :meth:`IcebergReads.read` starts Spark."""
+"""What an Iceberg table holds, in its newest version or in an older one: columns, counts, values, rows. Only :meth:`IcebergContents.read` starts Spark."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from partitions.errors import SourceError, TargetError
-from partitions.predicate import EVERYTHING, Among, Predicate, all_of
+from partitions.predicate import EVERYTHING, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
-from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.tables.contract.commits import MOST_ROWS, Version
-from resources.tables.contract.spans import FileSpan
-from resources.tables.contract.table import Table
-from resources.tables.iceberg.catalog import Catalog, FolderCatalog
+from resources.tables.contract.contents import TableContents, TellsNextColumns
+from resources.tables.contract.spans import FileSpan, TellsSpans
+from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import commits_of
-from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
-from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import (
     count_rows,
     distinct_rows,
@@ -30,6 +28,7 @@ from resources.tables.iceberg.rows import (
     highest_values,
     holds_any,
 )
+from resources.tables.iceberg.share import Share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,38 +37,40 @@ _MOST_TEXTS = 100_000_000
 """Of a column: more than the files that a dataflow has ever loaded."""
 
 
-class IcebergReads(Table):
-    """The reads of one Iceberg table; it need not exist."""
+@dataclass(frozen=True)
+class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
+    """The contents of one Iceberg table; it need not exist.
 
-    def __init__(self, place: Place, dataflow: str | None) -> None:
-        """Read the table at a place, for all or for one of the dataflows that share it."""
-        self._place, self._dataflow = place, dataflow
-        self._catalog = _catalog_of(place)
+    Attributes:
+        place: of the table.
+        catalog: of the table.
+        share: the rows that are the dataflow's.
+    """
 
-    def exists(self) -> bool:
-        """Return whether there is an Iceberg table."""
-        return self._catalog.newest() is not None
+    place: Place
+    catalog: Catalog
+    share: Share
 
     def has_data(self) -> bool:
         """Return whether the table holds rows or remembers a tag."""
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         if metadata is None:
             return False
-        if (own := self._own_rows(metadata)) != EVERYTHING:
+        if (own := self.share.rows(metadata)) != EVERYTHING:
             commits = commits_of(metadata.lineage())
-            remembers = any(commit.ours.get("dataflow") == self._dataflow for commit in commits)
+            remembers = any(commit.ours.get("dataflow") == self.share.dataflow for commit in commits)
             return remembers or holds_any(metadata, metadata.current, own)
         remembers = any("strandline.app-id" in snapshot.summary for snapshot in metadata.lineage())
         return remembers or count_rows(metadata) > 0
 
     def count_rows(self) -> int:
         """Return the number of rows, from the newest snapshot's summary; a table that is shared is scanned for the dataflow's."""
-        metadata = self._catalog.newest()
-        return count_rows(metadata, rows=self._own_rows(metadata)) if metadata else 0
+        metadata = self.catalog.newest()
+        return count_rows(metadata, rows=self.share.rows(metadata)) if metadata else 0
 
     def count_bytes(self) -> int | None:
         """Return the bytes of the data files, as the newest snapshot's summary has them."""
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return 0
         total_bytes = metadata.current.summary.get("total-files-size")
@@ -77,24 +78,19 @@ class IcebergReads(Table):
 
     def columns(self) -> list[str]:
         """Return the names of the columns, without Strandline's own."""
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         return [field["name"] for field in _spark_fields(metadata)] if metadata else []
 
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version, and its columns as Spark's JSON."""
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         if metadata is None:
             return None
         return metadata.version_id, json.dumps({"type": "struct", "fields": _spark_fields(metadata)})
 
-    def identity(self) -> str | None:
-        """Return its uuid."""
-        metadata = self._catalog.newest()
-        return metadata.uuid if metadata else None
-
     def next_columns(self) -> str | None:
         """Return the columns of the newest metadata, without Strandline's own."""
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         if metadata is None:
             return None
         fields = [
@@ -106,8 +102,8 @@ class IcebergReads(Table):
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
-        metadata = self._readable()
-        condition = all_of((self._own_rows(metadata), EVERYTHING if rows is None else rows))
+        metadata = readable(self.place, self.catalog)
+        condition = all_of((self.share.rows(metadata), EVERYTHING if rows is None else rows))
         return highest_values(metadata, _snapshot(metadata, version), columns, condition)
 
     def texts(self, column: str) -> set[str]:
@@ -115,68 +111,62 @@ class IcebergReads(Table):
         if column not in self.columns():
             return set()
         distinct: Iterator[dict[str, Any]]
-        if self._dataflow is None or self._own_rows(self._catalog.newest()) == EVERYTHING:
+        if self.share.dataflow is None or self.share.rows(self.catalog.newest()) == EVERYTHING:
             distinct = self.distinct_rows([column], _MOST_TEXTS)
         else:
             both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
-            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self._dataflow)
+            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of some columns."""
-        return distinct_rows(self._readable(), columns, most)
+        return distinct_rows(readable(self.place, self.catalog), columns, most)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Ask for one row."""
-        metadata = self._readable()
+        metadata = readable(self.place, self.catalog)
         return holds_any(metadata, _snapshot(metadata, version), rows)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
         """Return what the table's manifests say of its files."""
-        metadata = self._readable()
+        metadata = readable(self.place, self.catalog)
         return file_maxima(metadata, _snapshot(metadata, version), column)
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
         """Return what the table's manifests say of its files."""
-        metadata = self._readable()
+        metadata = readable(self.place, self.catalog)
         return file_spans(metadata, _snapshot(metadata, version), group, column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
-        return self._readable().version_id
+        return readable(self.place, self.catalog).version_id
 
     @override
-    def read(
-        self,
-        spark: SparkSession,
-        version: Version,
-        rows: Predicate = EVERYTHING,
-    ) -> DataFrame:
+    def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
         """Return all rows of a version, without Strandline's column."""
-        name, snapshot = self._catalog.name(spark), str(version).partition("-")[2]
+        name, snapshot = self.catalog.name(spark), str(version).partition("-")[2]
         reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
         table_rows = reader.table(name)
-        metadata = self._catalog.newest()
+        metadata = self.catalog.newest()
         return table_rows.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else table_rows
 
-    def _own_rows(self, metadata: Metadata | None) -> Predicate:
-        """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
-        if self._dataflow is None or metadata is None:
-            return EVERYTHING
-        shared = any(field["name"] == DATAFLOW_COLUMN for field in _spark_fields(metadata))
-        return Among(DATAFLOW_COLUMN, (self._dataflow,)) if shared else EVERYTHING
 
-    def _readable(self) -> Metadata:
-        try:
-            metadata = self._catalog.newest()
-        except TargetError as error:
-            raise SourceError(error.message) from error
-        if metadata is None:
-            raise SourceError(
-                f"table {self._place}: expected a table, found none. Load it first, or correct its name",
-                code="source_missing",
-            )
-        return metadata
+def readable(place: Place, catalog: Catalog) -> Metadata:
+    """Return the newest metadata of a table that is read.
+
+    Raises:
+        SourceError: code ``source_missing``: there is no table; or it cannot be read.
+    """
+    try:
+        metadata = catalog.newest()
+    except TargetError as error:
+        raise SourceError(error.message) from error
+    if metadata is None:
+        raise SourceError(
+            f"table {place}: expected a table, found none. Load it first, or correct its name",
+            code="source_missing",
+        )
+    return metadata
 
 
 def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
@@ -189,16 +179,6 @@ def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
             f"table {metadata.table_location}: expected version {version}, found none: its snapshot was expired"
         )
     return snapshot
-
-
-def _catalog_of(place: Place) -> Catalog:
-    match place.catalog:
-        case None:
-            return FolderCatalog(place)
-        case RestCatalogServer() as server:
-            return RestCatalog(place, server)
-        case database:
-            return JdbcCatalog(place, database)
 
 
 def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:

@@ -1,17 +1,18 @@
-"""What a Delta table tells of its newest version, or of an older one: columns, counts, values, rows. Only :meth:`DeltaReads.read` starts Spark."""
+"""What a Delta table holds, in its newest version or in an older one: columns, counts, values, rows. Only :meth:`DeltaContents.read` starts Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, all_of
 from partitions.target import DATAFLOW_COLUMN
-from resources.connections.places import Place
 from resources.tables.contract.commits import MOST_ROWS, Version
-from resources.tables.contract.spans import FileSpan
+from resources.tables.contract.contents import TableContents
+from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.delta.file_reads import read_files
 from resources.tables.delta.inexact_statistics import distrust
 from resources.tables.delta.log import DeltaLog
@@ -34,113 +35,103 @@ _MOST_TEXTS = 100_000_000
 """Of a column: more than the files that a dataflow has ever loaded."""
 
 
-class DeltaReads:
-    """The reads of one Delta table; it need not exist."""
+@dataclass(frozen=True)
+class DeltaContents(TableContents, TellsSpans):
+    """The contents of one Delta table; it need not exist.
 
-    def __init__(self, place: Place, dataflow: str | None) -> None:
-        """Read the table at a place, for all or for one of the dataflows that share it."""
-        self._log = DeltaLog(place)
-        self._share = Share(self._log, dataflow)
+    Attributes:
+        log: of the table.
+        share: the rows that are the dataflow's.
+    """
 
-    @property
-    def place(self) -> Place:
-        """Where it lies."""
-        return self._log.place
-
-    def exists(self) -> bool:
-        """Return whether there is a Delta log."""
-        return self._log.exists()
+    log: DeltaLog
+    share: Share
 
     def has_data(self) -> bool:
         """Return whether the table holds rows or remembers a tag. A file without statistics counts as rows."""
-        table = self._log.table()
+        table = self.log.table()
         if table is None:
             return False
-        if (own := self._share.rows) != EVERYTHING:
+        if (own := self.share.rows) != EVERYTHING:
             tagged = any(
-                commit.ours.get("dataflow") == self._share.dataflow for commit in self._log.commits(None)
+                commit.ours.get("dataflow") == self.share.dataflow for commit in self.log.commits(None)
             )
-            return tagged or holds_any(self._log, table.version(), own)
+            return tagged or holds_any(self.log, table.version(), own)
         if any(count is None or count > 0 for count in file_counts(table)):
             return True
-        return any(commit.tags for commit in self._log.commits(None))
+        return any(commit.tags for commit in self.log.commits(None))
 
     def count_rows(self) -> int:
         """Return the number of rows, from the files' statistics if they all have some; a table that is shared is scanned for the dataflow's."""
-        return count_rows(self._log, rows=self._share.rows)
+        return count_rows(self.log, rows=self.share.rows)
 
     def count_bytes(self) -> int:
         """Return the bytes of the data files, as the log has them."""
-        table = self._log.table()
+        table = self.log.table()
         sizes: Any = table.get_add_actions().column("size_bytes").to_pylist() if table else ()
         return sum(sizes)
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
-        return self._share.columns
+        return self.share.columns
 
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version, and its columns as Spark's JSON."""
-        table = self._log.table()
+        table = self.log.table()
         return (table.version(), table.schema().to_json()) if table else None
-
-    def identity(self) -> str | None:
-        """Return the id that its metadata has."""
-        table = self._log.table()
-        return str(table.metadata().id) if table else None
 
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
-        if self._share.is_of_others:
+        if self.share.is_of_others:
             return dict.fromkeys(columns)
-        condition = all_of((self._share.rows, EVERYTHING if rows is None else rows))
-        return highest_values(self._log, columns, None if version is None else int(version), condition)
+        condition = all_of((self.share.rows, EVERYTHING if rows is None else rows))
+        return highest_values(self.log, columns, None if version is None else int(version), condition)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
-        if column not in self.columns() or self._share.is_of_others:
+        if column not in self.columns() or self.share.is_of_others:
             return set()
-        if self._share.rows == EVERYTHING:
+        if self.share.rows == EVERYTHING:
             distinct = self.distinct_rows([column], _MOST_TEXTS)
         else:
             both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
-            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self._share.dataflow)
+            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of some columns."""
-        return distinct_rows(self._log, columns, most)
+        return distinct_rows(self.log, columns, most)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Ask for one row."""
-        return holds_any(self._log, int(version), rows)
+        return holds_any(self.log, int(version), rows)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
         """Return what the table's log says of its files."""
-        return file_maxima(self._log, int(version), column)
+        return file_maxima(self.log, int(version), column)
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
         """Return what the table's log says of its files."""
-        return file_spans(self._log, int(version), group, column)
+        return file_spans(self.log, int(version), group, column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
         try:
-            versions = self._log.versions(None)
+            versions = self.log.versions(None)
         except TargetError as error:
             raise SourceError(error.message) from error
         if not versions:
-            raise missing(self._log.place)
+            raise missing(self.log.place)
         return versions[-1]
 
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
         """Return the rows of a version: of some rows from the few files that may hold them, else through Delta."""
         if rows != EVERYTHING:
-            pruned = read_files(self._log, spark, int(version), rows)
+            pruned = read_files(self.log, spark, int(version), rows)
             if pruned is not None:
                 return pruned
         with suppress(TargetError):  # Spark says what is wrong with a version that is gone
-            distrust(spark, self._log.table(int(version)))
-        return spark.read.format("delta").option("versionAsOf", str(version)).load(self._log.place.spark_url)
+            distrust(spark, self.log.table(int(version)))
+        return spark.read.format("delta").option("versionAsOf", str(version)).load(self.log.place.spark_url)
