@@ -57,7 +57,7 @@ class _ArrowCommit(Commit):
         return ArrowReplacement.of(rows, load, [place / file.path for file in part])
 
     def _write_files(self, rows: Any, folder: StagedFolder, layout: Any) -> None:
-        target = self.placement.staging.place.child(folder.name).local
+        target = self.placement.staging.place_of(folder).local
         assert target is not None
         target.mkdir(parents=True)
         written = rows.table.to_pylist()

@@ -123,28 +123,24 @@ class Commit:
             layout = begun.partition_by
             rows, columns_json = self._fitted(rows, begun)
         whole, part = self._removals(begun, load)
-        folder = StagedFolder.of(self.tag)
+        staging, folder = self.placement.staging, StagedFolder.of(self.tag)
         try:
             replacement = None
             if isinstance(load, Replace) and begun is not None:
                 replacement = self._replacement(rows, load, part)
             self._write_files(replacement.rows if replacement else rows, folder, layout)
             written = self._written(folder, spark_schema(columns_json), rows, layout)
-            copied_rows = (
-                replacement.copied(self.placement.staging.place.child(folder.name), written)
-                if replacement
-                else 0
-            )
+            copied_rows = replacement.copied(staging.place_of(folder), written) if replacement else 0
             files = tuple(_listed(file, folder, index) for index, file in enumerate(written))
         except Exception:
-            self.placement.staging.drop(folder.name)
+            staging.drop(folder.name)
             raise
         others = tuple(visible_files(self._place)) if isinstance(load, ReplaceAll) else ()
         if not files:
-            self.placement.staging.drop(folder.name)
+            staging.drop(folder.name)
             if whole or others:
                 folder = StagedFolder.of(self.tag)
-                self.placement.staging.begin(folder)
+                staging.begin(folder)
         names_columns = begun is None or made or columns_json != begun.columns_json
         self.land(
             Change(
@@ -259,7 +255,7 @@ class Commit:
         return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
     def _write_files(self, rows: DataFrame, folder: StagedFolder, layout: Sequence[str]) -> None:
-        staged = self.placement.staging.place.child(folder.name)
+        staged = self.placement.staging.place_of(folder)
         try:
             write_files(rows, staged, layout)
         except Exception as error:

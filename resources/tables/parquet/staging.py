@@ -60,6 +60,10 @@ class Staging:
         """Where the folders lie."""
         return self.files.hidden
 
+    def place_of(self, folder: StagedFolder) -> Place:
+        """Return where a folder lies."""
+        return self.place.child(folder.name)
+
     def begin(self, folder: StagedFolder) -> None:
         """Note that a commit without rows of its own has files to set aside."""
         with self.files.failing():
