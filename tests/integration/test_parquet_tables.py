@@ -24,7 +24,7 @@ from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.registry import find_table
 from tests.integration.conftest import MakeFeed
-from tests.integration.test_own_commits import EVERY_TYPE
+from tests.integration.test_delta_own_commits import EVERY_TYPE
 from tests.support.feed import CHECKOUT, NAME, Feed
 
 if TYPE_CHECKING:

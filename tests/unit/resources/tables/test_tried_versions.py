@@ -18,7 +18,7 @@ _TO_LOOK_AT = {
         DELTALAKE,
         re.compile(r"create_write_transaction|create_table_with_add_actions|get_add_actions|_MISTAKEN"),
         "paths in adds and removes (own_limits), flattened statistics, max_commit_retries, the checkpoint hook",
-        "tests/integration/test_own_commits.py tests/integration/test_crashes.py tests/integration/test_delta_statistics.py",
+        "tests/integration/test_own_commits.py tests/integration/test_delta_own_commits.py tests/integration/test_crashes.py tests/integration/test_delta_statistics.py",
     ),
     "pyiceberg": (
         PYICEBERG,
@@ -26,7 +26,7 @@ _TO_LOOK_AT = {
             r"write_manifest|read_manifest_list|ManifestEntry|compute_statistics_plan|data_file_statistics_from|parquet_path_to_id|commit_table"
         ),
         "the numbers that a list of manifests gives, bounds and NaN in statistics, requirements of commits",
-        "tests/integration/test_iceberg_own_commits.py tests/integration/test_crash_places.py tests/integration/test_iceberg_catalogs.py",
+        "tests/integration/test_own_commits.py tests/integration/test_iceberg_own_commits.py tests/integration/test_crash_places.py tests/integration/test_iceberg_catalogs.py",
     ),
 }
 
