@@ -49,13 +49,16 @@ class _Line(NamedTuple):
     misread: Fault | None
 
 
-def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str]) -> Column:
+def _is_accepted(
+    rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str], plain: str | None = None
+) -> Column:
     """Return whether a text is what the rule accepts.
 
     Args:
         rule: of the records.
         names: of a record, in their order, which others are expected to have as well.
         pattern: of a text, by the order of names.
+        plain: pattern of most texts, which is tried first; what it accepts ``pattern`` accepts.
     """
     from pyspark.sql import functions as F
 
@@ -68,6 +71,8 @@ def _is_accepted(rule: JsonRule, names: Names | None, pattern: Callable[[Names |
     accepted = text.rlike(in_any_order) & once
     if not rule.pattern.may_repeat_names and names is not None:
         accepted = text.rlike(pattern(names)) | accepted
+    if plain is not None:
+        accepted = text.rlike(plain) | accepted
     return F.is_valid_utf8(text) & accepted
 
 
@@ -266,7 +271,9 @@ def _rejected(
     """The lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
-    accepted, text = _is_accepted(rule, names, rule.pattern.line), F.try_validate_utf8(F.col(TEXT))
+    plain = None if names is None else rule.pattern.plain_line(names)
+    accepted = _is_accepted(rule, names, rule.pattern.line, plain)
+    text = F.try_validate_utf8(F.col(TEXT))
     if rule.names_to_have:
         accepted &= _has_known_fields(rule, F.col(TEXT))
     misread_in = _misread_values(by_spark, F.array(TEXT))

@@ -221,6 +221,44 @@ def test_the_pattern_accepts_no_record_that_the_judge_refuses(line: str, names: 
         assert (judgement.fault, judgement.unknown) == (None, ())
 
 
+@given(_LINES, _ORDERS)
+def test_what_the_plain_pattern_accepts_the_whole_one_accepts(line: str, names: Names) -> None:
+    plain = _RULE.pattern.plain_line(names)
+    assert plain is not None
+    if re.search(plain, line):
+        assert re.search(_RULE.pattern.line(names), line)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_plain"),
+    [
+        ('{"id": 1, "who": {"age": 2}, "at": "2024-01-28T00:00:00Z", "text": "a\\nb"}', True),
+        ('{"id":1,"amount":0.5,"day":"2024-02-28"}', True),
+        ('{"id": null, "at": "2024-01-31T00:00:00.123+01:00"}', True),
+        ('{"text": "no first name"}', False),
+        ('{"id": 1, "text": 2}', False),
+        ('{"id":  1}', False),
+        ('{"id": 1, }', False),
+        ('{"id": 1, "id": 1}', False),
+        ('{"id": 1} x', False),
+        ('{"id": 1, "at": "2024-02-30T00:00:00Z"}', False),
+    ],
+)
+def test_most_lines_of_programs_are_plain(line: str, is_plain: bool) -> None:
+    names = first_names('{"id": 1, "who": {"age": 1}, "amount": 1, "day": "", "at": "", "text": ""}')
+    assert names is not None
+    plain = _RULE.pattern.plain_line(names)
+    assert plain is not None
+    assert bool(re.search(plain, line)) is is_plain
+
+
+def test_no_line_is_plain_where_a_name_may_stand_twice_or_is_unknown() -> None:
+    names = first_names('{"id": 1, "more": 1}')
+    assert names is not None
+    assert _rule(id="long").pattern.plain_line(names) is None
+    assert _rule(id="variant").pattern.plain_line(Names(("id",), {})) is None
+
+
 @given(_LINES)
 def test_in_any_order_the_pattern_leaves_only_names_that_stand_twice_to_be_seen(line: str) -> None:
     if re.search(_RULE.pattern.line(), line):
