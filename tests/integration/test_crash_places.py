@@ -18,11 +18,10 @@ import pytest
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.tables.iceberg import jdbc_catalog
-from resources.tables.registry import find_table
 from tests.integration.test_crash_matrix import OPEN, STEPS, WAYS, Way, crash_cell, in_bucket, slow
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING
-from tests.support.feed import NAME, Feed, sorted_rows
+from tests.support.feed import NAME, Feed
 
 PLACES = (
     "Delta, S3",
@@ -68,10 +67,7 @@ class FeedElsewhere(Feed):
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of all rows of the table, sorted."""
-        found = find_table(self.platform.lake.child(self.dataflow.table))
-        session = self.platform.engine(self.dataflow).session()
-        rows = found.contents.read(session, found.contents.newest_version()).select(*columns).collect()
-        return sorted_rows([row.asDict() for row in rows], columns)
+        return self.rows_by_spark(*columns)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 from tests.support.folder_texts import FOLDER_TEXTS
+from tests.support.reading import Reading, cases
 
 ODD = [
     "2026-01-28T14:00:00.ndjson",
@@ -57,6 +58,79 @@ ODD = [
 ]
 
 
+FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
+BY_DAY, AT = {"schema": "id long, day date"}, {"schema": "id long, at string"}
+NULL = "__HIVE_DEFAULT_PARTITION__"
+VALUES = {
+    f"{folder}{name}": value
+    for folder, value in {"": None, "at=1/": "1", "x/at=a b/": "a b", "at=2/at=2/": "2", "at=c%20d/": "c d", f"at={NULL}/": None, "at=/": "", "at=k=v/": "k=v"}.items()
+    for name in ("at=4.ndjson", "5.ndjson")
+}  # fmt: skip
+"""A file in each of different folders, and the value of its column."""
+READINGS = {
+    **{
+        f"the landing zone may have such a name too [{root}]": Reading(
+            BY_DAY | {"path": f"./landing/{root}"}, {f"{root}/day=2026-01-01/a.ndjson": [1], f"{root}/b [c].ndjson": [2]},
+            "id day _source_file", [(1, FIRST, "day=2026-01-01/a.ndjson"), (2, None, "b [c].ndjson")],
+        )
+        for root in ("la nd", "100%25", "[x]", "{a,b}", "st*r?", "größe", "12:00", "a+b=c")
+    },
+    "values are text unless the schema names a type": Reading(
+        {"schema": "id long, day date, hour int"}, {"day=2026-01-02/hour=07/region=07/a.ndjson": [1]}, "id day hour region", [(1, SECOND, 7, "07")],
+    ),
+    **{
+        f"a value is the same text in many files [{text}]": Reading(
+            {"schema": None}, {f"at={text}/b=1/1.ndjson": [1], f"at={text}/b=2/2.ndjson": [2]}, "id at b", [(1, text, "1"), (2, text, "2")],
+        )
+        for text in ("07", "1e3", "true", "2026-01-02", "12:00", "a+b", "~,@", "null", "0x1F")
+    },
+    "the header of many files does not name folders": Reading(
+        BY_DAY | {"format": "csv"}, {"day=2026-01-01/1.csv": "id\n1\n", "day=2026-01-02/2.csv": "id\n2\n"}, "id day", [(1, FIRST), (2, SECOND)],
+    ),
+    "values are text where the schema is inferred": Reading(
+        {"schema": None}, {"day=2026-01-02/hour=07/a.ndjson": [1]}, "id day hour", [(1, "2026-01-02", "07")],
+    ),
+    "a file without such a folder has NULL": Reading(
+        BY_DAY, {"root.ndjson": [1], "day=2026-01-02/a.ndjson": [2], "other/b.ndjson": [3]}, "id day", [(1, None), (2, SECOND), (3, None)],
+    ),
+    "values are unescaped as Hive and Spark escape them": Reading(
+        AT, {f"at={folder}/a.ndjson": [number] for number, folder in enumerate(FOLDER_TEXTS)}, "id at", list(enumerate(FOLDER_TEXTS.values())),
+    ),
+    **{
+        f"one file has the same value as many [{folder}]": Reading(
+            AT, {f"at={folder}/at={folder}/a%b.ndjson": [1]}, "id at _source_file", [(1, value, f"at={folder}/at={folder}/a%b.ndjson")],
+        )
+        for folder, value in (("x%20y", "x y"), (NULL, None))
+    },
+    "upper and lower case name one column as in Spark": Reading(
+        {"schema": "id long, Day date"}, {"day=2026-01-01/Region=a/1.ndjson": [1], "day=2026-01-01/Region=b/2.ndjson": [2], "DAY=2026-01-02/region=c/3.ndjson": [3]},
+        "id Day region", [(1, FIRST, "a"), (2, FIRST, "b"), (3, SECOND, "c")],
+    ),
+    "files in different folders have values of their own": Reading(
+        AT, {path: [number] for number, path in enumerate(VALUES)}, "id at _source_file",
+        [(number, value, path) for number, (path, value) in enumerate(VALUES.items())],
+    ),
+    "values of folders may lay out the table": Reading(
+        AT, {"at=x%20y/a.ndjson": [1], "at=12:00/a.ndjson": [2], "b.ndjson": [3]}, "id at", [(1, "x y"), (2, "12:00"), (3, None)],
+        more={"target": {"partition_by": ["at"]}},
+    ),
+    **{
+        f"documents below a colon tell their columns [{form}]": Reading(
+            {"format": form, "schema": None, "options": options}, {f"hour=2026-01-01T10:00/a.{form}": text}, "id hour", [(1, "2026-01-01T10:00"), (2, "2026-01-01T10:00")],
+        )
+        for form, options, text in (
+            ("json", {}, '[{"id": 1}, {"id": 2}]'), ("xml", {"rowTag": "row"}, "<r><row><id>1</id></row><row><id>2</id></row></r>")
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("reading", cases(READINGS))
+def test_names_of_files_and_folders_give_these_columns(make_feed: MakeFeed, reading: Reading) -> None:
+    reading.check(make_feed)
+
+
 class TestNames:
     @pytest.mark.parametrize("schema", ["id long", None])
     def test_files_are_loaded_whatever_their_names(self, make_feed: MakeFeed, schema: str | None) -> None:
@@ -75,31 +149,6 @@ class TestNames:
         assert feed.load().files == len(paths)
         assert feed.rows("id", "_source_file") == list(enumerate(paths))
 
-    @pytest.mark.parametrize("root", ["la nd", "100%25", "[x]", "{a,b}", "st*r?", "größe", "12:00", "a+b=c"])
-    def test_the_landing_zone_may_have_such_a_name_too(self, make_feed: MakeFeed, root: str) -> None:
-        feed = make_feed(source={"path": f"./landing/{root}", "schema": "id long, day date"})
-        feed.put(f"{root}/day=2026-01-01/a.ndjson", 1)
-        feed.put(f"{root}/b [c].ndjson", 2)
-        feed.load()
-        assert feed.rows("id", "day", "_source_file") == [
-            (1, date(2026, 1, 1), "day=2026-01-01/a.ndjson"),
-            (2, None, "b [c].ndjson"),
-        ]
-
-    @pytest.mark.full
-    @pytest.mark.parametrize("form", ["json", "xml"])
-    def test_documents_below_a_colon_tell_their_columns(self, make_feed: MakeFeed, form: str) -> None:
-        options = {"rowTag": "row"} if form == "xml" else {}
-        feed = make_feed(source={"format": form, "schema": None, "options": options})
-        text = (
-            '[{"id": 1}, {"id": 2}]'
-            if form == "json"
-            else "<r><row><id>1</id></row><row><id>2</id></row></r>"
-        )
-        feed.put_text(f"hour=2026-01-01T10:00/a.{form}", text)
-        feed.load()
-        assert feed.rows("id", "hour") == [(1, "2026-01-01T10:00"), (2, "2026-01-01T10:00")]
-
     @pytest.mark.full
     def test_ten_thousand_files_of_one_partition(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 5000}})
@@ -113,22 +162,6 @@ class TestNames:
 
 
 class TestFolders:
-    def test_values_are_text_unless_the_schema_names_a_type(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, day date, hour int"})
-        feed.put("day=2026-01-02/hour=07/region=07/a.ndjson", 1)
-        feed.load()
-        assert feed.rows("id", "day", "hour", "region") == [(1, date(2026, 1, 2), 7, "07")]
-
-    @pytest.mark.parametrize(
-        "text", ["07", "1e3", "true", "2026-01-02", "12:00", "a+b", "~,@", "null", "0x1F"]
-    )
-    def test_of_many_files_they_are_the_same_text(self, make_feed: MakeFeed, text: str) -> None:
-        feed = make_feed(source={"schema": None})
-        feed.put(f"at={text}/b=1/1.ndjson", 1)
-        feed.put(f"at={text}/b=2/2.ndjson", 2)
-        feed.load()
-        assert feed.rows("id", "at", "b") == [(1, text, "1"), (2, text, "2")]
-
     def test_a_column_of_another_type_beside_them_has_the_same_text(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, day date"})
         feed.put_parquet("day=2026-01-01/1.parquet", {"id": 1, "day": "2026-01-01"})
@@ -137,70 +170,6 @@ class TestFolders:
         error = feed.fail()
         assert "field day: expected 2026-01-03, as the folder day=2026-01-03 says" in error.message
         assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
-
-    def test_the_header_of_many_files_does_not_name_them(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"format": "csv", "schema": "id long, day date"})
-        feed.put_text("day=2026-01-01/1.csv", "id\n1\n")
-        feed.put_text("day=2026-01-02/2.csv", "id\n2\n")
-        feed.load()
-        assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
-
-    def test_values_are_text_with_an_inferred_schema(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": None})
-        feed.put("day=2026-01-02/hour=07/a.ndjson", 1)
-        feed.load()
-        assert feed.rows("id", "day", "hour") == [(1, "2026-01-02", "07")]
-
-    def test_a_file_without_such_a_folder_has_null(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, day date"})
-        feed.put("root.ndjson", 1)
-        feed.put("day=2026-01-02/a.ndjson", 2)
-        feed.put("other/b.ndjson", 3)
-        feed.load()
-        assert feed.rows("id", "day") == [(1, None), (2, date(2026, 1, 2)), (3, None)]
-
-    def test_values_are_unescaped_as_hive_and_spark_escape_them(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, at string"})
-        for number, folder in enumerate(FOLDER_TEXTS):
-            feed.put(f"at={folder}/a.ndjson", number)
-        feed.load()
-        assert feed.rows("id", "at") == list(enumerate(FOLDER_TEXTS.values()))
-
-    @pytest.mark.parametrize(("folder", "value"), [("x%20y", "x y"), ("__HIVE_DEFAULT_PARTITION__", None)])
-    def test_one_file_has_the_same_value_as_many(
-        self, make_feed: MakeFeed, folder: str, value: str | None
-    ) -> None:
-        feed = make_feed(source={"schema": "id long, at string"})
-        feed.put(f"at={folder}/at={folder}/a%b.ndjson", 1)
-        feed.load()
-        assert feed.rows("id", "at", "_source_file") == [(1, value, f"at={folder}/at={folder}/a%b.ndjson")]
-
-    def test_upper_and_lower_case_name_one_column_as_in_spark(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, Day date"})
-        feed.put("day=2026-01-01/Region=a/1.ndjson", 1)
-        feed.put("day=2026-01-01/Region=b/2.ndjson", 2)
-        feed.put("DAY=2026-01-02/region=c/3.ndjson", 3)
-        feed.load()
-        assert feed.rows("id", "Day", "region") == [
-            (1, date(2026, 1, 1), "a"),
-            (2, date(2026, 1, 1), "b"),
-            (3, date(2026, 1, 2), "c"),
-        ]
-
-    def test_of_files_in_different_folders_each_has_its_own_values(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, at string"})
-        paths = {
-            f"{folder}{name}": value
-            for folder, value in {"": None, "at=1/": "1", "x/at=a b/": "a b", "at=2/at=2/": "2", "at=c%20d/": "c d",
-                                  "at=__HIVE_DEFAULT_PARTITION__/": None, "at=/": "", "at=k=v/": "k=v"}.items()
-            for name in ("at=4.ndjson", "5.ndjson")
-        }  # fmt: skip
-        for number, path in enumerate(paths):
-            feed.put(path, number)
-        feed.load()
-        assert feed.rows("id", "at", "_source_file") == [
-            (number, value, path) for number, (path, value) in enumerate(paths.items())
-        ]
 
     def test_a_new_folder_column_is_refused_naming_the_file(self, feed: Feed) -> None:
         feed.put("day=1/a.ndjson", 1)
@@ -216,11 +185,3 @@ class TestFolders:
         feed.define(target={"schema_mode": "merge"})
         feed.load()
         assert feed.rows("id", "day", "hour") == [(1, "1", None), (2, "2", "1")]
-
-    def test_folder_values_may_lay_out_the_table(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long, at string"}, target={"partition_by": ["at"]})
-        feed.put("at=x%20y/a.ndjson", 1)
-        feed.put("at=12:00/a.ndjson", 2)
-        feed.put("b.ndjson", 3)
-        feed.load()
-        assert feed.rows("id", "at") == [(1, "x y"), (2, "12:00"), (3, None)]

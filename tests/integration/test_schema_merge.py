@@ -26,6 +26,7 @@ from tests.support.api import ApiFeed, api
 from tests.support.columns import PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, Feed, dies_after
+from tests.support.reading import Content, Reading, cases
 from tests.support.workbooks import xlsx
 
 MERGE = {"schema_mode": "merge"}
@@ -46,6 +47,71 @@ def rows(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
 
 def _put_parquet(feed: Feed, path: str, table: pa.Table) -> None:
     pq.write_table(table, feed.landing / path)
+
+
+def in_form(form: str, **row: Any) -> dict[str, Content]:
+    """A file of a format with this row, named by its id."""
+    ending = {"excel": "xlsx"}.get(form, form)
+    contents: dict[str, Callable[[], Content]] = {
+        "json": lambda: f"[{json.dumps(row)}]",
+        "xml": lambda: xml("".join(f"<{name}>{value}</{name}>" for name, value in row.items())),
+        "avro": lambda: avro(row, **({"name": "string"} if "name" in row else {})),
+        "excel": lambda: xlsx([list(row), list(row.values())]),
+    }
+    return {f"{row['id']}.{ending}": contents[form]()}
+
+
+def merged(source: Any, files: Any, *later: Any, columns: str, rows: list[Any], **more: Any) -> Reading:
+    """A table that takes columns; each mapping of files is a load."""
+    widened, target = more.pop("widened", False), MERGE | more.pop("target", {})
+    return Reading(source, files, columns, rows, more=more | {"target": target}, later=later, widened=widened)
+
+
+READINGS = {
+    "structs get new fields at any depth and rows stay": merged(
+        INFERRED, {"a.ndjson": [{"id": 1, "s": {"a": 1}, "l": [{"x": 1}]}]}, {"b.ndjson": [{"id": 2, "s": {"b": {"c": "t"}}, "l": [{"y": 2}, {"x": 3}]}]}, columns="id s l",
+        rows=[(1, {"a": 1, "b": None}, [{"x": 1, "y": None}]), (2, {"a": None, "b": {"c": "t"}}, [{"x": None, "y": 2}, {"x": 3, "y": None}])],
+    ),
+    "a new field of a struct may have any letters": merged(
+        INFERRED, {"a.ndjson": [{"id": 1, "s": {"a": 1}}]}, {"b.ndjson": [{"id": 2, "s": {"a": 2, "per cent (%)": 3}}]}, columns="id s",
+        rows=[(1, {"a": 1, "per cent (%)": None}), (2, {"a": 2, "per cent (%)": 3})],
+    ),
+    "a field without any value is no column": merged(
+        INFERRED, {"a.ndjson": [1]}, {"b.ndjson": [{"id": 2, "later": None}]}, {"c.ndjson": [{"id": 3, "later": 1.5}]}, columns="id later", rows=[(1, None), (2, None), (3, 1.5)],
+    ),
+    "a new folder is a column of text": merged(INFERRED, {"a.ndjson": [1]}, {"region=eu/b.ndjson": [2]}, columns="id region", rows=[(1, None), (2, "eu")]),
+    **{
+        f"files bring new columns [{form}]": merged(
+            {"format": form, "schema": None, **({"options": {"rowTag": "row"}} if form == "xml" else {})},
+            in_form(form, id=1), in_form(form, id=2, name="x") | in_form(form, id=3), columns="id name", rows=[(1, None), (2, "x"), (3, None)],
+        )
+        for form in ("json", "xml", "avro", "excel")
+    },
+    **{
+        f"merges by keys take new columns [{load}]": merged(
+            {"schema": "id int, s struct<a: int>"}, {"a.ndjson": [{"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2}}]},
+            {"b.ndjson": [{"id": 2, "name": "x", "s": {"b": "t"}}, {"id": 2**40, "s": {"a": 2**41}}]}, {"c.ndjson": [1]}, columns="id s name",
+            rows=[(1, None, None), (2, {"a": None, "b": "t"}, "x"), (2**40, {"a": 2**41, "b": None}, None)],
+            target={"load": load, "merge_keys": ["id"]}, late_files="alert", widened=True,
+        )
+        for load in ("merge_upsert", "merge_overwrite")
+    },
+    "versions of rows differ by a new column": merged(
+        {"schema": "id long, at long"}, {"a.ndjson": [{"id": 1, "at": 1}, {"id": 2, "at": 1}]}, {"b.ndjson": [{"id": 1, "at": 2, "name": "x"}, {"id": 2, "at": 2}]},
+        columns="id at name _valid_to _is_current", rows=[(1, 1, None, 2, False), (1, 2, "x", None, True), (2, 1, None, None, True)],
+        target={"load": "scd2", "merge_keys": ["id"], "effective_column": "at"},
+    ),
+    "files above a column bring new columns": merged(
+        {"schema": "id int"}, {"a.ndjson": [1]}, {"b.ndjson": [{"id": 2, "name": "x"}]}, {"c.ndjson": [2**40]}, columns="id name", rows=[(1, None), (2, "x"), (2**40, None)],
+        watermark={"type": "column", "columns": ["id"]}, widened=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("reading", cases(READINGS))
+def test_new_columns_come_with_the_rows_that_bring_them(make_feed: MakeFeed, reading: Reading) -> None:
+    reading.check(make_feed)
 
 
 class TestFilesOfEachFormat:
@@ -70,34 +136,6 @@ class TestFilesOfEachFormat:
         feed.put("c.ndjson", {"id": 4, "name": "y"})
         assert not any("schema" in warning for warning in feed.load().warnings)
         assert rows(feed, "id", "name")[3] == (4, "y")
-
-    def test_structs_get_new_fields_at_any_depth_and_rows_stay(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=INFERRED, target=MERGE)
-        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}, "l": [{"x": 1}]})
-        feed.load()
-        feed.put("b.ndjson", {"id": 2, "s": {"b": {"c": "t"}}, "l": [{"y": 2}, {"x": 3}]})
-        feed.load()
-        found = rows(feed, "id", "s.a", "s.b.c", "l.x", "l.y")
-        assert found == [(1, 1, None, [1], [None]), (2, None, "t", [None, 3], [2, None])]
-
-    def test_a_new_field_of_a_struct_may_have_any_letters(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=INFERRED, target=MERGE)
-        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}})
-        feed.load()
-        feed.put("b.ndjson", {"id": 2, "s": {"a": 2, "per cent (%)": 3}})
-        feed.load()
-        assert rows(feed, "id", "s.a", "s.`per cent (%)`") == [(1, 1, None), (2, 2, 3)]
-
-    @pytest.mark.full
-    def test_a_field_without_any_value_is_no_column(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=INFERRED, target=MERGE)
-        feed.put("a.ndjson", {"id": 1})
-        feed.load()
-        feed.put("b.ndjson", {"id": 2, "later": None})
-        feed.load()
-        feed.put("c.ndjson", {"id": 3, "later": 1.5})
-        feed.load()
-        assert rows(feed, "id", "later") == [(1, None), (2, None), (3, 1.5)]
 
     @pytest.mark.full
     def test_a_number_that_does_not_fit_its_whole_number_widens_the_column(self, make_feed: MakeFeed) -> None:
@@ -203,28 +241,6 @@ class TestFilesOfEachFormat:
         error = feed.fail()
         assert "line 2: field extra: expected double, found other text" in error.message
 
-    @pytest.mark.parametrize("form", ["json", "xml", "avro", "excel"])
-    def test_files_of_other_formats_bring_new_columns(self, make_feed: MakeFeed, form: str) -> None:
-        options = {"rowTag": "row"} if form == "xml" else None
-        feed = make_feed(source={"format": form, "schema": None, "options": options}, target=MERGE)
-        put: dict[str, Callable[[str, dict[str, Any]], Any]] = {
-            "json": lambda path, row: feed.put_text(path, f"[{json.dumps(row)}]"),
-            "xml": lambda path, row: feed.put_text(
-                path, xml("".join(f"<{name}>{value}</{name}>" for name, value in row.items()))
-            ),
-            "avro": lambda path, row: feed.put_bytes(
-                path, avro(row, **({"name": "string"} if "name" in row else {}))
-            ),
-            "excel": lambda path, row: feed.put_bytes(path, xlsx([list(row), list(row.values())])),
-        }
-        ending = {"excel": "xlsx"}.get(form, form)
-        put[form](f"a.{ending}", {"id": 1})
-        feed.load()
-        put[form](f"b.{ending}", {"id": 2, "name": "x"})
-        put[form](f"c.{ending}", {"id": 3})
-        feed.load()
-        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (3, None)]
-
     @pytest.mark.parametrize("form", ["csv", "excel"])
     def test_only_files_that_load_tell_new_columns(self, make_feed: MakeFeed, form: str) -> None:
         source = {"format": form, "schema": "id long"}
@@ -261,14 +277,6 @@ class TestFilesOfEachFormat:
         assert (rows(feed, "id"), feed.types) == ([(1,)], {"id": "integer"})
         assert not any("the schema changes" in line for line in outcome.warnings)
 
-    def test_a_new_folder_is_a_column_of_text(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=INFERRED, target=MERGE)
-        feed.put("a.ndjson", 1)
-        feed.load()
-        feed.put("region=eu/b.ndjson", 2)
-        feed.load()
-        assert rows(feed, "id", "region") == [(1, None), (2, "eu")]
-
     def test_a_name_that_differs_in_case_only_is_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", {"id": 1})
@@ -300,45 +308,6 @@ class TestDeclared:
 
 
 class TestLoads:
-    @pytest.mark.full
-    @pytest.mark.parametrize(
-        "target",
-        [
-            {"load": "merge_upsert", "merge_keys": ["id"]},
-            {"load": "merge_overwrite", "merge_keys": ["id"]},
-        ],
-    )
-    def test_merges_by_keys_take_new_columns(self, make_feed: MakeFeed, target: dict[str, Any]) -> None:
-        feed = make_feed(
-            source={"schema": "id int, s struct<a: int>"}, target=MERGE | target, late_files="alert"
-        )
-        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2}})
-        feed.load()
-        feed.put("b.ndjson", {"id": 2, "name": "x", "s": {"b": "t"}}, {"id": 2**40, "s": {"a": 2**41}})
-        feed.load()
-        assert rows(feed, "id", "s.a", "s.b", "name") == [
-            (1, 1, None, None),
-            (2, None, "t", "x"),
-            (2**40, 2**41, None, None),
-        ]
-        feed.put("c.ndjson", {"id": 1})
-        feed.load()
-        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
-
-    @pytest.mark.full
-    def test_versions_of_rows_differ_by_a_new_column(self, make_feed: MakeFeed) -> None:
-        target = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
-        feed = make_feed(source={"schema": "id long, at long"}, target=MERGE | target)
-        feed.put("a.ndjson", {"id": 1, "at": 1}, {"id": 2, "at": 1})
-        feed.load()
-        feed.put("b.ndjson", {"id": 1, "at": 2, "name": "x"}, {"id": 2, "at": 2})
-        feed.load()
-        assert rows(feed, "id", "at", "name", "_valid_to", "_is_current") == [
-            (1, 1, None, 2, False),
-            (1, 2, "x", None, True),
-            (2, 1, None, None, True),
-        ]
-
     @pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
     @pytest.mark.full
     def test_the_times_of_versions_become_as_wide_as_the_time_they_are_taken_from(
@@ -478,19 +447,6 @@ class TestOtherSources:
         code.put({"id": 3, "at": at(3).isoformat(), "value": "text"})
         error = flow.feed.fail()
         assert "column value: expected values of type int64, found others" in error.message
-
-    @pytest.mark.full
-    def test_files_above_a_column_bring_new_columns(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(
-            source={"schema": "id int"}, watermark={"type": "column", "columns": ["id"]}, target=MERGE
-        )
-        feed.put("a.ndjson", {"id": 1})
-        feed.load()
-        feed.put("b.ndjson", {"id": 2, "name": "x"})
-        feed.load()
-        feed.put("c.ndjson", {"id": 2**40})
-        feed.load()
-        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
 
     def test_a_plan_says_what_changes_with_a_table(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, source = on_lake(tmp_path, engine, target=MERGE)

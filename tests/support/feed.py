@@ -232,6 +232,14 @@ class Feed:
         found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
         return sorted_rows(found, columns)
 
+    def rows_by_spark(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The same of a table that only Spark reads, wherever it lies."""
+        table = self.platform.table(self.dataflow)
+        session = self.platform.engine(self.dataflow).session()
+        frame = table.contents.read(session, table.contents.newest_version())
+        found = [row.asDict(recursive=True) for row in frame.select(*columns).collect()]
+        return sorted_rows(found, columns)
+
     @property
     def ids(self) -> list[int]:
         """The column ``id`` of all rows, sorted: a row that is there twice shows twice."""
@@ -267,6 +275,11 @@ class Feed:
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
         return list(self.platform.log.history(self.name))[::-1]
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """Why files are in quarantine, by their paths."""
+        return {file["path"]: file["reason"] for file in self.cli("list").json[0]["quarantined"]["files"]}
 
     @property
     def commits(self) -> list[Commit]:
@@ -316,7 +329,11 @@ class Feed:
 
 def sorted_rows(found: Iterable[Row], columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """Rows as tuples of these columns, NULLs first."""
-    rows = [tuple(row[column] for column in columns) for row in found]
+    return in_order(tuple(row[column] for column in columns) for row in found)
+
+
+def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows sorted by their values, NULLs first."""
     return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
 

@@ -1,0 +1,91 @@
+"""Files and what a load makes of them, as data: tables of rules about formats, names and folders are made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.feed import Feed, in_order
+
+Content = str | bytes | Sequence[Any] | pa.Table
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Files that a load meets.
+
+    Attributes:
+        source: keys of the source; NDJSON with an ``id``, unless they say otherwise.
+        files: by path: a text, bytes, an Arrow table, or rows, which become JSON lines or Parquet by the path's ending.
+        columns: those that are compared, in one text.
+        rows: their values in the table, in any order.
+        bad: why files are passed over, by path.
+        types: of the table's columns in Delta's words, where they are compared.
+        more: other keys of the dataflow.
+        later: files of further loads.
+        widened: whether a column's type became wider, so that only Spark reads the table.
+    """
+
+    source: Mapping[str, Any]
+    files: Mapping[str, Content]
+    columns: str
+    rows: Sequence[tuple[Any, ...]]
+    bad: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    later: Sequence[Mapping[str, Content]] = ()
+    widened: bool = False
+
+    def check(self, make_feed: Callable[..., Feed]) -> None:
+        """Put the files, load them, and compare rows, types and reasons."""
+        policy = {"on_bad_file": "quarantine"} if self.bad else {}
+        feed = make_feed(source=dict(self.source), **policy, **self.more)
+        for files in (self.files, *self.later):
+            for path, content in files.items():
+                put(feed, path, content)
+            feed.load()
+        read = feed.rows_by_spark if self.widened else feed.rows
+        assert read(*self.columns.split()) == in_order(self.rows)
+        assert feed.quarantined == self.bad
+        assert self.types is None or feed.types == self.types
+
+
+def put(feed: Feed, path: str, content: Content) -> None:
+    """Put one file."""
+    match content:
+        case str():
+            feed.put_text(path, content)
+        case bytes():
+            feed.put_bytes(path, content)
+        case pa.Table():
+            feed.put_bytes(path, parquet_bytes(content))
+        case _:
+            (feed.put_parquet if ".parquet" in path else feed.put)(path, *content)
+
+
+def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
+    """A Parquet file of these rows, with options of its writer."""
+    buffer = BytesIO()
+    pq.write_table(table, buffer, **options)
+    return buffer.getvalue()
+
+
+def packed(path: str, text: str) -> dict[str, str]:
+    """The same file plain and under each packing; 3 of them."""
+    return {f"{path}{ending}": text for ending in ("", ".bz2", ".gz")}
+
+
+def cases(readings: Mapping[str, Reading]) -> list[Any]:
+    """The rows as cases of a test marked ``each_case``: of those named ``rule [where]`` of one rule ``make test`` has the first."""
+    names = list(readings)
+    rules = [name.partition(" [")[0] for name in names]
+    return [
+        pytest.param(readings[name], id=name, marks=pytest.mark.full if rule in rules[:number] else ())
+        for number, (name, rule) in enumerate(zip(names, rules, strict=True))
+    ]
