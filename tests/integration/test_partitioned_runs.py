@@ -47,7 +47,6 @@ from typing import Any
 
 import pytest
 from dagster import (
-    AddDynamicPartitionsRequest,
     AssetExecutionContext,
     AssetKey,
     AssetMaterialization,
@@ -56,7 +55,6 @@ from dagster import (
     DagsterInstance,
     ExecuteInProcessResult,
     Failure,
-    MultiPartitionKey,
     MultiPartitionsDefinition,
     Output,
     OutputContext,
@@ -171,30 +169,6 @@ def log(context: OutputContext | AssetExecutionContext, *logged: str, asset: Ass
 
 
 class TestRangeRun:
-    def test_outputs_have_a_materialisation_a_partition(self, instance: DagsterInstance) -> None:
-        result = run(instance, FOUR)
-        assert sorted(map(str, planned(instance, result))) == KEYS
-        assert sorted(map(str, keys(result))) == sorted(map(str, keys(result, WATERMARK))) == KEYS
-        assert status(instance) == status(instance, WATERMARK) == (KEYS, [])
-
-    def test_the_io_manager_has_all_keys_and_metadata_of_all_or_one(self, instance: DagsterInstance) -> None:
-        seen: list[list[str]] = []
-
-        def table(context: OutputContext) -> None:
-            assert context.has_asset_partitions
-            seen.append(sorted(context.asset_partition_keys))
-            context.add_output_metadata({"slices": 7})
-            for number, key in enumerate(KEYS):
-                context.step_context.add_asset_metadata({"rows": number}, asset_key=TABLE, partition_key=key)
-
-        result = run(instance, FOUR, table)
-        assert seen == [KEYS]
-        shown = {
-            one.partition: {name: value.value for name, value in one.metadata.items()}
-            for one in materialised(result)
-        }
-        assert shown == {key: {"slices": 7, "rows": number} for number, key in enumerate(KEYS)}
-
     def test_metadata_of_a_partition_outside_the_range_is_refused(self, instance: DagsterInstance) -> None:
         def table(context: OutputContext) -> None:
             context.step_context.add_asset_metadata({"rows": 1}, asset_key=TABLE, partition_key="2020-03-01")
@@ -202,10 +176,6 @@ class TestRangeRun:
         result = run(instance, FOUR, table)
         assert not result.success
         assert status(instance) == ([], KEYS)
-
-    def test_a_single_key_is_a_range_of_one(self, instance: DagsterInstance) -> None:
-        result = run(instance, PartitionRange("2020-01-02", "2020-01-02"))
-        assert keys(result) == ["2020-01-02"]
 
     @pytest.mark.parametrize("partitions", [DAYS, PAIRS])
     def test_a_reversed_range_succeeds_unless_the_step_refuses_it(
@@ -228,19 +198,6 @@ class TestRangeRun:
         result = run(instance, PartitionRange(first, last), partitions=partitions)
         assert [len(planned(instance, result)), keys(result)[0], len(keys(result))] == [5, first, 2]
 
-    def test_a_range_of_two_dimensions_is_their_product_in_order(self, instance: DagsterInstance) -> None:
-        seen: list[MultiPartitionKey] = []
-
-        def table(context: OutputContext) -> None:
-            seen.extend(key for key in context.asset_partition_keys if isinstance(key, MultiPartitionKey))
-
-        asked = PartitionRange("b|2020-01-02", "a%7Cc|2020-01-03")
-        result = run(instance, asked, table, partitions=PAIRS)
-        product = sorted(f"{unit}|{day}" for unit in ("b", "a%7Cc") for day in KEYS[:2])
-        assert sorted(seen) == sorted(map(str, keys(result))) == product
-        assert seen[0].keys_by_dimension.keys() == {"unit", "window"}
-        assert status(instance, partitions=PAIRS) == (product, [])
-
     def test_a_range_over_dynamic_keys_follows_their_order(self, instance: DagsterInstance) -> None:
         instance.add_dynamic_partitions("rolling_windows", ["x", "z", "y", "w"])
         result = run(instance, PartitionRange("x", "y"), partitions=ROLLING)
@@ -248,26 +205,6 @@ class TestRangeRun:
 
 
 class TestRunWithoutKey:
-    def test_it_materialises_no_partition(self, instance: DagsterInstance) -> None:
-        seen: list[bool] = []
-        result = run(instance, None, lambda context: seen.append(context.has_asset_partitions))
-        assert (result.success, seen) == (True, [False])
-        assert (planned(instance, result), keys(result), status(instance)) == ([None], [None], ([], []))
-
-    def test_logged_partitions_count_beside_the_event(self, instance: DagsterInstance) -> None:
-        def table(context: OutputContext) -> None:
-            log(context, *KEYS[:2])
-            log(context, KEYS[0], asset=WATERMARK)
-            context.add_output_metadata({"slices": 2})
-
-        result = run(instance, None, table)
-        assert [(one.partition, *one.metadata) for one in materialised(result)] == [
-            (KEYS[0], "rows"),
-            (KEYS[1], "rows"),
-            (None, "slices"),
-        ]
-        assert (status(instance), status(instance, WATERMARK)) == ((KEYS[:2], []), (KEYS[:1], []))
-
     def test_what_is_logged_is_stored_at_once(self, instance: DagsterInstance) -> None:
         seen: list[set[str]] = []
 
@@ -297,21 +234,6 @@ class TestRunWithoutKey:
 
 
 class TestFailure:
-    def test_logged_partitions_are_materialised_and_others_fail(self, instance: DagsterInstance) -> None:
-        def table(context: OutputContext) -> None:
-            log(context, *KEYS[:2])
-            log(context, KEYS[0], asset=WATERMARK)
-            raise Failure("the third window cannot be read")
-
-        result = run(instance, FOUR, table)
-        assert (result.success, keys(result)) == (
-            False,
-            [],
-        )  # stored, but the result of the process lacks them
-        assert status(instance) == (KEYS[:2], KEYS[2:])
-        assert status(instance, WATERMARK) == (KEYS[:1], KEYS[1:])
-        assert instance.get_materialized_partitions(TABLE) == set(KEYS[:2])
-
     def test_it_is_the_same_from_the_step_s_body(self, instance: DagsterInstance) -> None:
         def body(context: AssetExecutionContext) -> Iterator[Any]:
             log(context, KEYS[0])
@@ -361,16 +283,6 @@ class TestFailure:
 
 
 class TestRequest:
-    def test_a_run_may_be_asked_for_a_key_that_the_same_tick_adds(self, instance: DagsterInstance) -> None:
-        job = definitions(loading("flow", ROLLING.definition)).resolve_implicit_global_asset_job_def()
-        key = "2020-01-01T00:00:00+00:00"
-        request = RunRequest(partition_key=key).with_resolved_tags_and_config(
-            target_definition=job,
-            dynamic_partitions_requests=[AddDynamicPartitionsRequest("rolling_windows", [key])],
-            dynamic_partitions_store=instance,
-        )
-        assert request.tags["dagster/partition"] == key
-
     def test_a_key_of_two_dimensions_is_asked_for_as_text(self, instance: DagsterInstance) -> None:
         job = definitions(loading("flow", PAIRS.definition)).resolve_implicit_global_asset_job_def()
         request = RunRequest(partition_key="a%7Cc|2020-01-02").with_resolved_tags_and_config(
@@ -467,13 +379,6 @@ def webserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webserver]:
 
 
 class TestBackfill:
-    def test_thirty_neighbouring_windows_are_one_run(self, webserver: Webserver) -> None:
-        month = [f"2020-01-{day:02}" for day in range(1, 31)]
-        assert webserver.backfill("days", month) == [PartitionRange("2020-01-01", "2020-01-30")]
-        assert webserver.status("days") == {
-            "ranges": [{"startKey": "2020-01-01", "endKey": "2020-01-30", "status": "MATERIALIZED"}]
-        }
-
     def test_windows_with_a_gap_are_a_run_for_each_stretch(self, webserver: Webserver) -> None:
         asked = webserver.backfill("days", ["2020-03-01", "2020-03-02", "2020-03-05"])
         assert sorted(asked) == [

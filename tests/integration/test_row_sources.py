@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from partitions.errors import SchemaError, SourceError
+from partitions.errors import SchemaError
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
 from resources.connections.jdbc import JdbcConnection
@@ -259,17 +259,6 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
         assert found
 
 
-def test_no_extents_are_no_rows_of_the_right_columns(
-    spark: SparkSession, connection: JdbcConnection, lake: Place
-) -> None:
-    table = TableRows(
-        open_table("delta", lake), TableSource(type="table", table="a/b", window_column="at"), ZONE
-    )
-    for reader in (_jdbc(connection, table=TABLE, window_column="at"), table):
-        frame = reader.read(spark, [], reader.pin(spark))
-        assert (frame.columns, frame.count()) == (list(vars(ROWS[0])), 0)
-
-
 def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_path: Path) -> None:
     """Columns mapped by name and rows marked as deleted, which simpler readers show as NULL, or not at all."""
     mapped = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
@@ -278,19 +267,6 @@ def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_p
     spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE id IN (1, 3, 4)").collect()
     found = list(open_table("delta", Place(str(tmp_path / "t"))).contents.distinct_rows(["a b", "x.y"]))
     assert found == [{"a b": 0, "x.y": "0"}, {"a b": 0, "x.y": "2"}, {"a b": 1, "x.y": "5"}]
-
-
-def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "t"))
-    reader = TableRows(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
-    with pytest.raises(SourceError, match="expected a table, found none"):
-        reader.pin(spark)
-    put_in_lake(Path(place.url), ROWS[:2])
-    pinned, version = reader.pin(spark), reader.version()
-    put_in_lake(Path(place.url), ROWS[2:3])
-    assert (version, reader.version()) == (0, 1)
-    assert _ids(reader.at(version).read(spark, [_all({})], pinned)) == [0, 1]
-    assert _ids(reader.read(spark, [_all({})], pinned)) == [0, 1, 2]
 
 
 def test_a_changed_table_is_named_by_its_columns(spark: SparkSession, tmp_path: Path) -> None:

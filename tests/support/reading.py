@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.feed import Feed, in_order
 
-Content = str | bytes | Sequence[Any] | pa.Table
+Content: TypeAlias = Any
+"""A text, bytes, an Arrow table, or rows."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,14 @@ class Reading:
 
 def put(feed: Feed, path: str, content: Content) -> None:
     """Put one file."""
-    match content:
-        case str():
-            feed.put_text(path, content)
-        case bytes():
-            feed.put_bytes(path, content)
-        case pa.Table():
-            feed.put_bytes(path, parquet_bytes(content))
-        case _:
-            (feed.put_parquet if ".parquet" in path else feed.put)(path, *content)
+    if isinstance(content, str):
+        feed.put_text(path, content)
+    elif isinstance(content, bytes):
+        feed.put_bytes(path, content)
+    elif isinstance(content, pa.Table):
+        feed.put_bytes(path, parquet_bytes(content))
+    else:
+        (feed.put_parquet if ".parquet" in path else feed.put)(path, *content)
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:

@@ -59,24 +59,10 @@ def test_the_global_watermark_never_falls_whatever_splits_do(steps: list[tuple[s
         assert global_watermark(merger.value, merger.watermarks, merger.idle) == merger.value
 
 
-def test_a_split_that_was_away_is_waited_for_with_the_watermark_it_had() -> None:
-    merger = Merger(dict.fromkeys("ab")).heard({"a": 25, "b": 10}).slept("b")
-    assert merger.value == 25
-    back = merger.woken("b").heard({"a": 40})
-    assert back.value == 25
-    assert back.heard({"b": 30}).value == 30
-
-
 def test_so_many_splits_are_waited_for_as_were_asked_for() -> None:
     merger = Merger(least=2).heard({"a": 5})
     assert merger.value is None
     assert merger.heard({"b": 9}).value == 5
-
-
-def test_a_new_split_stands_at_the_global_watermark() -> None:
-    merger = Merger(dict.fromkeys("ab")).heard({"a": 25, "b": 10}).added("c")
-    assert merger.watermarks["c"] == 10
-    assert Merger({"a": None}).added("c").watermarks["c"] is None
 
 
 def test_mode_unit_takes_the_maximum_and_mode_split_keeps_each() -> None:

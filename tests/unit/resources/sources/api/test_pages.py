@@ -237,32 +237,6 @@ def test_a_page_that_never_ends_is_bounded_by_its_time(server: Api) -> None:
         read(server, server.connection(timeout=timedelta(milliseconds=200)), max_page_bytes="100GiB")
 
 
-@pytest.mark.parametrize(
-    ("paging", "faults", "expected"),
-    [
-        (
-            CURSOR,
-            [page({"id": number}, next="ab"[number % 2]) for number in range(4)],
-            "cursor=a again, a loop",
-        ),
-        (
-            {"type": "link", "next": "link"},
-            [page({"id": number}, link=f"/v1/rows?x={number % 2}") for number in range(4)],
-            "the same next link again",
-        ),
-        (OFFSETS, [page({"id": 1})] * 4, "seems to ignore what the page is asked for by"),
-    ],
-)
-def test_pages_that_lead_back_are_a_loop(
-    server: Api, paging: dict[str, Any], faults: list[Fault], expected: str
-) -> None:
-    server.faults.extend(faults)
-    with pytest.raises(SourceError, match=expected) as error:
-        read(server, paging=paging)
-    assert error.value.code == "source_paging"
-    assert len(server.log) <= 4
-
-
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("location", ["params", "body"])
 def test_a_last_page_whose_cursor_is_its_own_ends_the_walk(server: Api, ahead: bool, location: str) -> None:
@@ -293,15 +267,6 @@ def test_a_last_page_whose_link_is_its_own_ends_the_walk(server: Api, ahead: boo
     server.faults.extend([linked("/rows?b=2&a=1", 1), *[linked("/rows?a=1&b=2", 2)] * 2])
     assert read(server, paging=paging, ahead=ahead) == [1, 2]
     assert not server.faults
-
-
-@pytest.mark.parametrize(
-    "paging",
-    [CURSOR, {"type": "link", "next": "link"}, {"type": "page", "param": "page"}, OFFSETS | {"size": 1}],
-)
-def test_equal_records_on_pages_that_lead_on_are_progress(server: Api, paging: dict[str, Any]) -> None:
-    server.rows, server.size = [{"id": 1}] * 4, 1
-    assert read(server, paging=paging, params={"paged": 1}) == [1] * 4
 
 
 @pytest.mark.parametrize(
