@@ -7,6 +7,8 @@ import json
 import os
 import random
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +57,10 @@ def proposed(project: Path, flow: str = "drop") -> str:
     return " ".join(line.removeprefix("  #   ") for line in lines[1].splitlines()) if lines else ""
 
 
-def put(folder: Path, name: str, text: str) -> None:
-    path = folder / name
+def put(folder: Path, name: str, text: str | bytes) -> None:
+    path, data = folder / name, text.encode() if isinstance(text, str) else text
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -95,43 +97,114 @@ def test_a_dataflow_that_is_there_is_refused_before_anything_is_written(tmp_path
     assert not (tmp_path / "platform.yaml").exists()
 
 
-def test_csv_with_its_separator_and_its_columns(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv.gz", "id;name;at\n1;a;2024-01-01T10:00:00Z\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
+@dataclass(frozen=True)
+class Drop:
+    """Files of a folder, and what becomes of them.
+
+    Attributes:
+        files: by name.
+        found: some of what the dataflow then is; ``proposed`` is the schema of its comment.
+        said: parts of what is told.
+        written: parts of the dataflow's file, in whose comments lines do not count.
+    """
+
+    files: Mapping[str, str | bytes]
+    found: Mapping[str, Any]
+    said: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+
+DAY = "2024-01-01"
+ITEMS = "".join(f"<item><n>{n}</n></item>" for n in range(3))
+SAID_OF_ITEMS = "record is an element item (rowTag), with 3 inside the root where the first file begins; of the others no row is made: meta 1"
+SAID_OF_SHEETS = (
+    "records are rows of the sheet {} (sheet) of the first file; its other sheets are passed over: {}"
+)
+SAID_OF_WIDE = (
+    "drop: 2 csv files, 124 bytes, 12 columns: c0, c1, c2, c3, c4, c5, c6, c7 and 4 more; names do not sort by time,"
+    " so each file is remembered (tracking: set)\n"
+)
+WIDE = f"{','.join(f'c{n}' for n in range(12))}\n{'1,' * 11}1\n"
+LOCAL = "id;price;day;note;ref\n1;1.234,50;28.12.2024;a,b;1.2.3\n2;9,50;;c;x\n"
+
+DROPS = {
+    "csv with its separator and its columns": Drop(
+        {f"{DAY}.csv.gz": "id;name;at\n1;a;2024-01-01T10:00:00Z\n"},
+        {"name": "drop", "format": "csv", "options": {"sep": ";"}, "path": "../drop", "proposed": "id int, name string, at timestamp"},
+    ),
+    "codes with leading zeros are declared as text": Drop(
+        {f"{DAY}.csv": "plz,id,share\n01067,0,0.5\n80331,12,\n"}, {"declared": "plz string, id long, share double"}, written=("since plz would lose digits as a number",),
+    ),
+    "numbers longer than a long are decimals": Drop(
+        {f"{DAY}.csv": "id,order\n9223372036854775807,12345678901234567890\n"}, {"proposed": "id long, order decimal(20,0)"},
+    ),
+    "only what Spark reads as a number is declared as one": Drop(
+        {f"{DAY}.csv": "plz,padded,missing,none\n01067, 5,NA,\n80331,6,7,8\n"}, {"declared": "plz string, padded string, missing string, none long"},
+    ),
+    "a number with a plus is text": Drop(
+        {f"{DAY}.csv": "phone,code,change\n+493012345678,007,+5\n+4989123456,008,-3\n"}, {"declared": "phone string, code string, change string"},
+    ),
+    **{
+        f"a JSON array is told from lines [{form}{ending}]": Drop({f"{DAY}{ending}": text}, {"format": form})
+        for ending in (".json", ".json.gz", ".JSON")
+        for form, text in (("ndjson", '{"id": 1}\n{"id": 2}\n'), ("json", '[\n {"id": 1},\n {"id": 2}\n]\n'))
+    },
+    "documents of which one tells no columns are documents": Drop({f"{DAY}.json": '[{"id": 1}, null]'}, {"format": "json"}),
+    **{
+        f"columns of like names are left to the first run [{header}]": Drop({f"{DAY}.csv": f"{header}\n007,1,2\n"}, {"declared": None})
+        for header in ("id,id,b", "id,ID,b", "id,,b", '"i\td",a,b')
+    },
+    "names that do not sort by time are tracked one by one": Drop(
+        {"orders.parquet": "", "customers.parquet": ""}, {"tracking": "set"}, written=("do not start with a time",),
+    ),
+    "endings that the format does not have are named and others counted": Drop(
+        {f"{DAY}.CSV": "a,b\n1,2\n", f"{DAY}.pdf": ""}, {"endings": (".CSV",)}, written=("Skipped, by their endings: 1 .pdf",),
+    ),
+    "files that are skipped for their endings are told of": Drop(
+        {f"{DAY}.csv": "a,b\n1,2\n", "2024-01-02.csv": "a,b\n1,2\n", f"{DAY}.ndjson": '{"a": 1}\n'}, {},
+        ("drop: 2 csv files, 16 bytes, 2 columns: a, b; skipped, by their endings: 1 .ndjson\n",),
+    ),
+    "what was found is said in a line": Drop(
+        {"part-9.csv": WIDE, "part-10.csv": WIDE}, {},
+        (SAID_OF_WIDE,),
+    ),
+    "the element of XML that repeats most is a record and the others are named": Drop(
+        {f"{DAY}.xml": f"<root><meta><v>1</v></meta>{ITEMS}</root>"}, {"options": {"rowTag": "item"}}, (f"; a {SAID_OF_ITEMS}\n",), (f" A {SAID_OF_ITEMS}\n",),
+    ),
+    "a sheet of a title is passed over": Drop(
+        {f"{DAY}.xlsx": xlsx([["Report of 2026"]], sheet="Cover", Yes=[["id"], [1]])}, {"options": {"sheet": "Yes"}}, (f"; {SAID_OF_SHEETS.format('Yes', 'Cover')}\n",), ("Yes", "Cover"),
+    ),
+    "the first of two sheets of rows is taken": Drop(
+        {f"{DAY}.xlsx": xlsx([["id"], [1]], sheet="Data", Notes=[["a"], [1]])}, {"options": {"sheet": "Data"}}, (f"; {SAID_OF_SHEETS.format('Data', 'Notes')}\n",), ("Data", "Notes"),
+    ),
+    "one sheet needs no option": Drop({f"{DAY}.xlsx": xlsx([["id"], [1]], sheet="Data")}, {"options": {}}),
+    "numbers and dates of other countries are text with a hint that can be taken": Drop(
+        {f"{DAY}.csv": LOCAL}, {"proposed": "id int, price string, day string, note string, ref string"},
+        written=("are text unless schema declares them: price decimal(12,2), day date", '{sep: ";", locale: de-DE, dateFormat: dd.MM.yyyy}'),
+    ),
+    "texts of csv that look like numbers or times are text": Drop(
+        {f"{DAY}.csv": "tel,d,t,e,n\n+49,1D,09:15,3E5,1\n"}, {"proposed": "tel string, d string, t string, e string, n int"},
+    ),
+    "texts of JSON that look like times are text": Drop(
+        {f"{DAY}.json": '{"t": "09:15", "d": "2024-01-01", "e": 3.5, "x": null}'}, {"proposed": "d string, e double, t string"},
+        written=("Without a value so far, and without a type: x.",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("drop", DROPS.values(), ids=DROPS)
+def test_a_folder_of_files_becomes_a_dataflow_that_says_what_it_found(tmp_path: Path, drop: Drop) -> None:
+    for name, text in drop.files.items():
+        put(tmp_path / "drop", name, text)
+    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
+    assert (code, [said for said in drop.said if said not in output]) == (0, []), output
     flow = only(tmp_path / "shop")
-    assert (flow.name, source(flow).format, source(flow).options) == ("drop", "csv", {"sep": ";"})
-    assert source(flow).path == "../drop"
-    assert proposed(tmp_path / "shop") == "id int, name string, at timestamp"
-
-
-def test_codes_with_leading_zeros_are_declared_as_text(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "plz,id,share\n01067,0,0.5\n80331,12,\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).declared_schema == "plz string, id long, share double"
-    text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
-    assert "since plz would lose digits as a number" in text
-
-
-def test_numbers_longer_than_a_long_are_decimals(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "id,order\n9223372036854775807,12345678901234567890\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert proposed(tmp_path / "shop") == "id long, order decimal(20,0)"
-
-
-def test_only_what_spark_reads_as_a_number_is_declared_as_one(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "plz,padded,missing,none\n01067, 5,NA,\n80331,6,7,8\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    declared = source(only(tmp_path / "shop")).declared_schema
-    assert declared == "plz string, padded string, missing string, none long"
-
-
-@pytest.mark.parametrize("ending", [".json", ".json.gz", ".JSON"])
-def test_a_json_array_is_told_from_lines_under_any_packing(tmp_path: Path, ending: str) -> None:
-    put(tmp_path / "lines", f"2024-01-01{ending}", '{"id": 1}\n{"id": 2}\n')
-    put(tmp_path / "array", f"2024-01-01{ending}", '[\n {"id": 1},\n {"id": 2}\n]\n')
-    for name, form in (("lines", "ndjson"), ("array", "json")):
-        made(tmp_path / f"of_{name}", "--from", tmp_path / name)
-        assert source(only(tmp_path / f"of_{name}")).format == form
+    files, written = source(flow), (tmp_path / "shop/dataflows/drop.yaml").read_text().replace("\n  # ", " ")
+    assert [text for text in drop.written if text not in written] == [], written
+    known = {"name": flow.name, "format": files.format, "options": files.options, "path": files.path, "endings": files.endings}  # fmt: skip
+    known |= {"declared": files.declared_schema, "proposed": proposed(tmp_path / "shop")}
+    known |= {"tracking": flow.watermark.tracking if isinstance(flow.watermark, PathWatermark) else None}
+    assert {key: known[key] for key in drop.found} == drop.found
 
 
 def test_a_declared_schema_is_valid_whatever_its_names_are(tmp_path: Path) -> None:
@@ -157,13 +230,6 @@ def test_a_declared_schema_is_valid_whatever_its_names_are(tmp_path: Path) -> No
     assert [column.name for column in parse_ddl(declared)] == ["datum", "plz", *names]
 
 
-@pytest.mark.parametrize("header", ["id,id,b", "id,ID,b", "id,,b", '"i\td",a,b'])
-def test_columns_of_like_names_are_left_to_the_first_run(tmp_path: Path, header: str) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", f"{header}\n007,1,2\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).declared_schema is None
-
-
 def test_settings_name_a_database_only_for_a_dataflow_that_reads_one(tmp_path: Path) -> None:
     put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
     made(tmp_path / "files", "--from", tmp_path / "drop")
@@ -185,24 +251,6 @@ def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp
     assert flow.target.partition_by == ("date",)
 
 
-def test_names_that_do_not_sort_by_time_are_tracked_one_by_one_and_the_file_says_why(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "orders.parquet", "")
-    put(tmp_path / "drop", "customers.parquet", "")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    flow = only(tmp_path / "shop")
-    assert isinstance(flow.watermark, PathWatermark)
-    assert flow.watermark.tracking == "set"
-    assert "do not start with a time" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
-
-
-def test_endings_that_the_format_does_not_have_are_named_and_others_are_counted(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.CSV", "a,b\n1,2\n")
-    put(tmp_path / "drop", "2024-01-01.pdf", "")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).endings == (".CSV",)
-    assert "Skipped, by their endings: 1 .pdf" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
-
-
 def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> None:
     put(tmp_path / "drop", "Web Orders/2024-01-01.csv", "a,b\n1,2\n")
     put(tmp_path / "drop", "books/1.xml", "<books><book><id>1</id></book></books>")
@@ -214,46 +262,6 @@ def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> Non
     assert loaded.errors == []
     assert source(loaded.dataflows["books"]).options == {"rowTag": "book"}
     assert source(loaded.dataflows["web_orders"]).path == "../drop/Web Orders"
-
-
-def test_the_element_of_xml_that_repeats_most_is_a_record_and_the_others_are_named(tmp_path: Path) -> None:
-    items = "".join(f"<item><n>{n}</n></item>" for n in range(3))
-    put(tmp_path / "drop", "2026-01-01.xml", f"<root><meta><v>1</v></meta>{items}</root>")
-    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
-    said = "record is an element item (rowTag), with 3 inside the root where the first file begins; of the others no row is made: meta 1"
-    assert (code, f"; a {said}\n" in output) == (0, True), output
-    written = (tmp_path / "shop/dataflows/drop.yaml").read_text()
-    assert f" A {said}\n" in written.replace("\n  # ", " ")
-    assert source(only(tmp_path / "shop")).options == {"rowTag": "item"}
-
-
-@pytest.mark.parametrize(
-    ("sheets", "options", "said"),
-    [
-        (
-            {"Cover": [["Report of 2026"]], "Yes": [["id"], [1]]},
-            {"sheet": "Yes"},
-            "; records are rows of the sheet Yes (sheet) of the first file; its other sheets are passed over: Cover\n",
-        ),
-        (
-            {"Data": [["id"], [1]], "Notes": [["a"], [1]]},
-            {"sheet": "Data"},
-            "; records are rows of the sheet Data (sheet) of the first file; its other sheets are passed over: Notes\n",
-        ),
-        ({"Data": [["id"], [1]]}, {}, " bytes\n"),
-    ],
-)
-def test_the_sheet_with_the_rows_is_taken_and_the_others_are_named(
-    tmp_path: Path, sheets: dict[str, Any], options: dict[str, str], said: str
-) -> None:
-    (first, rows), *more = sheets.items()
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/2026-01-01.xlsx").write_bytes(xlsx(rows, sheet=first, **dict(more)))
-    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
-    assert (code, said.replace(" bytes", "") in output) == (0, True), output
-    assert source(only(tmp_path / "shop")).options == options
-    written = (tmp_path / "shop/dataflows/drop.yaml").read_text().replace("\n  # ", " ")
-    assert all(name in written for name in (sheets if len(sheets) > 1 else ()))
 
 
 def test_folders_spelt_to_one_name_are_dataflows_of_their_own(tmp_path: Path) -> None:
@@ -281,44 +289,6 @@ def test_a_file_that_no_format_reads_joins_no_folders_to_one_dataflow(tmp_path: 
 def test_a_name_is_spelt_without_its_accents(tmp_path: Path) -> None:
     put(tmp_path / "Übersicht Köln", "2024-01-01.csv", "a,b\n1,2\n")
     assert made(tmp_path / "shop", "--from", tmp_path / "Übersicht Köln")["dataflows"] == ["ubersicht_koln"]
-
-
-def test_files_that_are_skipped_for_their_endings_are_told_of(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
-    put(tmp_path / "drop", "2024-01-02.csv", "a,b\n1,2\n")
-    put(tmp_path / "drop", "2024-01-01.ndjson", '{"a": 1}\n')
-    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
-    said = "drop: 2 csv files, 16 bytes, 2 columns: a, b; skipped, by their endings: 1 .ndjson\n"
-    assert (code, said in output) == (0, True), output
-
-
-def test_what_was_found_is_said_in_a_line_for_each_dataflow(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "orders/part-9.csv", f"{','.join(f'c{n}' for n in range(12))}\n{'1,' * 11}1\n")
-    put(tmp_path / "drop", "orders/part-10.csv", f"{','.join(f'c{n}' for n in range(12))}\n{'1,' * 11}1\n")
-    code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
-    said = (
-        "orders: 2 csv files, 124 bytes, 12 columns: c0, c1, c2, c3, c4, c5, c6, c7 and 4 more; names do not sort by time,"
-        " so each file is remembered (tracking: set)\n"
-    )
-    assert (code, said in output) == (0, True), output
-
-
-def test_numbers_and_dates_of_other_countries_are_text_with_a_hint_that_can_be_taken(tmp_path: Path) -> None:
-    rows = "id;price;day;note;ref\n1;1.234,50;28.12.2024;a,b;1.2.3\n2;9,50;;c;x\n"
-    put(tmp_path / "drop", "2024-01-01.csv", rows)
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
-    assert "are text unless schema declares them: price decimal(12,2), day date" in " ".join(
-        text.split("\n  # ")
-    )
-    assert '{sep: ";", locale: de-DE, dateFormat: dd.MM.yyyy}' in text
-    assert "id int, price string, day string, note string, ref string" in text
-
-
-def test_a_number_with_a_plus_is_text(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "phone,code,change\n+493012345678,007,+5\n+4989123456,008,-3\n")
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).declared_schema == "phone string, code string, change string"
 
 
 def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
@@ -408,25 +378,6 @@ def test_any_bytes_make_a_dataflow_that_is_valid(
     (folder / "drop" / name).write_bytes(data)
     made(folder / "shop", "--from", folder / "drop")
     only(folder / "shop")
-
-
-def test_the_form_of_documents_is_kept_where_one_tells_no_columns(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.json", '[{"id": 1}, null]')
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    assert source(only(tmp_path / "shop")).format == "json"
-
-
-def test_texts_that_look_like_numbers_or_times_are_proposed_as_text(tmp_path: Path) -> None:
-    put(tmp_path / "drop", "2024-01-01.csv", "tel,d,t,e,n\n+49,1D,09:15,3E5,1\n")
-    put(tmp_path / "json", "2024-01-01.json", '{"t": "09:15", "d": "2024-01-01", "e": 3.5, "x": null}')
-    made(tmp_path / "shop", "--from", tmp_path / "drop")
-    made(tmp_path / "of_json", "--from", tmp_path / "json")
-    assert proposed(tmp_path / "shop") == "tel string, d string, t string, e string, n int"
-    assert proposed(tmp_path / "of_json", "json") == "d string, e double, t string"
-    assert (
-        "Without a value so far, and without a type: x."
-        in (tmp_path / "of_json/dataflows/json.yaml").read_text()
-    )
 
 
 def test_files_beside_the_folders_of_datasets_are_told_of_and_join_none(tmp_path: Path) -> None:
