@@ -63,8 +63,10 @@ def in_form(form: str, **row: Any) -> dict[str, Content]:
 
 def merged(source: Any, files: Any, *later: Any, columns: str, rows: list[Any], **more: Any) -> Reading:
     """A table that takes columns; each mapping of files is a load."""
-    widened, target = more.pop("widened", False), MERGE | more.pop("target", {})
-    return Reading(source, files, columns, rows, more=more | {"target": target}, later=later, widened=widened)
+    by_spark, target = more.pop("by_spark", False), MERGE | more.pop("target", {})
+    return Reading(
+        source, files, columns, rows, more=more | {"target": target}, later=later, by_spark=by_spark
+    )
 
 
 READINGS = {
@@ -74,7 +76,7 @@ READINGS = {
     ),
     "a new field of a struct may have any letters": merged(
         INFERRED, {"a.ndjson": [{"id": 1, "s": {"a": 1}}]}, {"b.ndjson": [{"id": 2, "s": {"a": 2, "per cent (%)": 3}}]}, columns="id s",
-        rows=[(1, {"a": 1, "per cent (%)": None}), (2, {"a": 2, "per cent (%)": 3})],
+        rows=[(1, {"a": 1, "per cent (%)": None}), (2, {"a": 2, "per cent (%)": 3})], by_spark=True,
     ),
     "a field without any value is no column": merged(
         INFERRED, {"a.ndjson": [1]}, {"b.ndjson": [{"id": 2, "later": None}]}, {"c.ndjson": [{"id": 3, "later": 1.5}]}, columns="id later", rows=[(1, None), (2, None), (3, 1.5)],
@@ -92,7 +94,7 @@ READINGS = {
             {"schema": "id int, s struct<a: int>"}, {"a.ndjson": [{"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2}}]},
             {"b.ndjson": [{"id": 2, "name": "x", "s": {"b": "t"}}, {"id": 2**40, "s": {"a": 2**41}}]}, {"c.ndjson": [1]}, columns="id s name",
             rows=[(1, None, None), (2, {"a": None, "b": "t"}, "x"), (2**40, {"a": 2**41, "b": None}, None)],
-            target={"load": load, "merge_keys": ["id"]}, late_files="alert", widened=True,
+            target={"load": load, "merge_keys": ["id"]}, late_files="alert", by_spark=True,
         )
         for load in ("merge_upsert", "merge_overwrite")
     },
@@ -103,7 +105,7 @@ READINGS = {
     ),
     "files above a column bring new columns": merged(
         {"schema": "id int"}, {"a.ndjson": [1]}, {"b.ndjson": [{"id": 2, "name": "x"}]}, {"c.ndjson": [2**40]}, columns="id name", rows=[(1, None), (2, "x"), (2**40, None)],
-        watermark={"type": "column", "columns": ["id"]}, widened=True,
+        watermark={"type": "column", "columns": ["id"]}, by_spark=True,
     ),
 }  # fmt: skip
 
@@ -399,7 +401,7 @@ class TestCrashes:
 
 class TestOtherSources:
     @pytest.mark.postgres
-    def test_columns_of_a_database_are_added_widened_and_dropped(
+    def test_columns_of_a_database_are_added_by_spark_and_dropped(
         self, tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
     ) -> None:
         table = PostgresRows(postgres, columns="id int, at timestamptz, value int")

@@ -30,7 +30,7 @@ class Reading:
         types: of the table's columns in Delta's words, where they are compared.
         more: other keys of the dataflow.
         later: files of further loads.
-        widened: whether a column's type became wider, so that only Spark reads the table.
+        by_spark: whether only Spark reads the table: a type became wider, or a name has other letters.
     """
 
     source: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Reading:
     types: Mapping[str, str] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     later: Sequence[Mapping[str, Content]] = ()
-    widened: bool = False
+    by_spark: bool = False
 
     def check(self, make_feed: Callable[..., Feed]) -> None:
         """Put the files, load them, and compare rows, types and reasons."""
@@ -51,7 +51,7 @@ class Reading:
             for path, content in files.items():
                 put(feed, path, content)
             feed.load()
-        read = feed.rows_by_spark if self.widened else feed.rows
+        read = feed.rows_by_spark if self.by_spark else feed.rows
         assert read(*self.columns.split()) == in_order(self.rows)
         assert feed.quarantined == self.bad
         assert self.types is None or feed.types == self.types

@@ -201,7 +201,7 @@ def test_a_folder_of_files_becomes_a_dataflow_that_says_what_it_found(tmp_path: 
     flow = only(tmp_path / "shop")
     files, written = source(flow), (tmp_path / "shop/dataflows/drop.yaml").read_text().replace("\n  # ", " ")
     assert [text for text in drop.written if text not in written] == [], written
-    known = {"name": flow.name, "format": files.format, "options": files.options, "path": files.path, "endings": files.endings}  # fmt: skip
+    known: dict[str, Any] = {"name": flow.name, "format": files.format, "options": files.options, "path": files.path, "endings": files.endings}  # fmt: skip
     known |= {"declared": files.declared_schema, "proposed": proposed(tmp_path / "shop")}
     known |= {"tracking": flow.watermark.tracking if isinstance(flow.watermark, PathWatermark) else None}
     assert {key: known[key] for key in drop.found} == drop.found
