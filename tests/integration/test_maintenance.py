@@ -201,7 +201,7 @@ def test_care_that_dies_leaves_rows_once(ticked: Feed, monkeypatch: pytest.Monke
 def test_a_dead_care_is_ended_by_the_next_one(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(
-            DeltaLakeTable, "optimize", lambda self, session, cluster_by: (_ for _ in ()).throw(Killed())
+            DeltaMaintenance, "optimize", lambda self, session, cluster_by: (_ for _ in ()).throw(Killed())
         )
         with pytest.raises(Killed):
             _care(ticked)
