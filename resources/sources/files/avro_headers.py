@@ -1,22 +1,27 @@
-"""The header of an Avro file, read without Spark: the schema of its records, and why none of them can be read."""
+"""The headers of Avro files, read without Spark: the schema of their records, and why none of a file can be read."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.records.forms import Type
+from partitions.records.options import by_lower_name
 from resources.connections.places import Place
+from resources.sources.files.avro_schemas import doubled_names, own_types, unreadable_field
+from resources.sources.files.failures import bad_document, names_twice, unreadable_type
 from resources.sources.files.lines import part_of
 
 _HEAD = 64 * 1024
-
-
 _MAGIC, _SYNC = b"Obj\x01", 16
-
-
 _CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
+
+_MOST_HEADERS = 10_000
+"""That are kept."""
 
 
 class Header(NamedTuple):
@@ -109,3 +114,47 @@ def _bytes(data: io.BytesIO) -> bytes:
     if length < 0 or len(value) < length:
         raise EOFError
     return value
+
+
+class AvroHeaders:
+    """The headers of the files of a dataflow, each read once."""
+
+    def __init__(self, place: Place, options: Mapping[str, str]) -> None:
+        """Look at no file yet.
+
+        Args:
+            place: the root.
+            options: of the source.
+        """
+        self._place, self._options = place, options
+        self._known: dict[SourceFile, Header] = {}
+
+    def _header(self, file: SourceFile) -> Header:
+        if file not in self._known:
+            if len(self._known) >= _MOST_HEADERS:
+                del self._known[next(iter(self._known))]
+            self._known[file] = header_of(self._place, file)
+        return self._known[file]
+
+    def own_types(self, text: str) -> Mapping[str, Type | None]:
+        """The types of the columns of a header; of a union of several none is known if an option names its members."""
+        name = "enablestableidentifiersforuniontype"
+        return own_types(
+            text, are_members_numbered=by_lower_name(self._options).get(name, "false").lower() != "true"
+        )
+
+    def schema(self, file: SourceFile) -> str | None:
+        """Return the schema in a header, as JSON; None if the file has none, or none that reads."""
+        return self._header(file).schema
+
+    def fault(self, file: SourceFile) -> BadFile | None:
+        """Why a file cannot be loaded, whatever its records are; None if it can."""
+        text, fault = self._header(file)
+        if fault is not None:
+            return bad_document(file.path, fault)
+        if text is None:
+            return None
+        twice, strange = doubled_names(text), unreadable_field(text)
+        if twice is not None:
+            return names_twice(file.path, *twice)
+        return None if strange is None else unreadable_type(file.path, *strange)

@@ -13,13 +13,13 @@ from partitions.records.conversions import (
     NANOSECONDS,
 )
 from resources.connections.places import Place
+from resources.sources.files.avro_headers import AvroHeaders
 from resources.sources.files.avro_schemas import fields_of
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import with_own_types
 from resources.sources.files.footers import (
     paths_of,
 )
-from resources.sources.files.formats.avro_headers import AvroHeaders
 from resources.sources.files.formats.avro_inferring import AvroColumns
 from resources.sources.files.formats.typed import TypedFiles, unknown_names
 from resources.sources.files.pinned import PinnedSchema

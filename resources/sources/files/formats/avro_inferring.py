@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.conversions import is_special_type
+from resources.sources.files.avro_headers import AvroHeaders
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import own_struct
-from resources.sources.files.formats.avro_headers import AvroHeaders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
 from resources.sources.files.formats.typed import TypedColumns, taken_columns
