@@ -24,7 +24,7 @@ from partitions.sources.definition import rows_tell
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
-from partitions.supported import Parts, refusals
+from partitions.supported import DataflowParts, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark, secondary_inputs
 
@@ -132,7 +132,7 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
-        parts = Parts(
+        parts = DataflowParts(
             self.source,
             self.watermark,
             self.target,

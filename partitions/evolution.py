@@ -18,7 +18,7 @@ SchemaMode = Literal["strict", "merge", "overwrite", "rescue"]
 
 
 @dataclass(frozen=True)
-class Change:
+class SchemaChange:
     """One difference between a schema and that of rows.
 
     Attributes:
@@ -69,7 +69,7 @@ class Evolution:
 
     action: Literal["none", "merge", "overwrite"]
     schema: Schema
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
     rescued: tuple[str, ...] = field(default=())
 
     @property
@@ -112,7 +112,7 @@ def evolved(known: Schema, incoming: Schema, mode: SchemaMode) -> Evolution:
     return Evolution("merge" if kept else "none", merged_schema(known, incoming), kept)
 
 
-def differences(known: Schema, incoming: Schema) -> Iterator[Change]:
+def differences(known: Schema, incoming: Schema) -> Iterator[SchemaChange]:
     """Yield how the columns of rows differ from those that are there: types and missing columns in their order, then new ones.
 
     Whether a column may be NULL counts at the top level only: inside of columns rows seldom know.
@@ -121,15 +121,17 @@ def differences(known: Schema, incoming: Schema) -> Iterator[Change]:
     for column in known["fields"]:
         other = found.get(column["name"].casefold())
         if other is None:
-            yield Change(column["name"], column["type"], None)
+            yield SchemaChange(column["name"], column["type"], None)
             continue
         yield from _of_types(column["name"], column["type"], other["type"])
         if bool(column.get("nullable", True)) != bool(other.get("nullable", True)):
-            yield Change(column["name"], column["type"], column["type"], not other.get("nullable", True))
+            yield SchemaChange(
+                column["name"], column["type"], column["type"], not other.get("nullable", True)
+            )
     yield from _new(known, incoming, "")
 
 
-def _is_merged(change: Change) -> bool:
+def _is_merged(change: SchemaChange) -> bool:
     """Whether a difference changes the schema in mode merge.
 
     Raises:
@@ -154,11 +156,11 @@ def _is_merged(change: Change) -> bool:
     )
 
 
-def _is_rescued(change: Change) -> bool:
+def _is_rescued(change: SchemaChange) -> bool:
     return change.found is not None and change.was != change.found and not change.narrows
 
 
-def _of_types(path: str, was: Type, found: Type) -> Iterator[Change]:
+def _of_types(path: str, was: Type, found: Type) -> Iterator[SchemaChange]:
     """The differences of two types: of structs field by field, of arrays and maps inside of them."""
     kinds = {type_name(was), type_name(found)}
     if found == NO_VALUE:
@@ -170,7 +172,7 @@ def _of_types(path: str, was: Type, found: Type) -> Iterator[Change]:
         for each in was["fields"]:
             other = others.get(each["name"].casefold())
             if other is None:
-                yield Change(f"{path}.{each['name']}", each["type"], None)
+                yield SchemaChange(f"{path}.{each['name']}", each["type"], None)
             else:
                 yield from _of_types(f"{path}.{each['name']}", each["type"], other["type"])
         yield from _new(was, found, f"{path}.")
@@ -180,16 +182,16 @@ def _of_types(path: str, was: Type, found: Type) -> Iterator[Change]:
         yield from _of_types(path, was["elementType"], found["elementType"])
     elif kinds == {"map"} and not isinstance(was, str) and not isinstance(found, str):
         if plain_type(was["keyType"]) != plain_type(found["keyType"]):
-            yield Change(path, was, found)
+            yield SchemaChange(path, was, found)
         else:
             yield from _of_types(path, was["valueType"], found["valueType"])
     elif plain_type(was) != plain_type(found):
-        yield Change(path, was, found)
+        yield SchemaChange(path, was, found)
 
 
-def _new(known: Schema, incoming: Schema, above: str) -> Iterator[Change]:
+def _new(known: Schema, incoming: Schema, above: str) -> Iterator[SchemaChange]:
     names = {each["name"].casefold() for each in known["fields"]}
     for each in incoming["fields"]:
         if each["name"].casefold() not in names and each["type"] != NO_VALUE:
             required = not above and not each.get("nullable", True)
-            yield Change(f"{above}{each['name']}", None, each["type"], required)
+            yield SchemaChange(f"{above}{each['name']}", None, each["type"], required)

@@ -66,7 +66,7 @@ _PARTED = ("source", "target")
 """What is compared part by part."""
 
 
-class Change(NamedTuple):
+class DefinitionChange(NamedTuple):
     """A part of the identity that has changed.
 
     Attributes:
@@ -131,7 +131,7 @@ def _declared(part: Mapping[str, Any]) -> str:
     )
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[DefinitionChange]:
     """Return each part of an identity that is another now. What the old table holds is no matter for a new one.
 
     Args:
@@ -143,7 +143,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     changed = [name for name in named if then.get(name) != current.get(name)]
     if "target.table" in changed:
         changed = [name for name in changed if name != "target.load"]
-    return [Change(name, then.get(name), current.get(name), by_spark) for name in changed]
+    return [DefinitionChange(name, then.get(name), current.get(name), by_spark) for name in changed]
 
 
 def _is_known(name: str) -> bool:

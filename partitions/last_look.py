@@ -12,7 +12,7 @@ from partitions.unit_values import Kind
 
 
 @dataclass(frozen=True)
-class Look:
+class SourceLook:
     """A look at the outside of a source.
 
     Attributes:

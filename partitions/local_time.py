@@ -40,7 +40,7 @@ class OffsetChange(NamedTuple):
     after: timedelta
 
 
-class Stretch(NamedTuple):
+class RepeatedTime(NamedTuple):
     """The instants whose local time occurs twice: both passes, half-open, in UTC."""
 
     start: datetime
@@ -111,7 +111,7 @@ def latest(wall: datetime, zone: tzinfo) -> datetime:
     return max(_readings(wall, zone))
 
 
-def repeated(moment: datetime) -> Stretch | None:
+def repeated(moment: datetime) -> RepeatedTime | None:
     """Return the instants around an aware moment whose local time occurs twice; None if its own does not."""
     zone = moment.tzinfo
     if zone is None or isinstance(zone, timezone):
@@ -121,13 +121,13 @@ def repeated(moment: datetime) -> Stretch | None:
         return None
     first = moment.astimezone(UTC) - (twice if moment.fold else timedelta(0))
     change = _first(first, first + twice, lambda at: bool(at.astimezone(zone).fold))
-    return Stretch(change - twice, change + twice)
+    return RepeatedTime(change - twice, change + twice)
 
 
-def repeats(zone: tzinfo) -> tuple[Stretch, ...]:
+def repeats(zone: tzinfo) -> tuple[RepeatedTime, ...]:
     """Return all stretches of a zone whose local times occur twice, from the first year to the horizon."""
     return tuple(
-        Stretch(change.at - (change.before - change.after), change.at + (change.before - change.after))
+        RepeatedTime(change.at - (change.before - change.after), change.at + (change.before - change.after))
         for change in offset_changes(zone)
         if change.before > change.after
     )

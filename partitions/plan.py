@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from partitions.sentinels import Watermark
 
 
@@ -202,7 +202,7 @@ class Plan(Generic[SliceT]):
     skips: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
     calls: int = 0
-    look: Look | None = None
+    look: SourceLook | None = None
     awaited: Note | None = None
 
     @property

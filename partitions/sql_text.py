@@ -18,7 +18,7 @@ _NESTING = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True)
-class Reading:
+class LexicalRules:
     """How a database reads quotes and comments.
 
     Attributes:
@@ -36,12 +36,12 @@ class Reading:
     nested: bool
 
 
-POSTGRESQL = Reading(backslash=False, hashes=False, spaced=False, dollars=True, nested=True)
-MARIADB = Reading(backslash=True, hashes=True, spaced=True, dollars=False, nested=False)
+POSTGRESQL = LexicalRules(backslash=False, hashes=False, spaced=False, dollars=True, nested=True)
+MARIADB = LexicalRules(backslash=True, hashes=True, spaced=True, dollars=False, nested=False)
 
 
 @dataclass(frozen=True)
-class Span:
+class QuotedSpan:
     """A stretch that is no code; ``end`` is exclusive, and the text's end if it is never closed."""
 
     start: int
@@ -49,7 +49,7 @@ class Span:
     kind: Kind
 
 
-def spans(text: str, reading: Reading) -> Iterator[Span]:
+def spans(text: str, reading: LexicalRules) -> Iterator[QuotedSpan]:
     """All that is no code, in order."""
     position = 0
     while position < len(text):
@@ -59,7 +59,7 @@ def spans(text: str, reading: Reading) -> Iterator[Span]:
         position = span.end if span else position + 1
 
 
-def without_end(text: str, reading: Reading) -> str:
+def without_end(text: str, reading: LexicalRules) -> str:
     """A statement without the semicolons, blanks and comments after it, so that it can stand in parentheses."""
     end = len(text)
     comments = [span for span in spans(text, reading) if span.kind == "comment"]
@@ -71,7 +71,7 @@ def without_end(text: str, reading: Reading) -> str:
         end = last.start
 
 
-def replaced_in_code(text: str, old: str, new: str, reading: Reading) -> str:
+def replaced_in_code(text: str, old: str, new: str, reading: LexicalRules) -> str:
     """A text with a part of its code replaced, wherever it stands; quotes and comments stay as they are."""
     pieces, position = list[str](), 0
     for span in spans(text, reading):
@@ -80,23 +80,23 @@ def replaced_in_code(text: str, old: str, new: str, reading: Reading) -> str:
     return "".join([*pieces, text[position:].replace(old, new)])
 
 
-def _span(text: str, at: int, reading: Reading) -> Span | None:
+def _span(text: str, at: int, reading: LexicalRules) -> QuotedSpan | None:
     letter = text[at]
     if letter in "'\"`":
-        return Span(at, _quote_end(text, at, reading), "quoted")
+        return QuotedSpan(at, _quote_end(text, at, reading), "quoted")
     if letter == "$" and reading.dollars and (opened := _DOLLAR.match(text, at)) and not _in_word(text, at):
         closed = text.find(opened[0], opened.end())
-        return Span(at, len(text) if closed < 0 else closed + len(opened[0]), "quoted")
+        return QuotedSpan(at, len(text) if closed < 0 else closed + len(opened[0]), "quoted")
     if text.startswith("/*", at):
-        return Span(at, _comment_end(text, at, reading.nested), "comment")
+        return QuotedSpan(at, _comment_end(text, at, reading.nested), "comment")
     dashes = _DASHES["spaced" if reading.spaced else "standard"].match(text, at)
     if dashes or (letter == "#" and reading.hashes):
         line = text.find("\n", at)
-        return Span(at, len(text) if line < 0 else line, "comment")
+        return QuotedSpan(at, len(text) if line < 0 else line, "comment")
     return None
 
 
-def _quote_end(text: str, at: int, reading: Reading) -> int:
+def _quote_end(text: str, at: int, reading: LexicalRules) -> int:
     """After the closing quote; a doubled one closes nothing."""
     quote, position = text[at], at + 1
     own = quote == "'" and at > 0 and text[at - 1] in "eE" and not _in_word(text, at - 1)

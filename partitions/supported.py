@@ -178,7 +178,7 @@ UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS
 
 
 @dataclass(frozen=True)
-class Parts:
+class DataflowParts:
     """The parts of a dataflow that must go together."""
 
     source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource | SeveralSources
@@ -194,7 +194,7 @@ class Parts:
     operators: tuple[Operator, ...] = ()
 
 
-def refusals(parts: Parts) -> Iterator[Refusal]:
+def refusals(parts: DataflowParts) -> Iterator[Refusal]:
     """Yield what does not go together."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
@@ -241,7 +241,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield from window.refusals(source, watermark, target, parts.on_bad_file)
 
 
-def _of_kind(parts: Parts) -> Iterator[Refusal]:
+def _of_kind(parts: DataflowParts) -> Iterator[Refusal]:
     """Yield what a kind of its own planner does not go together with."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     if (refused := source_refusal(watermark.type, source.type)) is not None:

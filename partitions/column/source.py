@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from partitions.unit_values import Kind
 
 
@@ -39,7 +39,7 @@ class Observed:
     nulls: int | None = None
     version: int | str | None = None
     sent: Callable[[Any], Any] | None = None
-    look: Look | None = None
+    look: SourceLook | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     source: str | None = None

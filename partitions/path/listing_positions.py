@@ -18,7 +18,7 @@ from partitions.path.order import LAST, FileKey, below, past, upwards
 from partitions.path.time_template import TimeTemplate
 
 
-class Span(NamedTuple):
+class KeyRange(NamedTuple):
     """Keys that a listing walks.
 
     Attributes:
@@ -37,7 +37,7 @@ class _Step(NamedTuple):
     end: str
 
 
-class Position(Protocol):
+class ListingStart(Protocol):
     """What a listing starts from."""
 
     @property
@@ -53,7 +53,7 @@ class Position(Protocol):
         """Whether a file above the position can lie in this folder (``""`` is the root) or below it."""
         ...
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         """Where the keys above the position lie."""
         ...
 
@@ -111,10 +111,10 @@ class FromBeginning:
             or any(up in self._chosen for up in upwards(folder))
         )
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         """From the first prefix to the end of the last; everything if their order depends on the store's."""
         steps = self._steps
-        return Span(steps[0].start, steps[-1].end) if steps else Span()
+        return KeyRange(steps[0].start, steps[-1].end) if steps else KeyRange()
 
     def seek(self, key: str) -> str:
         """Jump from prefix to prefix."""
@@ -181,14 +181,14 @@ class AbovePath:
             return True
         return partition.startswith(folder) and partition[len(folder)] <= "/"
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         """Everything from the partition on, partitions such as ``P-b`` (between ``P`` and ``P/``) included.
 
         At the root every folder is above, so only layout leaf (no folders beside files) can start at the last file.
         """
         if self.last.partition:
-            return Span(below(self.last.partition))
-        return Span(self.last.name if self.leaf else "")
+            return KeyRange(below(self.last.partition))
+        return KeyRange(self.last.name if self.leaf else "")
 
     def seek(self, key: str) -> str:
         """In the last partition only sub-folders are above what was committed; layout leaf has none, so jump over it."""
@@ -232,9 +232,9 @@ class AbovePartitions:
         """A closed partition is not opened, unless it is still among the known names."""
         return not self._closed(folder) or folder in self._on_the_way
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         """A new partition may lie anywhere."""
-        return Span()
+        return KeyRange()
 
     def seek(self, key: str) -> str:
         """Jump over closed partitions, and in layout leaf over what an open one has committed."""
@@ -282,8 +282,8 @@ class AtOrBelow:
         since: where Strandline began to read the source; what is not above it was never meant to be loaded.
     """
 
-    position: Position
-    since: Position
+    position: ListingStart
+    since: ListingStart
 
     partitioned: bool = field(default=False, init=False)
 
@@ -296,9 +296,9 @@ class AtOrBelow:
         last = self.position.last.partition if isinstance(self.position, AbovePath) else None
         return self.since.may_hold(folder) and (last is None or folder <= last)
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         """To the end: if pairs and keys are ordered differently, what is below may be listed after what is above."""
-        return Span(self.since.span().after)
+        return KeyRange(self.since.span().after)
 
     def seek(self, key: str) -> str:
         """Jump over what lies before the start."""

@@ -7,14 +7,20 @@ from datetime import datetime
 from partitions.path.cold_start import cold_prefixes
 from partitions.path.definition import PathWatermark
 from partitions.path.layout import reaches_leaves
-from partitions.path.listing_positions import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.listing_positions import (
+    AbovePartitions,
+    AbovePath,
+    AtOrBelow,
+    FromBeginning,
+    ListingStart,
+)
 from partitions.path.order import FileKey
 from partitions.path.state import PathState
 
 
 def position(
     definition: PathWatermark, state: PathState, now: datetime, since: PathState | None = None
-) -> Position:
+) -> ListingStart:
     """Where a listing starts. The partition filter narrows a cold start only: later it would lose a gap.
 
     Args:
@@ -30,19 +36,19 @@ def position(
     return above_state(definition, state)
 
 
-def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
+def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> ListingStart:
     """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
     return AtOrBelow(
         above_state(definition, state), above_state(definition, since) if since else FromBeginning()
     )
 
 
-def between(start: str, end: str) -> Position:
+def between(start: str, end: str) -> ListingStart:
     """Where the files of partitions lie that are at or above ``start`` and below ``end``, in byte order."""
     return AtOrBelow(AbovePath(FileKey(end, "")), AbovePath(FileKey(start, "")))
 
 
-def above_state(definition: PathWatermark, state: PathState) -> Position:
+def above_state(definition: PathWatermark, state: PathState) -> ListingStart:
     """Return the position right above what is committed."""
     leaf = definition.layout == "leaf"
     if definition.scope == "partition":

@@ -21,11 +21,11 @@ _IN_ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
-class Names(NamedTuple):
+class MemberOrder(NamedTuple):
     """The members of an object in the order in which a writer puts them; ``inner`` holds those of objects inside, by name."""
 
     order: tuple[str, ...]
-    inner: Mapping[str, Names]
+    inner: Mapping[str, MemberOrder]
 
 
 class Members(list[tuple[str, Any]]):
@@ -60,7 +60,7 @@ def records_of_document(text: str) -> Iterator[str]:
             position = skip_blanks(text, position + 1)
 
 
-def first_names(text: str) -> Names | None:
+def first_names(text: str) -> MemberOrder | None:
     """Return the names of the first record in their order; None if it does not read, or has one of them twice.
 
     Args:
@@ -184,13 +184,13 @@ def type_of(value: Any) -> str:
     return json_type({}) if isinstance(value, Members) else json_type(value)
 
 
-def _names(value: Members) -> Names | None:
-    inner: dict[str, Names] = {}
+def _names(value: Members) -> MemberOrder | None:
+    inner: dict[str, MemberOrder] = {}
     for name, item in value:
         if isinstance(item, Members) and (below := _names(item)) is not None:
             inner[name] = below
     order = tuple(name for name, _ in value)
-    return Names(order, inner) if len(set(order)) == len(order) else None
+    return MemberOrder(order, inner) if len(set(order)) == len(order) else None
 
 
 def begin_of(text: str) -> int:

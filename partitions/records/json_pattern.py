@@ -24,7 +24,7 @@ from partitions.records.forms import (
     fraction_form,
     in_a_row,
 )
-from partitions.records.json_decoding import Names
+from partitions.records.json_decoding import MemberOrder
 
 _SPACE = r"[ \t\r\n]*+"
 _LETTER = r"u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -36,7 +36,7 @@ _NUMBER_OF_VARIANT = r"-?+(?:0|[1-9][0-9]{0,37}+)(?![0-9])(?:\.[0-9]++(?:[eE][-+
 _NEXT = rf"{_SPACE}(?:,{_SPACE}(?=\")|(?=\}}))"
 _NEXT_ITEM = rf"{_SPACE}(?:,{_SPACE}(?!\])|(?=\]))"
 _END = r"(?![\s\S])"
-_AS_DECLARED = Names((), {})
+_AS_DECLARED = MemberOrder((), {})
 """The order of the schema, where the first record does not tell another: each name is accepted once all the same."""
 _DEPTH = 2
 """Levels of objects and arrays inside of a text or an unknown value, that the pattern follows."""
@@ -61,7 +61,7 @@ class JsonPattern:
         """Whether the pattern accepts a name that stands twice, also in the order of names: in arrays of objects, in maps, in variants."""
         return self.schema is None or _may_repeat(self.schema)
 
-    def line(self, names: Names | None = None) -> str:
+    def line(self, names: MemberOrder | None = None) -> str:
         """Return the pattern of a whole line, blank or with one record.
 
         Args:
@@ -70,7 +70,7 @@ class JsonPattern:
         """
         return rf"^\uFEFF?+{_SPACE}(?:{self._record(names)}{_SPACE})?+{_END}"
 
-    def plain_line(self, names: Names) -> str | None:
+    def plain_line(self, names: MemberOrder) -> str | None:
         """Return the pattern of lines as most programs write them, which Java matches in two thirds of the time of :meth:`line`.
 
         Such a line holds a record with the first of its names, members in the order of ``names``, at most one space between two tokens, and texts in
@@ -83,7 +83,7 @@ class JsonPattern:
             return None
         return f"^{self._plain_object(self.schema, names)}{_END}"
 
-    def _plain_object(self, schema: Mapping[str, Any], names: Names) -> str:
+    def _plain_object(self, schema: Mapping[str, Any], names: MemberOrder) -> str:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
         if not fields:
             return self._object(schema, names)
@@ -94,7 +94,7 @@ class JsonPattern:
         ]
         return rf"\{{ ?{in_a_row([first, *(f'(?:, ?{member})?+' for member in others)])} ?\}}"
 
-    def _plain_value(self, data_type: Type, names: Names) -> str:
+    def _plain_value(self, data_type: Type, names: MemberOrder) -> str:
         if isinstance(data_type, Mapping) and data_type["type"] == "struct":
             return self._plain_object(data_type, names)
         if data_type == "string":
@@ -103,19 +103,19 @@ class JsonPattern:
         is_instant = data_type == "timestamp" and not self.reading.own_times
         return f'(?:"{PLAIN_INSTANT}"|{value})' if is_instant else value
 
-    def document(self, names: Names | None = None) -> str:
+    def document(self, names: MemberOrder | None = None) -> str:
         """Return the pattern of a whole document: one record, or an array of records; ``names`` as for :meth:`line`."""
         record = self._record(names)
         return rf"^\uFEFF?+{_SPACE}(?:(?:{record}|\[{_SPACE}(?:{record}{_NEXT_ITEM})*+\]){_SPACE})?+{_END}"
 
-    def _record(self, names: Names | None) -> str:
+    def _record(self, names: MemberOrder | None) -> str:
         return (
             _object_of_any(_DEPTH, _NUMBER_OF_VARIANT)
             if self.schema is None
             else self._object(self.schema, names)
         )
 
-    def _object(self, schema: Mapping[str, Any], names: Names | None) -> str:
+    def _object(self, schema: Mapping[str, Any], names: MemberOrder | None) -> str:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
         columns = "|".join(re.escape(_quoted(name)) for name in fields)
         value = _any(_DEPTH, _NUMBER) if self.takes_unknown else rf"(?:\{{{_SPACE}\}}|\[{_SPACE}\])"
@@ -131,10 +131,10 @@ class JsonPattern:
         ]
         return rf"\{{{_SPACE}{others}{in_a_row(once)}\}}"
 
-    def _member(self, name: str, data_type: Type, names: Names | None) -> str:
+    def _member(self, name: str, data_type: Type, names: MemberOrder | None) -> str:
         return f"{re.escape(_quoted(name))}{_SPACE}:{_SPACE}(?:{self._value(data_type, names)}|null)"
 
-    def _value(self, data_type: Type, names: Names | None) -> str:
+    def _value(self, data_type: Type, names: MemberOrder | None) -> str:
         if not isinstance(data_type, str):
             kind = data_type["type"]
             if kind == "struct":

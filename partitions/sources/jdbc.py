@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError
 from partitions.placeholders import Placeholder, Template
 from partitions.sources.definition import ConnectionType
 from partitions.sources.rows import RowsSource
-from partitions.sql_text import MARIADB, POSTGRESQL, Reading, spans, without_end
+from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, spans, without_end
 
 _NAME_PART = re.compile(r'(?:"((?:[^"\x00]|"")+)"|([^\s".\x00](?:[^".\x00]*[^\s".\x00])?))(\.|\Z)')
 _LONGEST_NAME = 3
@@ -47,7 +47,7 @@ def _query(text: str) -> str:
     return text
 
 
-def _quoted_placeholder(text: str, reading: Reading) -> str | None:
+def _quoted_placeholder(text: str, reading: LexicalRules) -> str | None:
     """What is wrong with a query whose placeholders stand where a literal would not be one."""
     quoted = list(spans(text, reading))
     for placeholder in Template.parse(text).placeholders:
@@ -116,7 +116,7 @@ class JdbcSource(RowsSource):
         """The table or query, and the connection."""
         return f"{self.table or 'a query'} of {self.connection}"
 
-    def check(self, reading: Reading) -> None:
+    def check(self, reading: LexicalRules) -> None:
         """Look at the query again as its own database reads quotes and comments.
 
         Raises:

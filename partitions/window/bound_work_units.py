@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partitions.intervals import Interval
-from partitions.window.due_ranges import Due
+from partitions.window.due_ranges import DueRange
 from partitions.window.stale import Bound, bounds, each, holding, waits
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
@@ -93,7 +93,7 @@ class Groups:
                     due_groups.append(Group(place, bound, self._failure(unit, bound)))
         return sorted(due_groups, key=_order)
 
-    def others(self, unit: str, dues: Sequence[Due]) -> list[Due]:
+    def others(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
         """Of what is due of a unit all that is in no group."""
         if unit not in self.state.stale:
             return list(dues)
@@ -145,7 +145,7 @@ def _meant(bound: Bound, chosen: Sequence[int] | None) -> bool:
     return chosen is None or bisect_left(chosen, bound.first) < bisect_left(chosen, bound.after)
 
 
-def _outside(due: Due, bounds: Sequence[Bound]) -> Iterator[Due]:
+def _outside(due: DueRange, bounds: Sequence[Bound]) -> Iterator[DueRange]:
     first = due.first
     for bound in bounds:
         if bound.first < due.after and first < bound.after:

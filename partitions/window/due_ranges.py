@@ -27,7 +27,7 @@ Mark = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
 
 
-class Due(NamedTuple):
+class DueRange(NamedTuple):
     """Neighbouring windows of one unit that are due for the same reason.
 
     Attributes:
@@ -74,14 +74,14 @@ class UnitDue:
         """Return the windows of a unit that have a high, ascending."""
         return self._windows.known(unit)
 
-    def of(self, unit: str) -> list[Due]:
+    def of(self, unit: str) -> list[DueRange]:
         """All that is due of a unit, ascending."""
         failed = self._failed(unit)
         tried = sorted(failed)
         dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
         return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
-    def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
+    def before(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
         """All that is due of a unit, but that of windows which were never loaded some are only counted.
 
         A plan looks at every interval of every unit, and at most of them only here.
@@ -97,7 +97,7 @@ class UnitDue:
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._again(unit)
         firsts, afters = self._windows.edges
-        dues, more, reached = list[Due](), 0, 0
+        dues, more, reached = list[DueRange](), 0, 0
         for interval in intervals:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
@@ -109,7 +109,7 @@ class UnitDue:
                 return dues + self._dues(unit, known, reached), more
             if reached < first:
                 if reached < until and most > 0:
-                    dues.append(Due(reached, first, "new"))
+                    dues.append(DueRange(reached, first, "new"))
                     most -= first - reached
                 else:
                     more += first - reached
@@ -129,12 +129,12 @@ class UnitDue:
         reached: int = 0,
         tried: Sequence[int] = (),
         marks: Sequence[Mark] = (),
-    ) -> list[Due]:
+    ) -> list[DueRange]:
         """What is due from an index on, of windows of which some are known."""
-        dues, again = list[Due](), self._again(unit)
+        dues, again = list[DueRange](), self._again(unit)
         for first, after, high in known:
             if reached < first:
-                dues += self._never(reached, first, tried) if tried else (Due(reached, first, "new"),)
+                dues += self._never(reached, first, tried) if tried else (DueRange(reached, first, "new"),)
             if high is not None:
                 dues += self._part(unit, first, high, marks)
             elif marks or after > again:
@@ -142,12 +142,12 @@ class UnitDue:
             reached = after
         return dues + self._never(reached, len(self.windows), tried)
 
-    def forced(self, unit: str) -> list[Due]:
+    def forced(self, unit: str) -> list[DueRange]:
         """All windows, each to be read from its start on."""
         dues, reached = [], 0
         for first, after, high in self.known(unit):
             dues += self._never(reached, first, ())
-            dues.append(Due(first, after, "forced", high, served=True))
+            dues.append(DueRange(first, after, "forced", high, served=True))
             reached = after
         dues += self._never(reached, len(self.windows), ())
         return [due._replace(reason="forced") for due in dues]
@@ -159,19 +159,19 @@ class UnitDue:
             return len(self.windows)
         return bisect_right(self.windows.ends, self.cutoffs.job)
 
-    def _never(self, first: int, after: int, tried: Sequence[int]) -> list[Due]:
+    def _never(self, first: int, after: int, tried: Sequence[int]) -> list[DueRange]:
         """Of windows that have no usable high: what was tried is told from what was not."""
-        dues, reached = list[Due](), first
+        dues, reached = list[DueRange](), first
         for index in tried[bisect_left(tried, first) : bisect_left(tried, after)]:
             if reached < index:
-                dues.append(Due(reached, index, "new"))
-            dues.append(Due(index, index + 1, "failed"))
+                dues.append(DueRange(reached, index, "new"))
+            dues.append(DueRange(index, index + 1, "failed"))
             reached = index + 1
         if reached < after:
-            dues.append(Due(reached, after, "new"))
+            dues.append(DueRange(reached, after, "new"))
         return dues
 
-    def _whole(self, unit: str, first: int, after: int, marks: Sequence[Mark]) -> Iterator[Due]:
+    def _whole(self, unit: str, first: int, after: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
         """Of windows that are loaded up to their ends: those with a mark, and those that are read again."""
         tail: list[Mark] = [(max(first, self._tail), after, "grace")]
         grown: list[Mark] = [
@@ -183,9 +183,9 @@ class UnitDue:
         inside = marks[max(bisect_left(marks, (first,)) - 1, 0) : bisect_left(marks, (after,))]
         for start, end, reason in over(over(tail, grown), inside) if inside or grown else tail:
             if max(start, first) < min(end, after):
-                yield Due(max(start, first), min(end, after), reason, served=True)
+                yield DueRange(max(start, first), min(end, after), reason, served=True)
 
-    def _part(self, unit: str, index: int, high: int, marks: Sequence[Mark]) -> Iterator[Due]:
+    def _part(self, unit: str, index: int, high: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
         """Of one window that is not loaded up to its end, or loaded further."""
         reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
         end, grows = self.windows.ends[index], index in self._open(unit)
@@ -193,7 +193,7 @@ class UnitDue:
             return
         if reason is None or reason == "grace":
             reason = "new" if high < end else "grace"
-        yield Due(index, index + 1, reason, high, served=True)
+        yield DueRange(index, index + 1, reason, high, served=True)
 
     def _open(self, unit: str) -> list[int]:
         if unit not in self.state.open:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.plan import Skip, counted
-from partitions.window.due_ranges import Due, UnitDue
+from partitions.window.due_ranges import DueRange, UnitDue
 from partitions.window.early import still_to_come
 from partitions.window.units import NO_UNIT
 from partitions.window.work_unit import words
@@ -184,7 +184,7 @@ def _of(unit: str) -> str:
     return "" if unit == NO_UNIT else f" of {words(unit)}"
 
 
-def _left(first: int, after: int, dues: Sequence[Due]) -> Iterator[tuple[int, int]]:
+def _left(first: int, after: int, dues: Sequence[DueRange]) -> Iterator[tuple[int, int]]:
     """What is left of a range of windows without those that are due, which are ascending."""
     reached = first
     for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from partitions.window.due_ranges import Due, Reason
+from partitions.window.due_ranges import DueRange, Reason
 
 AnyT = TypeVar("AnyT")
 
@@ -44,16 +44,16 @@ def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[An
 class Neighbours(NamedTuple):
     """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
 
-    due: Due
+    due: DueRange
     place: int
 
 
-Candidate = tuple[int, int, Due]
+Candidate = tuple[int, int, DueRange]
 """A work unit: the index of its window, the place of its unit, and what it is due by."""
 
 
 @dataclass(frozen=True)
-class Budget:
+class PlanBudget:
     """How much one plan may hold.
 
     Attributes:
@@ -72,7 +72,7 @@ class Budget:
         most = self.slices * self.limit
         return most if self.parallelism is None else min(most, self.parallelism)
 
-    def less(self, slices: int, work_units: int) -> Budget:
+    def less(self, slices: int, work_units: int) -> PlanBudget:
         """What is left of it."""
         most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
         return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
@@ -91,7 +91,7 @@ class Budget:
 class UnitSelector:
     """Takes what is due, part by part, and keeps of it what may be chosen."""
 
-    def __init__(self, budget: Budget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
+    def __init__(self, budget: PlanBudget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
         """Begin without any.
 
         Args:
@@ -177,7 +177,7 @@ class UnitSelector:
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
         yield from ((index, place, due) for _, index, place, due in oldest)
 
-    def _by_high(self, part: Neighbours) -> Iterator[tuple[int, int, int, Due]]:
+    def _by_high(self, part: Neighbours) -> Iterator[tuple[int, int, int, DueRange]]:
         due = part.due
         for index in range(due.first, due.after):
             yield self._ends[index] if due.high is None else due.high, index, part.place, due
@@ -250,7 +250,7 @@ def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
         active = [part for part in active if part.due.after > index]
 
 
-def _without(due: Due, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _without(due: DueRange, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
     """What is left of a range without indexes, which are ascending."""
     first = due.first
     for index in taken[bisect_left(taken, due.first) : bisect_left(taken, due.after)]:

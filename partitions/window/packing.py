@@ -8,7 +8,7 @@ from itertools import groupby
 
 from partitions.instants import milliseconds
 from partitions.window.bound_work_units import Group, packed
-from partitions.window.due_ranges import Due
+from partitions.window.due_ranges import DueRange
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import Old, WorkUnit
 from partitions.window.workload import Workload
@@ -89,7 +89,7 @@ class Packing:
             for start, _ in holding.old if holding else ():
                 yield Old(unit, start, name)
 
-    def _work(self, index: int, unit: str, due: Due) -> WorkUnit:
+    def _work(self, index: int, unit: str, due: DueRange) -> WorkUnit:
         windows = self.load.windows
         if windows is None:
             return WorkUnit(None, None, unit, None, due.reason)

@@ -44,7 +44,7 @@ class Observation(NamedTuple):
     digest: str
 
 
-class Change(NamedTuple):
+class ReadChange(NamedTuple):
     """A read that found something else than the one before it; ``age`` in milliseconds, rows that came or went."""
 
     age: int
@@ -154,7 +154,7 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
     reads = sorted(observations, key=lambda observation: observation.at)
     known: dict[tuple[TimeBound, str], dict[int, Observation]] = {}
     ends: list[int] = []  # of work units that were loaded before the run that is looked at, ascending
-    changes: list[Change] = []
+    changes: list[ReadChange] = []
     reread = dict.fromkeys(graces, 0)
     longest, highest = 0, None
     for _, same in groupby(reads, key=lambda observation: observation.at):
@@ -183,14 +183,14 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
     )
 
 
-def _change(observation: Observation, before: Observation | None, highest: int) -> list[Change]:
+def _change(observation: Observation, before: Observation | None, highest: int) -> list[ReadChange]:
     """What a read found that the one before it of the same stretch did not."""
     if before is None or before.end != observation.end or before.digest == observation.digest:
         return []
-    return [Change(highest - observation.end, abs(observation.rows - before.rows))]
+    return [ReadChange(highest - observation.end, abs(observation.rows - before.rows))]
 
 
-def _candidate(grace: int, changes: Sequence[Change], reread: int) -> Candidate:
+def _candidate(grace: int, changes: Sequence[ReadChange], reread: int) -> Candidate:
     caught = [change for change in changes if change.age < grace]
     return Candidate(grace, len(caught), sum(change.rows for change in caught), reread)
 

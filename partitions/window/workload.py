@@ -17,9 +17,9 @@ from partitions.request import Part
 from partitions.window.bound_work_units import Group, Groups, packed, taken
 from partitions.window.cutoffs import Cutoffs, job_cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.due_ranges import Due, Reason, UnitDue
+from partitions.window.due_ranges import DueRange, Reason, UnitDue
 from partitions.window.early import loaded_early
-from partitions.window.fair_share import Budget, Neighbours, UnitSelector
+from partitions.window.fair_share import Neighbours, PlanBudget, UnitSelector
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import DeferredUnits
@@ -70,7 +70,7 @@ class Workload:
         """Take groups first, then work units that stand for themselves; groups that failed take what is left."""
         definition = self.definition
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
-        whole = Budget(definition.max_slices, limit, definition.parallelism)
+        whole = PlanBudget(definition.max_slices, limit, definition.parallelism)
         healthy = [group for group in self.due_groups if group.failure is None]
         self.taken_groups = taken(healthy, whole.most, at_least_one=True)
         used = sum(group.size for group in self.taken_groups)
@@ -108,7 +108,7 @@ class Workload:
             return "forced"
         return "new" if group.failure is None else "failed"
 
-    def due(self, unit: str) -> list[Due]:
+    def due(self, unit: str) -> list[DueRange]:
         """Return what is due of a unit, or of that what was asked for."""
         part = self.part
         if part is None:
@@ -130,13 +130,15 @@ class Workload:
             {index for start, end in self.part.ranges for index in self.windows.touching(start, end)}
         )
 
-    def _timeless(self, unit: str) -> Due:
+    def _timeless(self, unit: str) -> DueRange:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
-            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units, failed)
+            return DueRange(0, 1, "failed", milliseconds(self.now), unit in self.state.units, failed)
         since = failed.at if failed else None
-        return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
+        return DueRange(
+            0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units
+        )
 
     def deferred(self) -> Iterator[DeferredUnits]:
         """Yield what must be remembered: the cap on work units leaves it out, and nothing but this says that it is due."""
@@ -149,7 +151,7 @@ class Workload:
                 yield DeferredUnits(unit, start, end, self.windows.grid(first).text, forced)
 
 
-def _within(dues: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
+def _within(dues: Iterable[DueRange], chosen: Sequence[int]) -> Iterator[DueRange]:
     """The parts that lie in chosen windows, ascending."""
     for due in dues:
         inside = chosen[bisect_left(chosen, due.first) : bisect_left(chosen, due.after)]

@@ -45,7 +45,7 @@ _GET_JARS = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class PartCheck:
     """One part that was tried.
 
     Attributes:
@@ -82,18 +82,18 @@ def command(context: Context, no_spark: bool) -> int:
     return 0 if ok else 1
 
 
-def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
+def _findings(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     from resources.spark_runtime import java_problem, java_version
 
     problem = java_problem()
-    yield Finding(
+    yield PartCheck(
         "java",
         problem is None,
         problem or (java_version() or "").partition("\n")[0],
         problem and "install Java 17 or 21",
     )
     project = context.project
-    yield Finding(
+    yield PartCheck(
         "project",
         not project.errors,
         f"{counted(len(project.dataflows), 'dataflow')}, {counted(len(project.errors), 'error')} in {project.folder}",
@@ -121,7 +121,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         yield from _spark_and_commits(project)
 
 
-def _sources(project: Project) -> Iterator[Finding]:
+def _sources(project: Project) -> Iterator[PartCheck]:
     """Look at the sources of all dataflows, and at those of their units."""
     for flow in project.dataflows.values():
         for reading in source_readings(flow):
@@ -138,7 +138,7 @@ def _sources(project: Project) -> Iterator[Finding]:
             )
 
 
-def _spark_and_commits(project: Project) -> Iterator[Finding]:
+def _spark_and_commits(project: Project) -> Iterator[PartCheck]:
     """Start Spark, and try a commit to S3 if the lake is there."""
     spark = _tried("spark", lambda: _spark(_engine(project)), _GET_JARS)
     yield spark
@@ -167,19 +167,19 @@ def _look_above_watermark(project: Project, dataflow: Dataflow) -> str | None:
     return None
 
 
-def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
+def _tried(check: str, act: Callable[[], str], todo: str) -> PartCheck:
     try:
-        return Finding(check, True, act())
+        return PartCheck(check, True, act())
     except ConfigurationError as error:  # says what is wrong with which key, or which variable is not set
-        return Finding(check, False, error.message, "; ".join(error.choices) or _CORRECT)
+        return PartCheck(check, False, error.message, "; ".join(error.choices) or _CORRECT)
     except StrandlineError as error:
         choices = [choice for choice in error.choices if choice != "strandline doctor"]
-        return Finding(check, False, error.message, "; ".join(choices) or todo)
+        return PartCheck(check, False, error.message, "; ".join(choices) or todo)
     except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be tried
-        return Finding(check, False, f"{type(error).__name__}: {error}", todo)
+        return PartCheck(check, False, f"{type(error).__name__}: {error}", todo)
 
 
-def _statistics(project: Project, flow: Dataflow) -> Iterator[Finding]:
+def _statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
     """Yield a finding if readers skip rows of a dataflow's table; what else is wrong with the table, a run tells."""
     wrong = WrongStatistics((), can_be_written=True)
     with suppress(StrandlineError):
@@ -196,7 +196,7 @@ def _statistics(project: Project, flow: Dataflow) -> Iterator[Finding]:
         )
     elif flow.maintenance is None:
         todo = f"add `maintenance: {{optimize: P1D}}` to the dataflow's file, and run `{todo}`"
-    yield Finding(
+    yield PartCheck(
         f"table {flow.name}",
         False,
         f"{flow.table}: the statistics of {counted(len(wrong.files), 'file')} leave rows out: a writer has kept bounds of decimals as doubles, or of texts as other letters."
@@ -276,7 +276,7 @@ def _dagster(project: Path) -> str:
         return f"{home}, {dagster.get_runs_count()} runs{waits}"
 
 
-def _print(context: Context, finding: Finding) -> None:
+def _print(context: Context, finding: PartCheck) -> None:
     click.secho(
         f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.found}",
         fg=None if finding.ok else "red",

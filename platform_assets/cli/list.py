@@ -17,7 +17,7 @@ from partitions.instants import time_in_words
 from partitions.plan import counted, lasting
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.exit_codes import collect_results
-from platform_assets.cli.waiting import UNKNOWN, Waiting
+from platform_assets.cli.waiting import UNKNOWN, WaitingWork
 from platform_assets.file_views import files_aside
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import BuffersRows, CountsRowsAside, FindsLateFiles
@@ -52,7 +52,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     """Show all dataflows: state, watermark, lag, what waits, last attempt and last run, late and quarantined files."""
     flows, broken = context.asked(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
-    log, waiting = platform.log, Waiting(platform, now)
+    log, waiting = platform.log, WaitingWork(platform, now)
     entry_kinds: dict[
         str, str
     ] = {}  # until a changed definition is accepted, the state may be of another kind

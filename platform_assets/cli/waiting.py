@@ -21,7 +21,7 @@ UNKNOWN: dict[str, Any] = {
 """The keys of all kinds: each dataflow has them."""
 
 
-class Waiting:
+class WaitingWork:
     """Looks at the sources of a project's dataflows."""
 
     def __init__(self, platform: Platform, now: datetime) -> None:

@@ -39,7 +39,7 @@ _INTERVAL = 60
 
 
 @dataclass(frozen=True)
-class Cursor:
+class AlertCursor:
     """What a scan leaves for the next one.
 
     Attributes:
@@ -53,7 +53,7 @@ class Cursor:
     delivery: DeliveryState = field(default_factory=DeliveryState)
 
     @classmethod
-    def read(cls, text: str | None) -> Cursor:
+    def read(cls, text: str | None) -> AlertCursor:
         """Return the cursor of a text; an empty one if the text is none: what is wrong is then reported again."""
         try:
             stored = _STORED.validate_json(text or "{}")
@@ -106,7 +106,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         description=f"Tells of dataflows that need you, once, and once more when they are well again: {', '.join(on)}.",
     )
     def tick(context: SensorEvaluationContext) -> SensorResult:
-        cursor, seconds = Cursor.read(context.cursor), clock()
+        cursor, seconds = AlertCursor.read(context.cursor), clock()
         now = datetime.fromtimestamp(seconds, UTC)
         if tells_failures:
             successful.look(context.instance, project.dataflows)
@@ -125,7 +125,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         if problem:
             lines.append(problem)
             context.log.warning(problem)
-        after = Cursor(states, result.resume, delivery)
+        after = AlertCursor(states, result.resume, delivery)
         return SensorResult(skip_reason=SkipReason("; ".join(lines)), cursor=after.write())
 
     return tick

@@ -12,7 +12,7 @@ from platform_assets.factory.in_flight import Sign
 
 
 @dataclass(frozen=True)
-class Cursor:
+class SensorCursor:
     """What a tick leaves for the next; small, since every tick keeps a copy.
 
     Attributes:
@@ -34,7 +34,7 @@ class Cursor:
     paused: str = ""
 
     @classmethod
-    def read(cls, text: str | None) -> Cursor:
+    def read(cls, text: str | None) -> SensorCursor:
         """Return the cursor of a text; an empty one if the text is none (of another version, or edited by hand), since it holds no truth."""
         try:
             return _STORED.validate_json(text or "{}")
@@ -43,13 +43,13 @@ class Cursor:
 
     def write(self) -> str:
         """Return JSON text, without what is as at the beginning."""
-        fresh = asdict(Cursor())
+        fresh = asdict(SensorCursor())
         return json.dumps({name: value for name, value in asdict(self).items() if value != fresh[name]})
 
-    def after_nothing(self, resume: str = "", handled: str = "") -> Cursor:
+    def after_nothing(self, resume: str = "", handled: str = "") -> SensorCursor:
         """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""
         attempts = self.attempts if resume else RetryBackoff()
         return replace(self, attempts=attempts, sign=Sign(), resume=resume, handled=handled)
 
 
-_STORED = TypeAdapter(Cursor)
+_STORED = TypeAdapter(SensorCursor)

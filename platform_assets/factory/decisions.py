@@ -40,7 +40,7 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
 
-class Decision(Config):
+class DecisionConfig(Config):
     """The fields of every decision."""
 
     dataflow: str = Field(description="Its name.")
@@ -48,7 +48,7 @@ class Decision(Config):
     confirm: bool = Field(default=False, description="Append the entry; else only show the effect.")
 
 
-class Replacing(Decision):
+class Replacing(DecisionConfig):
     """A decision after which rows may be loaded again."""
 
     replace: bool = Field(
@@ -63,13 +63,13 @@ class Rewinding(Replacing):
     to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
 
 
-class Setting(Decision):
+class Setting(DecisionConfig):
     """``state set``."""
 
     watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
 
 
-class Importing(Decision):
+class Importing(DecisionConfig):
     """``state import``."""
 
     lines: list[str] = Field(description="The lines of `strandline state export`.")
@@ -94,13 +94,13 @@ class Diff(Looking):
     after: int | None = Field(default=None, description="An entry's number; by default the newest.")
 
 
-class Paths(Decision):
+class Paths(DecisionConfig):
     """``files release`` and ``files unprocess``."""
 
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
-class Splits(Decision):
+class SplitsRemoval(DecisionConfig):
     """``splits remove``."""
 
     splits: list[str] = Field(
@@ -108,7 +108,7 @@ class Splits(Decision):
     )
 
 
-class Flushing(Decision):
+class Flushing(DecisionConfig):
     """``stream flush``."""
 
     before: str = Field(
@@ -117,20 +117,20 @@ class Flushing(Decision):
     )
 
 
-class Merging(Splits):
+class Merging(SplitsRemoval):
     """``splits merge``."""
 
     into: str = Field(description="The name of the split that they become.")
 
 
-_DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]] = {
+_DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
-        Decision,
+        DecisionConfig,
         lambda given: decisions.accept(given.reason),
         "Accept a changed definition.",
     ),
     "state_adopt": (
-        Decision,
+        DecisionConfig,
         lambda given: decisions.adopt(given.reason),
         "Take the watermark derived from the table.",
     ),
@@ -165,7 +165,7 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]]
         "Mark ingested files for another read (tracking: set).",
     ),
     "splits_remove": (
-        Splits,
+        SplitsRemoval,
         lambda given: remove_splits(given.reason, given.splits),
         "Remove splits of a stream: its global watermark does not wait for them any more.",
     ),
@@ -291,7 +291,7 @@ def _with_config(
 
 def _decide(
     context: OpExecutionContext,
-    given: Decision,
+    given: DecisionConfig,
     build_draft: DraftBuilder,
     project: Project,
     platform: Platform,

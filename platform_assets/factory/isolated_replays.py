@@ -15,7 +15,7 @@ from pydantic import Field
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.dagster_names import watermark_key
-from platform_assets.factory.decisions import Decision, config_job, listed, say
+from platform_assets.factory.decisions import DecisionConfig, config_job, listed, say
 from platform_assets.project import Project
 from platform_assets.run_metadata import chunks_metadata, watermark_metadata
 from resources.dagster.run_options import RunOptions
@@ -51,7 +51,7 @@ class Replaying(Config):
 Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
 
 
-class Ending(Decision):
+class Ending(DecisionConfig):
     """``promote`` and ``drop``."""
 
     table: str = Field(description="Of the replay, <layer>/<name>.")

@@ -31,7 +31,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from platform_assets.factory.asset_checks import names_passed_over, nothing_new, up_to_date, up_to_date_key
-from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import table_key
 from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
 from platform_assets.factory.last_told import LastTold
@@ -140,7 +140,7 @@ class SensorShell:
         )
 
         def evaluate(instance: DagsterInstance, text: str | None, records: Records) -> SensorResult:
-            cursor, seconds = Cursor.read(text), self.clock()
+            cursor, seconds = SensorCursor.read(text), self.clock()
             busy = in_flight(instance, platform.log, dataflow.name, seconds, records, cursor.sign)
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, sign=busy.sign))
@@ -225,13 +225,13 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _awaited(runs: Mapping[str, str], cursor: Cursor) -> Mapping[str, str]:
+def _awaited(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str, str]:
     """Return the runs of upstream dataflows to wait for. Of runs that began while others were waited for none holds a sensor up."""
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
 def _request(
-    dataflow: Dataflow, log: WatermarkLog, cursor: Cursor, work: Work, progress: str, now: float
+    dataflow: Dataflow, log: WatermarkLog, cursor: SensorCursor, work: Work, progress: str, now: float
 ) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
@@ -269,11 +269,11 @@ def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> 
     return AssetObservation(table_key(dataflow), metadata=shown), waits
 
 
-def _skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResult:
+def _skip(reason: str, cursor: SensorCursor, events: Sequence[Any] = ()) -> SensorResult:
     return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events)
 
 
-def _progress(log: WatermarkLog, dataflow: str, cursor: Cursor, work: Work) -> str:
+def _progress(log: WatermarkLog, dataflow: str, cursor: SensorCursor, work: Work) -> str:
     """Return the id of the newest entry with progress, or "". Entries up to the last tick are known from its cursor."""
     entry = work.entry
     if entry is None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
-from platform_assets.project.document import Document, Key, value_at
+from platform_assets.project.document import Key, YamlDocument, value_at
 from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.resolving import hidden, resolved
@@ -39,7 +39,7 @@ class Checked(Generic[M]):
         errors: all errors so far.
     """
 
-    document: Document
+    document: YamlDocument
     value: dict[str, Any] = field(default_factory=dict, repr=False)
     texts: dict[Key, FromEnvironment] = field(default_factory=dict)
     model: M | None = None
@@ -77,7 +77,7 @@ class Checked(Generic[M]):
 
 def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
     """Read ``platform.yaml``; an absent file has the defaults."""
-    document = _document(path, path.name) if path.exists() else Document(path.name)
+    document = _document(path, path.name) if path.exists() else YamlDocument(path.name)
     return _checked(Checked(document), Settings, environment, {})
 
 
@@ -102,11 +102,11 @@ def read_dataflow(
     return _checked(checked, Dataflow, environment, unwritten, complete)
 
 
-def _document(path: Path, file: str) -> Document:
+def _document(path: Path, file: str) -> YamlDocument:
     try:
-        return Document.read(file, path.read_bytes())
+        return YamlDocument.read(file, path.read_bytes())
     except OSError as error:
-        document = Document(file)
+        document = YamlDocument(file)
         document.refuse(1, f"a file that cannot be read ({error.strerror})", "a readable file")
         return document
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.yaml_text import Key, Position, Unreadable, parse
+from platform_assets.project.yaml_text import Key, TextPosition, Unreadable, parse
 
-__all__ = ["Document", "Key", "dotted", "leaves", "value_at", "within"]
+__all__ = ["Key", "YamlDocument", "dotted", "leaves", "value_at", "within"]
 
 _ABSENT = object()
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """One file.
 
     Attributes:
@@ -28,12 +28,12 @@ class Document:
 
     file: str
     value: dict[str, Any] = field(default_factory=dict, repr=False)
-    positions: dict[Key, Position] = field(default_factory=dict, repr=False)
+    positions: dict[Key, TextPosition] = field(default_factory=dict, repr=False)
     errors: list[ProjectError] = field(default_factory=list)
     readable: bool = True
 
     @classmethod
-    def read(cls, file: str, content: bytes) -> Document:
+    def read(cls, file: str, content: bytes) -> YamlDocument:
         """Read a file's bytes; what is wrong is in ``errors``."""
         document = cls(file)
         try:

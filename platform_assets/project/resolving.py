@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from partitions.model import Model
-from platform_assets.project.document import Document, Key
+from platform_assets.project.document import Key, YamlDocument
 from platform_assets.project.env_reference import EnvRef, FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.shapes import Shapes, alternatives, below, takes_text
@@ -30,7 +30,7 @@ class Resolved:
     errors: list[ProjectError] = field(default_factory=list)
 
 
-def resolved(document: Document, model: type[BaseModel], environment: Mapping[str, str]) -> Resolved:
+def resolved(document: YamlDocument, model: type[BaseModel], environment: Mapping[str, str]) -> Resolved:
     """Return a document's values with every ``{env: NAME}`` looked up where the model has a text."""
     result = Resolved({})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from platform_assets.project.document import Document, Key, leaves
+from platform_assets.project.document import Key, YamlDocument, leaves
 from platform_assets.project.env_reference import EnvRef
 from platform_assets.project.errors import ProjectError
 from resources.connections.api import is_secret_parameter
@@ -40,7 +40,7 @@ def is_secret(key: Key) -> bool:
     return False
 
 
-def literal_secrets(document: Document) -> list[ProjectError]:
+def literal_secrets(document: YamlDocument) -> list[ProjectError]:
     """Return an error for each secret in the file itself; the errors do not show the secrets."""
     written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
     return [document.error(key, _NOT_SHOWN, _WANTED) for key in (_refused(*leaf) for leaf in written) if key]
@@ -74,7 +74,7 @@ def _refused(key: Key, value: Any) -> Key | None:
     return own or (key if _in_url(value) else None)
 
 
-def _is_reference(document: Document, key: Key) -> bool:
+def _is_reference(document: YamlDocument, key: Key) -> bool:
     return key[-1] == "env" and EnvRef.of(document.get(key[:-1])) is not None
 
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from partitions.errors import ConfigurationError
 from partitions.refusal import PartsDoNotFit
 from partitions.spelling import nearest
-from platform_assets.project.document import Document, Key, leaves, within
+from platform_assets.project.document import Key, YamlDocument, leaves, within
 from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.secret_keys import shown
@@ -35,7 +35,7 @@ _VALIDATOR_TEXT = re.compile(
 
 def translated(
     refused: ValidationError,
-    document: Document,
+    document: YamlDocument,
     model: type[BaseModel],
     texts: Mapping[Key, FromEnvironment],
     given: Collection[str] = (),
@@ -64,7 +64,7 @@ def translated(
 
 def escaped(
     refused: ConfigurationError,
-    document: Document,
+    document: YamlDocument,
     value: Mapping[str, Any],
     texts: Mapping[Key, FromEnvironment],
 ) -> tuple[Key, ProjectError]:
@@ -82,14 +82,14 @@ def _cause(error: ErrorDetails) -> Any:
     return error.get("ctx", {}).get("error")
 
 
-def _unfit(error: ErrorDetails, document: Document) -> Iterator[tuple[Key, ProjectError]]:
+def _unfit(error: ErrorDetails, document: YamlDocument) -> Iterator[tuple[Key, ProjectError]]:
     """Yield each refused combination, at its own key, or at the nearest key above it that a user wrote."""
     cause = _cause(error)
     for refusal in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
         yield refusal.key, document.error(refusal.key, refusal.found, refusal.expected)
 
 
-def _key(error: ErrorDetails, document: Document, model: type[BaseModel]) -> Key:
+def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) -> Key:
     """Return the error's key in the file: pydantic's location without the names of union members.
 
     The name of a chosen member is its ``type``, and may also be the name of a key.
@@ -107,7 +107,7 @@ def _key(error: ErrorDetails, document: Document, model: type[BaseModel]) -> Key
 
 
 def _error(
-    key: Key, error: ErrorDetails, document: Document, model: type[BaseModel], given: Collection[str]
+    key: Key, error: ErrorDetails, document: YamlDocument, model: type[BaseModel], given: Collection[str]
 ) -> ProjectError:
     value, shapes, kind = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
@@ -142,7 +142,7 @@ def _elsewhere(key: Key, model: type[BaseModel], given: Collection[str]) -> str:
 
 
 def _validator_error(
-    key: Key, text: str, value: Any, document: Document, close: str | None = None
+    key: Key, text: str, value: Any, document: YamlDocument, close: str | None = None
 ) -> ProjectError:
     """Return the error of a text from Strandline's validators, ``why: expected this, found that``; "why" and "that" may be missing.
 

@@ -30,7 +30,7 @@ _SCALARS = {
 }
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """Both count from 1."""
 
     line: int
@@ -63,7 +63,7 @@ class Parsed:
     """
 
     value: dict[str, Any] = field(default_factory=dict)
-    positions: dict[Key, Position] = field(default_factory=dict)
+    positions: dict[Key, TextPosition] = field(default_factory=dict)
     repeated: list[tuple[Key, int]] = field(default_factory=list)
 
 
@@ -195,8 +195,8 @@ def _blamed(error: yaml.MarkedYAMLError) -> int:
     return mark.line + 1 if mark else 1
 
 
-def _position(node: yaml.Node) -> Position:
-    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
+def _position(node: yaml.Node) -> TextPosition:
+    return TextPosition(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def _line(node: yaml.Node) -> int:

@@ -35,7 +35,7 @@ _AGAIN = "Check the endpoint and that the store runs, or try again later"
 _CORRECT = "Make it, or correct the name"
 
 
-class Kind(Enum):
+class StoreErrorKind(Enum):
     """Whom to ask."""
 
     BAD_NAME = "bad_name"
@@ -54,14 +54,14 @@ class StoreFailure:
         todo: what to do about it.
     """
 
-    kind: Kind
+    kind: StoreErrorKind
     what: str
     todo: str
 
     @property
     def transient(self) -> bool:
         """Whether the same call may succeed later."""
-        return self.kind is Kind.UNREACHABLE
+        return self.kind is StoreErrorKind.UNREACHABLE
 
     def __str__(self) -> str:
         """Both."""
@@ -79,7 +79,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
     if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
         name = match[1] if (match := _PATH.search(text)) else in_one_line(text)
         return StoreFailure(
-            Kind.BAD_NAME,
+            StoreErrorKind.BAD_NAME,
             f"a key cannot be represented: {name!r}",
             "Expected names without control characters and without empty, . or .. components; rename or remove the object",
         )
@@ -92,11 +92,13 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
         todo = (
             "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
         )
-        return StoreFailure(Kind.MISSING, f"expected {wanted}, found none ({said})", todo)
+        return StoreFailure(StoreErrorKind.MISSING, f"expected {wanted}, found none ({said})", todo)
     if status.startswith(("3", "4")) and status not in _BUSY:
-        return StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")
+        return StoreFailure(
+            StoreErrorKind.REFUSED, f"the store refuses ({said})", "Check endpoint and region"
+        )
     return StoreFailure(
-        Kind.UNREACHABLE,
+        StoreErrorKind.UNREACHABLE,
         f"no usable answer{_endpoint(place)} ({said})",
         _AGAIN,
     )
@@ -111,15 +113,19 @@ def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
     where = f"s3://{place[1].rstrip('.')}" if place else "the store"
     if answered is None:
         said = in_one_line(silent[0] if silent else "").rstrip(".")
-        return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+        return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
     said, status = f"HTTP {answered[2]}: {in_one_line(answered[1]).rstrip('.')}", answered[2]
     if status in ("401", "403"):
         return where, _denied(said)
     if "NoSuchBucket" in text:
-        return where, StoreFailure(Kind.MISSING, f"expected a bucket, found none ({said})", _CORRECT)
+        return where, StoreFailure(
+            StoreErrorKind.MISSING, f"expected a bucket, found none ({said})", _CORRECT
+        )
     if status.startswith("4") and status not in _BUSY:
-        return where, StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")
-    return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+        return where, StoreFailure(
+            StoreErrorKind.REFUSED, f"the store refuses ({said})", "Check endpoint and region"
+        )
+    return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
 
 
 def is_missing_bucket(error: Exception) -> bool:
@@ -129,7 +135,7 @@ def is_missing_bucket(error: Exception) -> bool:
 
 def _denied(said: str) -> StoreFailure:
     return StoreFailure(
-        Kind.DENIED,
+        StoreErrorKind.DENIED,
         f"not allowed to list, read or write ({said})",
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
     )

@@ -15,7 +15,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from resources.dagster.unreported_entries import Untold, summary, tell, untold
+from resources.dagster.unreported_entries import UnreportedEntries, summary, tell, untold
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.recorded import recorded_commit
 from resources.outcome import Outcome
@@ -74,7 +74,7 @@ class PartitionEvents:
             context.log_event(record)
         tell(instance, dataflow.name, left.runs, before)
 
-    def _loaded_by_dead_runs(self, left: Untold) -> Iterator[AssetMaterialization]:
+    def _loaded_by_dead_runs(self, left: UnreportedEntries) -> Iterator[AssetMaterialization]:
         """Each partition; of an asset without partitions each run as a whole."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):

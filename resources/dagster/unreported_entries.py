@@ -29,7 +29,7 @@ _RUNS, _ENTRIES = 20, 200
 
 
 @dataclass(frozen=True)
-class Untold:
+class UnreportedEntries:
     """What Dagster does not know of a dataflow.
 
     Attributes:
@@ -41,7 +41,9 @@ class Untold:
     runs: Sequence[str] = ()
 
 
-def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int) -> Untold:
+def untold(
+    instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int
+) -> UnreportedEntries:
     """Find what runs of this instance have loaded and not told.
 
     Args:
@@ -59,7 +61,7 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
         if _told_up_to(record, dataflow) is None or not record.dagster_run.is_finished
     ]
     if not dead:
-        return Untold()
+        return UnreportedEntries()
     records_by_run: dict[str, RunRecord | None] = {_id(record): record for record in records}
     oldest, entries = min(record.storage_id for record in dead), list[Entry]()
     for entry in log.history(dataflow, _ENTRIES):
@@ -75,7 +77,7 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
         elif record.storage_id < oldest:
             break
     loads = [entry for entry in reversed(entries) if entry.why in LOADS]
-    return Untold(loads, [_id(entry) for entry in dead])
+    return UnreportedEntries(loads, [_id(entry) for entry in dead])
 
 
 def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:

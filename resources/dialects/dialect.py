@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from partitions.sources.database_types import ColumnType
-from partitions.sql_text import Reading
+from partitions.sql_text import LexicalRules
 from partitions.unit_values import Kind
 
 
@@ -77,7 +77,7 @@ class Dialect(Words):
         moment_says_offset: whether :meth:`moment` gives the offset, too, and columns with instants take notice of it.
     """
 
-    reading: ClassVar[Reading]
+    reading: ClassVar[LexicalRules]
     clock: ClassVar[str]
     text_type: ClassVar[str]
     moment_says_offset: ClassVar[bool] = True

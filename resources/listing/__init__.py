@@ -1,6 +1,6 @@
 """Listings: which files lie above a position, and whether listed files are still what they were (docs/watermarks.md, docs/s3.md).
 
-Belongs here: walking a local folder or an object store with the questions that a ``Position`` answers, and telling
+Belongs here: walking a local folder or an object store with the questions that a ``ListingStart`` answers, and telling
 failures apart. Does not belong here: what is above (``partitions.path.listing_positions``) and what to do with it.
 
 A listing that fails part-way raises and returns nothing: of a partial list the watermark would pass files never seen.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partitions.path.listing_positions import Position
+from partitions.path.listing_positions import ListingStart
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.listing.budget import Budget
@@ -30,7 +30,7 @@ __all__ = [
 
 def list_above(
     place: Place,
-    position: Position,
+    position: ListingStart,
     endings: tuple[str, ...],
     *,
     budget: Budget | None = None,

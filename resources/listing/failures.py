@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import SourceError, SourceUnreachable
-from resources.connections.object_store_errors import Kind, store_failure
+from resources.connections.object_store_errors import StoreErrorKind, store_failure
 
 _CODES = {
-    Kind.BAD_NAME: "source_bad_name",
-    Kind.DENIED: "source_denied",
-    Kind.MISSING: "source_missing",
-    Kind.REFUSED: "source_unreadable",
+    StoreErrorKind.BAD_NAME: "source_bad_name",
+    StoreErrorKind.DENIED: "source_denied",
+    StoreErrorKind.MISSING: "source_missing",
+    StoreErrorKind.REFUSED: "source_unreadable",
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from partitions.path.hidden import is_hidden
-from partitions.path.listing_positions import Position
+from partitions.path.listing_positions import ListingStart
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.budget import Budget
 from resources.listing.failures import folder_failure
@@ -49,7 +49,7 @@ class _Content(NamedTuple):
 
 def list_local(
     root: Path,
-    position: Position,
+    position: ListingStart,
     endings: tuple[str, ...],
     *,
     budget: Budget | None = None,

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from partitions.path.hidden import hidden, hidden_until
-from partitions.path.listing_positions import Position
+from partitions.path.listing_positions import ListingStart
 from partitions.path.order import past
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def list_objects(
     place: Place,
-    position: Position,
+    position: ListingStart,
     endings: tuple[str, ...],
     *,
     budget: Budget | None = None,

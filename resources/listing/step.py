@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partitions.path.listing_positions import Position
+from partitions.path.listing_positions import ListingStart
 from partitions.path.skipped import SkippedNames
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from resources.listing.budget import Budget
@@ -30,7 +30,9 @@ class Listing:
 class ListingStep:
     """One step of a listing while it works, whatever is listed: what it has found, and whether its budget is used up."""
 
-    def __init__(self, position: Position, endings: tuple[str, ...], budget: Budget | None = None) -> None:
+    def __init__(
+        self, position: ListingStart, endings: tuple[str, ...], budget: Budget | None = None
+    ) -> None:
         """Begin to measure the budget.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.fingerprint import fingerprint, identity
-from partitions.fingerprint_changes import Change, changes
+from partitions.fingerprint_changes import DefinitionChange, changes
 from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -38,7 +38,7 @@ def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
         raise _refusal(dataflow, entry, changed)
 
 
-def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[Change]) -> NeedsDecision:
+def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChange]) -> NeedsDecision:
     said = (
         f": {'; '.join(map(str, changed))}"
         if changed
@@ -89,7 +89,7 @@ def _stop(
     )
 
 
-def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[Change]) -> bool:
+def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[DefinitionChange]) -> bool:
     """Whether the definition can go on with a state whose definition differed in this; a checkpoint of Spark's belongs to one definition."""
     if dataflow.streams_with_spark:
         return False
@@ -101,7 +101,7 @@ def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:
     return any(change.part == "source" for change in _changed(dataflow, entry, log))
 
 
-def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[Change]:
+def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[DefinitionChange]:
     """Return each part that differs; nothing if no intent of that definition is left."""
     numbers = (past.number for past in log.history(dataflow.name, _LOOKED_AT))
     intents = (log.intent(dataflow.name, number) for number in numbers)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from partitions.column.writers import Awaited
 from partitions.errors import CorruptWatermark, StrandlineError
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from resources.outcome import Outcome
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
@@ -28,7 +28,7 @@ def note_look(log: WatermarkLog, outcome: Outcome) -> None:
         log.put_note(outcome.dataflow, _LOOK, {"id": _id(outcome.newest), **look.as_json()})
 
 
-def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> Look | None:
+def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceLook | None:
     """Return what the last run has seen; None if there is no note, or the state has changed since.
 
     Raises:
@@ -36,7 +36,7 @@ def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> Look | N
     """
     note = log.note(dataflow, _LOOK) or {}
     try:
-        return Look.of(note) if note["id"] == _id(entry) else None
+        return SourceLook.of(note) if note["id"] == _id(entry) else None
     except (KeyError, TypeError):
         return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SchemaEvolved
-from partitions.evolution import Change, Evolution, SchemaMode, evolved
+from partitions.evolution import Evolution, SchemaChange, SchemaMode, evolved
 from partitions.schema_types import Schema
 from resources.sources.files.pinned import PinnedSchema
 
@@ -89,7 +89,9 @@ ACCEPTED: Mapping[SchemaMode, str] = {
 """What a mode takes, in words."""
 
 
-def changed(pinned: PinnedSchema, schema: Schema, changes: tuple[Change, ...], where: str) -> SchemaEvolved:
+def changed(
+    pinned: PinnedSchema, schema: Schema, changes: tuple[SchemaChange, ...], where: str
+) -> SchemaEvolved:
     """Return the error that begins a slice again with a new schema.
 
     Args:

@@ -11,7 +11,7 @@ from obstore.store import MemoryStore
 from partitions.path.cold_start import prefixes
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
-from partitions.path.listing_positions import FromBeginning, Position
+from partitions.path.listing_positions import FromBeginning, ListingStart
 from partitions.path.names_by_time import sorts_by_time
 from partitions.path.order import FileKey
 from partitions.path.plan import plan
@@ -66,7 +66,7 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
             assert warning in made.warnings
 
 
-def _position(case: Case) -> tuple[PathWatermark, PathState, Position | None]:
+def _position(case: Case) -> tuple[PathWatermark, PathState, ListingStart | None]:
     """The definition, the state, and the position where it is given by prefixes instead of a filter."""
     given = case["input"]
     chosen = given["partition_filter"]

@@ -167,7 +167,7 @@ class TestRights:
         self, postgres: pg.Postgres, role: str, database: Database
     ) -> None:
         postgres.ask("ALTER ROLE {role} SET synchronous_commit = off", role=role)
-        kept = connections.Connections(postgres.database(database.schema, user=role), SHORT)
+        kept = connections.PostgresPool(postgres.database(database.schema, user=role), SHORT)
         assert kept.run("ask", lambda one: one.execute("SHOW synchronous_commit").fetchone()) == ("on",)
 
 
@@ -179,7 +179,7 @@ class TestConnections:
         assert wire.faults.connections == 1
 
     def test_threads_share_connections_without_wait(self, postgres: pg.Postgres, database: Database) -> None:
-        kept, together = connections.Connections(database, SHORT), Barrier(8)
+        kept, together = connections.PostgresPool(database, SHORT), Barrier(8)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: kept.run("meet", lambda one: together.wait(30)), range(8)))
         assert len(kept._idle) == connections._KEPT

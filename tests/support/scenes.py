@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
 from partitions.path.hidden import hidden
-from partitions.path.listing_positions import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.listing_positions import (
+    AbovePartitions,
+    AbovePath,
+    AtOrBelow,
+    FromBeginning,
+    ListingStart,
+)
 from partitions.path.order import FileKey, past
 from partitions.path.position_of_state import at_or_below
 from partitions.path.state import PathState
@@ -22,7 +28,7 @@ class Scene:
     """What lies in a store, and what is committed of it."""
 
     tree: list[str]
-    position: Position
+    position: ListingStart
 
     @property
     def expected(self) -> list[str]:

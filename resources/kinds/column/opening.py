@@ -7,7 +7,7 @@ from functools import cache, partial
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from resources.kinds.column.decisions import ColumnRules
 from resources.kinds.column.kind import ColumnKind
 from resources.kinds.parts import unreadable_source
@@ -50,7 +50,7 @@ def _file_rows(stores: Stores, dataflow: Dataflow, source: FileSource) -> FileRo
         entry = log.newest(dataflow.name)
         return log.get_schema(entry.pinned) if entry and entry.pinned else None
 
-    def seen() -> Look | None:
+    def seen() -> SourceLook | None:
         return last_look(log, dataflow.name, log.newest(dataflow.name))
 
     return FileRows(dataflow, source, cache(lambda: stores.engine(dataflow).session()), pinned, seen)

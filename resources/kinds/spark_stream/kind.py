@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, StrandlineError, in_one_line
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from partitions.loads import ByValue, Load, ReplaceAll, load_into
 from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING
@@ -249,7 +249,7 @@ class SparkStreamKind(Kind[BatchSlice]):
             if isinstance(source, TableSource)
         }
 
-    def _look(self) -> Look:
+    def _look(self) -> SourceLook:
         """How the sources look from outside; several by their order."""
         looks = (
             listed(root)
@@ -257,7 +257,7 @@ class SparkStreamKind(Kind[BatchSlice]):
             else str(find_table(root).contents.newest_version())
             for source, root in self._sources
         )
-        return Look("; ".join(looks), 0, 0)
+        return SourceLook("; ".join(looks), 0, 0)
 
     def _inboxes(self, folder: StreamFolder) -> Sequence[Inbox]:
         """Where Spark reads the sources of files."""

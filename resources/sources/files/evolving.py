@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, SchemaEvolved
-from partitions.evolution import Change, differences
+from partitions.evolution import SchemaChange, differences
 from partitions.path.source import SourceFile
 from partitions.schema_types import Schema, check_names
 from partitions.untyped_columns import with_first_types
@@ -35,7 +35,7 @@ class Growth(NamedTuple):
     """
 
     schema: PinnedSchema
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
     where: str = ""
 
     @property
@@ -85,7 +85,7 @@ class SchemaFollower:
         """Look at files that were not looked at yet with this schema."""
         known = self._looked_at[1] if self._looked_at[0] == pinned else set()
         new = [file for file in files if file.size > 0 and file not in known]
-        grown, changes = pinned, list[Change]()
+        grown, changes = pinned, list[SchemaChange]()
         where = ""
         for path, schema in self._incoming(
             spark, new, pinned, lambda: self._checker.check(spark, files, pinned)
@@ -147,7 +147,7 @@ class SchemaFollower:
 
     def _evolution(
         self, pinned: PinnedSchema, schema: StructType, path: str
-    ) -> tuple[Schema, tuple[Change, ...]] | None:
+    ) -> tuple[Schema, tuple[SchemaChange, ...]] | None:
         try:
             check_names(as_schema(schema))
             evolution = evolution_of(*self._mode, pinned, schema, f"file {path}")
@@ -163,7 +163,9 @@ class SchemaFollower:
         return BadFile(said.message, path=path, why=said.message, code=error.reason, choices=said.choices)
 
 
-def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[Change]) -> PinnedSchema:
+def _with_folders(
+    pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[SchemaChange]
+) -> PinnedSchema:
     """The schema with the columns that folders name, which are text; ``changes`` gets them."""
     columns = json.loads(pinned.columns)
     pinned_names = {name.casefold() for name in pinned.struct.names}
@@ -174,7 +176,7 @@ def _with_folders(pinned: PinnedSchema, files: Sequence[SourceFile], changes: li
     ]
     if not new:
         return pinned
-    changes += [Change(name, None, "string") for name in new]
+    changes += [SchemaChange(name, None, "string") for name in new]
     fields = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in new]
     named = {name.casefold() for name in new}  # one of records may have had no value, and so no type, yet
     columns["fields"] = [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.json_decoding import BESIDE_BRACKETS, Names
+from partitions.records.json_decoding import BESIDE_BRACKETS, MemberOrder
 from partitions.records.json_lines import Item, JsonRule, Judgement
 from partitions.records.json_pattern import begins_with_one_of
 from partitions.records.judge import Fault
@@ -50,7 +50,10 @@ class _Line(NamedTuple):
 
 
 def _is_accepted(
-    rule: JsonRule, names: Names | None, pattern: Callable[[Names | None], str], plain: str | None = None
+    rule: JsonRule,
+    names: MemberOrder | None,
+    pattern: Callable[[MemberOrder | None], str],
+    plain: str | None = None,
 ) -> Column:
     """Return whether a text is what the rule accepts.
 
@@ -93,7 +96,7 @@ def check_lines(
     rows: DataFrame,
     path: Column,
     rule: JsonRule,
-    names: Names | None,
+    names: MemberOrder | None,
     files: Sequence[SourceFile],
     most: int,
     numbers: Callable[[Sequence[tuple[str, str]]], Lines],
@@ -192,7 +195,7 @@ def check_documents(
     rows: DataFrame,
     path: Column,
     rule: JsonRule,
-    names: Names | None,
+    names: MemberOrder | None,
     files: Sequence[SourceFile],
     content: Callable[[str], str],
     undecodable: Callable[[str], BadFile | None],
@@ -265,7 +268,7 @@ def _rejected(
     rows: DataFrame,
     path: Column,
     rule: JsonRule,
-    names: Names | None,
+    names: MemberOrder | None,
     by_spark: Sequence[JudgedBySpark],
 ) -> Iterator[_Line]:
     """The lines that the pattern does not accept."""

@@ -16,7 +16,7 @@ from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from partitions.loads import Lacking
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
@@ -41,7 +41,7 @@ class FileRows(PinsRows, ReadsAbove):
         source: FileSource,
         spark: Callable[[], SparkSession],
         pinned: Callable[[], str | None],
-        last_look: Callable[[], Look | None],
+        last_look: Callable[[], SourceLook | None],
     ) -> None:
         """Open nothing yet.
 
@@ -140,10 +140,10 @@ class FileRows(PinsRows, ReadsAbove):
         """Hash the listing."""
         return _contents(self._listed())
 
-    def _look(self, files: Sequence[SourceFile], now: datetime, held: Sequence[Any]) -> Look:
+    def _look(self, files: Sequence[SourceFile], now: datetime, held: Sequence[Any]) -> SourceLook:
         settled = milliseconds(now - self._dataflow.column.settle_time)
         newest = max((file.modified for file in files), default=0)
-        return Look(_contents(files), newest, settled, tuple(held))
+        return SourceLook(_contents(files), newest, settled, tuple(held))
 
     def _listed(self) -> tuple[SourceFile, ...]:
         return self._source.list_above(FromBeginning()).listed.files

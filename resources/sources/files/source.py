@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
 from partitions.loads import Lacking
 from partitions.path.bad_files import FILE_VANISHED
-from partitions.path.listing_positions import FromBeginning, Position
+from partitions.path.listing_positions import FromBeginning, ListingStart
 from partitions.path.skipped import Skipped, joined, skip_warnings
 from partitions.path.source import SourceFile
 from resources import listing
@@ -57,7 +57,7 @@ class FileSource:
 
     def list_above(
         self,
-        position: Position,
+        position: ListingStart,
         *,
         folder: str = "",
         budget: Budget | None = None,

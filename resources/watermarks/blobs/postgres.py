@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection, errors, sql
 
 from resources.connections.postgres import Database
-from resources.watermarks.blobs.postgres_pool import Connections
+from resources.watermarks.blobs.postgres_pool import PostgresPool
 
 PATIENCE = 15.0
 """Seconds after which a call is not tried again; with its last try it stays below the 60 s of a sensor's tick."""
@@ -55,7 +55,7 @@ class PostgresBlobs:
             patience: seconds after which a call that fails is not tried again.
         """
         self._database = database
-        self._connections = Connections(database, patience)
+        self._connections = PostgresPool(database, patience)
 
     def get(self, key: str) -> bytes | None:
         """One SELECT."""

@@ -45,7 +45,7 @@ _SETTLE = """SELECT pg_is_in_recovery(), set_config('statement_timeout', '15s', 
     set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)"""
 
 
-class Connections:
+class PostgresPool:
     """Connections of one database. Threads and forked processes may share the object."""
 
     def __init__(self, database: Database, patience: float) -> None:

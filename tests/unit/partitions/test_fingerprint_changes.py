@@ -6,7 +6,7 @@ import pytest
 
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import identity
-from partitions.fingerprint_changes import MEANINGS, Change, changes
+from partitions.fingerprint_changes import MEANINGS, DefinitionChange, changes
 
 
 def _flow(**parts: Any) -> Dataflow:
@@ -22,28 +22,30 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
 @pytest.mark.parametrize(
     ("parts", "change", "part"),
     [
-        ({"source": {"path": "./other"}}, Change("source.path", "./landing", "./other"), "source"),
-        ({"source": {"extensions": [".j"]}}, Change("source.extensions", [".json", ".json.bz2", ".json.gz", ".json.zst"], [".j"]), "extensions"),
-        ({"watermark": {"partition_filter": {"prefix_template": "%Y", "lookback": 1}}}, Change("source.prefix_template", None, "%Y"), "prefix_template"),
-        ({"watermark": {"scope": "partition"}}, Change("scope", "global", "partition"), "scope"),
-        ({"target": {"table": "a/b"}}, Change("target.table", "bronze/f", "a/b"), "target"),
+        ({"source": {"path": "./other"}}, DefinitionChange("source.path", "./landing", "./other"), "source"),
+        ({"source": {"extensions": [".j"]}}, DefinitionChange("source.extensions", [".json", ".json.bz2", ".json.gz", ".json.zst"], [".j"]), "extensions"),
+        ({"watermark": {"partition_filter": {"prefix_template": "%Y", "lookback": 1}}}, DefinitionChange("source.prefix_template", None, "%Y"), "prefix_template"),
+        ({"watermark": {"scope": "partition"}}, DefinitionChange("scope", "global", "partition"), "scope"),
+        ({"target": {"table": "a/b"}}, DefinitionChange("target.table", "bronze/f", "a/b"), "target"),
     ],
 )  # fmt: skip
-def test_each_part_says_what_its_change_means(parts: dict[str, Any], change: Change, part: str) -> None:
+def test_each_part_says_what_its_change_means(
+    parts: dict[str, Any], change: DefinitionChange, part: str
+) -> None:
     assert changes(identity(_flow()), identity(_flow(**parts))) == [change]
     assert (change.part, change.changes_form) == (part, part == "scope")
     assert str(change).endswith(f"({MEANINGS[part]})")
 
 
 def test_a_change_is_a_line_for_people() -> None:
-    assert str(Change("target.table", None, "a/b")) == (
+    assert str(DefinitionChange("target.table", None, "a/b")) == (
         "target.table was nothing, is a/b (the rows that were loaded so far are in the old table: the new one gets only what lies above"
         " the watermark)"
     )
 
 
 def test_another_format_needs_another_table() -> None:
-    change = Change("target.format", "parquet", "delta")
+    change = DefinitionChange("target.format", "parquet", "delta")
     assert str(change).endswith("(a table keeps its format: another format needs another table)")
 
 
@@ -63,7 +65,7 @@ def test_a_versions_table_takes_no_other_load(before: dict[str, Any], now: dict[
 
 
 def test_without_a_watermark_nothing_is_said_of_what_lies_above_it() -> None:
-    change = Change("target.table", "a/b", "a/c", is_empty=True)
+    change = DefinitionChange("target.table", "a/b", "a/c", is_empty=True)
     assert str(change).endswith("(nothing counts as loaded, so the new table gets all that there is)")
 
 
@@ -72,7 +74,7 @@ def test_operators_are_a_line_for_people() -> None:
         {"type": "deduplicate", "keys": ["id"]},
         {"type": "window", "size": "PT1M", "aggregates": {"n": "count(*)"}},
     ]
-    assert str(Change("operators", was, [])).startswith(
+    assert str(DefinitionChange("operators", was, [])).startswith(
         "operators was deduplicate (keys: id); window (size: PT1M, aggregates: n: count(*)), is nothing (what the operators remember"
     )
 
@@ -90,7 +92,9 @@ def test_what_was_stored_beside_the_identity_is_no_change() -> None:
 
 def test_a_part_that_is_gone_is_a_change() -> None:
     filtered = _flow(watermark={"partition_filter": {"prefix_template": "%Y", "lookback": 1}})
-    assert changes(identity(filtered), identity(_flow())) == [Change("source.prefix_template", "%Y", None)]
+    assert changes(identity(filtered), identity(_flow())) == [
+        DefinitionChange("source.prefix_template", "%Y", None)
+    ]
 
 
 _OVER = {"type": "over", "columns": {"n": {"fn": "row_number"}}}

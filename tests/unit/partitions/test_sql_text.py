@@ -5,10 +5,10 @@ import pytest
 from partitions.errors import ConfigurationError
 from partitions.placeholders import Placeholder, PlaceholderError, Template
 from partitions.sources import JdbcSource
-from partitions.sql_text import MARIADB, POSTGRESQL, Reading, spans, without_end
+from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, spans, without_end
 
 
-def _code(text: str, reading: Reading) -> str:
+def _code(text: str, reading: LexicalRules) -> str:
     """The text with all that is no code blotted out."""
     found = list(text)
     for span in spans(text, reading):
@@ -119,7 +119,7 @@ def test_a_placeholder_in_quotes_or_in_a_comment_is_refused(query: str) -> None:
         ("select 5--{unit.a}", POSTGRESQL),
     ],
 )
-def test_quotes_of_one_database_are_refused_by_its_reader(query: str, reading: Reading) -> None:
+def test_quotes_of_one_database_are_refused_by_its_reader(query: str, reading: LexicalRules) -> None:
     source = JdbcSource(type="jdbc", connection="erp", query=query)
     source.check(MARIADB if reading is POSTGRESQL else POSTGRESQL)
     with pytest.raises(ConfigurationError, match=r"source\.query: expected placeholders outside of quotes"):

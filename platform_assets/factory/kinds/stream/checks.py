@@ -25,7 +25,7 @@ _MILLISECOND = 1000
 """Ticks of times, which statistics may cut to."""
 
 
-class Span(NamedTuple):
+class EpochTimes(NamedTuple):
     """The times of an epoch's files, in ticks, by their lowest."""
 
     lowest: int | None
@@ -56,7 +56,7 @@ def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     return [RunCheck(tuple(of_files), _of_files), RunCheck((drift,), _split_drift)]
 
 
-_Epochs = Sequence[tuple[EpochSlice, Sequence[Span]]]
+_Epochs = Sequence[tuple[EpochSlice, Sequence[EpochTimes]]]
 
 
 def _of_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
@@ -103,7 +103,7 @@ def _result(dataflow: Dataflow, name: str, what: str, epochs: Sequence[int]) -> 
 
 def _epochs(
     dataflow: Dataflow, platform: Platform, outcome: Outcome
-) -> Iterator[tuple[EpochSlice, Sequence[Span]]]:
+) -> Iterator[tuple[EpochSlice, Sequence[EpochTimes]]]:
     """Yield a run's epochs that have written rows, with the times of their files; of a format whose statistics do not tell them the highest time only."""
     epochs = [
         committed.slice
@@ -116,13 +116,15 @@ def _epochs(
     column = "window_end" if windows else dataflow.stream.event_time
     rows = platform.table(dataflow).contents
     told = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None
-    by_epoch: dict[int, list[Span]] = {}
+    by_epoch: dict[int, list[EpochTimes]] = {}
     for file in told or ():
-        by_epoch.setdefault(file.group, []).append(Span(_in_ticks(file.lowest), _in_ticks(file.highest)))
+        by_epoch.setdefault(file.group, []).append(
+            EpochTimes(_in_ticks(file.lowest), _in_ticks(file.highest))
+        )
     for slice_ in epochs:
         if told is None:
             found = rows.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
-            yield slice_, [] if found is None else [Span(None, _in_ticks(found))]
+            yield slice_, [] if found is None else [EpochTimes(None, _in_ticks(found))]
         else:
             yield slice_, sorted(by_epoch.get(slice_.number, ()))
 

@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
-from partitions.records.json_decoding import Names, first_names
+from partitions.records.json_decoding import MemberOrder, first_names
 from partitions.records.json_lines import JsonRule
 from partitions.records.options import lenient_options, other_encoding, without_encoding
 from partitions.sources.formats import Option
@@ -84,7 +84,7 @@ class _Json(FormatReader):
         spark: SparkSession,
         files: Sequence[SourceFile],
         rule: JsonRule,
-        names: Names | None,
+        names: MemberOrder | None,
         by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         """Look through files that are read in one scan."""
@@ -138,7 +138,7 @@ class NdjsonFiles(_Json):
         spark: SparkSession,
         files: Sequence[SourceFile],
         rule: JsonRule,
-        names: Names | None,
+        names: MemberOrder | None,
         by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options)
@@ -178,7 +178,7 @@ class JsonFiles(_Json):
         spark: SparkSession,
         files: Sequence[SourceFile],
         rule: JsonRule,
-        names: Names | None,
+        names: MemberOrder | None,
         by_spark: Sequence[JudgedBySpark],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options, wholetext="true")

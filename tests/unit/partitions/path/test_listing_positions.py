@@ -13,8 +13,8 @@ from partitions.path.listing_positions import (
     AbovePath,
     AtOrBelow,
     FromBeginning,
-    Position,
-    Span,
+    KeyRange,
+    ListingStart,
 )
 from partitions.path.order import FileKey, below, past, upwards
 from partitions.path.time_template import TimeTemplate
@@ -50,7 +50,7 @@ positions = (
 
 
 @given(positions, paths)
-def test_every_folder_of_a_file_that_is_above_may_hold_it(position: Position, path: str) -> None:
+def test_every_folder_of_a_file_that_is_above_may_hold_it(position: ListingStart, path: str) -> None:
     if position.above(path):
         assert all(position.may_hold(folder) for folder in ["", *upwards(FileKey.of(path).partition)])
 
@@ -62,7 +62,7 @@ def test_folders_of_open_partitions_may_hold_what_is_above(position: AbovePartit
 
 
 @given(positions, paths)
-def test_a_file_that_is_above_lies_in_the_span_in_both_orders(position: Position, path: str) -> None:
+def test_a_file_that_is_above_lies_in_the_span_in_both_orders(position: ListingStart, path: str) -> None:
     def within(after: str, until: str | None) -> bool:
         return past(path, after) and (until is None or not past(path, until))
 
@@ -71,7 +71,7 @@ def test_a_file_that_is_above_lies_in_the_span_in_both_orders(position: Position
 
 
 @given(positions | _open_partitions, trees() | st.lists(_dated, unique=True))
-def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[str]) -> None:
+def test_a_jump_leaves_out_nothing_that_is_above(position: ListingStart, tree: list[str]) -> None:
     for order in (str.encode, lambda path: path.split("/")):
         ordered = sorted(leaf_tree(tree), key=order)
         for index, key in enumerate(ordered):
@@ -86,7 +86,9 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[
 
 
 @given(_above_path | _above_partitions, _above_path, paths)
-def test_the_sweep_has_what_is_not_new_from_a_start(position: Position, since: AbovePath, path: str) -> None:
+def test_the_sweep_has_what_is_not_new_from_a_start(
+    position: ListingStart, since: AbovePath, path: str
+) -> None:
     assert AtOrBelow(position, FromBeginning()).above(path) is not position.above(path)
     expected = not position.above(path) and FileKey.of(path) > since.last
     assert AtOrBelow(position, since).above(path) is expected
@@ -171,17 +173,17 @@ def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> No
 
 def test_a_listing_of_prefixes_jumps_from_one_to_the_next() -> None:
     position = FromBeginning.within(["d=15", "d=12", "d=13"])
-    assert position.span() == Span(below("d=12"), "d=15/\U0010ffff")
+    assert position.span() == KeyRange(below("d=12"), "d=15/\U0010ffff")
     assert position.seek("d=12/z") == below("d=12"), "which is no jump"
     assert position.seek("d=14/a") == below("d=15")
 
 
 def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everything() -> None:
     position = FromBeginning.within(["a/x", "a-b/x"])
-    assert (position.span(), position.seek("b/y")) == (Span(), "b/y")
+    assert (position.span(), position.seek("b/y")) == (KeyRange(), "b/y")
 
 
-def _looked_for_by_itself(position: Position, path: str, folder: str | None) -> bool:
+def _looked_for_by_itself(position: ListingStart, path: str, folder: str | None) -> bool:
     """Whether a path lies in the folder that a listing looks at beside a jump, or in one of it that is no closed partition."""
     if folder is None or not path.startswith(f"{folder}/" if folder else ""):
         return False
@@ -189,7 +191,7 @@ def _looked_for_by_itself(position: Position, path: str, folder: str | None) -> 
     return not inner[1] or not position.belongs(f"{folder}/{inner[0]}".lstrip("/"))
 
 
-def _hidden_from_component_order(position: Position, path: str) -> bool:
+def _hidden_from_component_order(position: ListingStart, path: str) -> bool:
     """The one thing that a listing folder by folder does not show: see ``resources.listing.objects``."""
     if isinstance(position, AtOrBelow):
         return _hidden_from_component_order(position.since, path)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.records.json_decoding import Names, Spellings, first_names, names_by_case
+from partitions.records.json_decoding import MemberOrder, Spellings, first_names, names_by_case
 from partitions.records.json_lines import JsonRule
 from partitions.records.json_pattern import begins_with_one_of
 
@@ -120,7 +120,7 @@ def test_a_variant_takes_no_name_twice_unchanged(text: str, why: str | None, val
 
 @pytest.mark.parametrize("first", ['{"id": 1}', '{"id": 1, "who": null}', '{"who": {"age": 1, "age": 2}}'])
 def test_a_doubled_name_is_seen_in_any_order_of_names(first: str) -> None:
-    pattern = _RULE.pattern.line(first_names(first) or Names((), {}))
+    pattern = _RULE.pattern.line(first_names(first) or MemberOrder((), {}))
     assert re.search(pattern, '{"who": {"age": 1}}')
     assert re.search(pattern, '{"who": {"age": 1, "age": 2}}') is None
 
@@ -211,18 +211,18 @@ _LINES = st.builds(
     _MEMBERS,
     st.sampled_from(["", "", "", " ", ",", "x", "{}", "]"]),
 )
-_ORDERS = st.sampled_from([first_names('{"id": 1, "amount": 1, "who": {"age": 1}}'), Names((), {})])
+_ORDERS = st.sampled_from([first_names('{"id": 1, "amount": 1, "who": {"age": 1}}'), MemberOrder((), {})])
 
 
 @given(_LINES, _ORDERS)
-def test_the_pattern_accepts_no_record_that_the_judge_refuses(line: str, names: Names) -> None:
+def test_the_pattern_accepts_no_record_that_the_judge_refuses(line: str, names: MemberOrder) -> None:
     if re.search(_RULE.pattern.line(names), line):
         judgement = _RULE.judge(line)
         assert (judgement.fault, judgement.unknown) == (None, ())
 
 
 @given(_LINES, _ORDERS)
-def test_what_the_plain_pattern_accepts_the_whole_one_accepts(line: str, names: Names) -> None:
+def test_what_the_plain_pattern_accepts_the_whole_one_accepts(line: str, names: MemberOrder) -> None:
     plain = _RULE.pattern.plain_line(names)
     assert plain is not None
     if re.search(plain, line):
@@ -256,7 +256,7 @@ def test_no_line_is_plain_where_a_name_may_stand_twice_or_is_unknown() -> None:
     names = first_names('{"id": 1, "more": 1}')
     assert names is not None
     assert _rule(id="long").pattern.plain_line(names) is None
-    assert _rule(id="variant").pattern.plain_line(Names(("id",), {})) is None
+    assert _rule(id="variant").pattern.plain_line(MemberOrder(("id",), {})) is None
 
 
 @given(_LINES)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.window.due_ranges import Due
-from partitions.window.fair_share import Budget, Neighbours, UnitSelector, fairly, in_order
+from partitions.window.due_ranges import DueRange
+from partitions.window.fair_share import Neighbours, PlanBudget, UnitSelector, fairly, in_order
 
 ENDS = range(1, 41)
 UNITS = 8
@@ -19,14 +19,16 @@ def offers(draw: st.DrawFn) -> list[Neighbours]:
         edges = sorted(draw(st.sets(st.integers(0, len(ENDS)), max_size=10)))
         for first, after in zip(edges[::2], edges[1::2], strict=False):
             served = draw(st.booleans())
-            parts.append(Neighbours(Due(first, after, "grace" if served else "new", served=served), place))
+            parts.append(
+                Neighbours(DueRange(first, after, "grace" if served else "new", served=served), place)
+            )
     return parts
 
 
 @settings(max_examples=300)
 @given(offers(), st.integers(1, 60))
 def test_new_work_goes_by_window_then_by_lowest_high(parts: list[Neighbours], most: int) -> None:
-    selector = UnitSelector(Budget(1, most), ENDS)
+    selector = UnitSelector(PlanBudget(1, most), ENDS)
     for part in parts:
         selector.offer(part)
     every = [
@@ -50,26 +52,29 @@ def test_planning_order_is_windows_outside_and_units_inside(parts: list[Neighbou
 @pytest.mark.parametrize(
     ("budget", "failed", "others", "rooms"),
     [
-        (Budget(10, 100), 3, 50, (3, 50)),
-        (Budget(10, 100), 10, 0, (10, 0)),
-        (Budget(10, 100), 99, 0, (10, 0)),
-        (Budget(10, 100), 99, 1, (9, 1)),
-        (Budget(10, 100), 99, 5000, (1, 900)),
-        (Budget(1, 100), 99, 5000, (0, 100)),
-        (Budget(1, 100), 99, 0, (1, 0)),
-        (Budget(100, 100, 5), 9, 9, (5, 5)),
+        (PlanBudget(10, 100), 3, 50, (3, 50)),
+        (PlanBudget(10, 100), 10, 0, (10, 0)),
+        (PlanBudget(10, 100), 99, 0, (10, 0)),
+        (PlanBudget(10, 100), 99, 1, (9, 1)),
+        (PlanBudget(10, 100), 99, 5000, (1, 900)),
+        (PlanBudget(1, 100), 99, 5000, (0, 100)),
+        (PlanBudget(1, 100), 99, 0, (1, 0)),
+        (PlanBudget(100, 100, 5), 9, 9, (5, 5)),
     ],
 )
 def test_work_units_that_failed_have_a_slice_each_and_never_all_of_them(
-    budget: Budget, failed: int, others: int, rooms: tuple[int, int]
+    budget: PlanBudget, failed: int, others: int, rooms: tuple[int, int]
 ) -> None:
     assert budget.rooms(failed, others) == rooms
 
 
 @pytest.mark.parametrize(
-    ("budget", "most"), [(Budget(10, 100), 1000), (Budget(10, 100, 50), 50), (Budget(2, 3, 50), 6)]
+    ("budget", "most"),
+    [(PlanBudget(10, 100), 1000), (PlanBudget(10, 100, 50), 50), (PlanBudget(2, 3, 50), 6)],
 )
-def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(budget: Budget, most: int) -> None:
+def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(
+    budget: PlanBudget, most: int
+) -> None:
     assert budget.most == most
 
 

@@ -24,7 +24,7 @@ from partitions.errors import StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
 from platform_assets.factory.alert_messages import message
-from platform_assets.factory.alerts import Cursor, alerts_sensor
+from platform_assets.factory.alerts import AlertCursor, alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.alerts.scan import AlertScan
@@ -389,8 +389,8 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
     told = message(AlertChanges(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
-    cursor = Cursor({alert.key: TOLD for alert in began})
-    assert Cursor.read(cursor.write()) == cursor
+    cursor = AlertCursor({alert.key: TOLD for alert in began})
+    assert AlertCursor.read(cursor.write()) == cursor
     assert len(cursor.write()) < 25_000
 
 

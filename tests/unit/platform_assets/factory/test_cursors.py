@@ -11,37 +11,37 @@ from partitions.alerts.changes import TOLD
 from partitions.alerts.delivery import DeliveryState
 from partitions.pauses import RetryBackoff
 from platform_assets.factory import alerts
-from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.in_flight import Sign
 from platform_assets.factory.sensor_groups import _Cursors
 
-FULL = Cursor(RetryBackoff("1", "a", 5, 2, 7.5, True), 3, Sign("b", 1.5), "c", "d", ("e", "f"), "g")
+FULL = SensorCursor(RetryBackoff("1", "a", 5, 2, 7.5, True), 3, Sign("b", 1.5), "c", "d", ("e", "f"), "g")
 NO_TEXTS = ["x", "[]", "null", "5", '{"resume": 5}', '{"resume": null}']
 
 
 def test_a_cursor_is_read_as_it_was_written() -> None:
-    assert Cursor.read(FULL.write()) == FULL
-    known = alerts.Cursor({"orders:failed": TOLD, "visits:late": TOLD}, "orders", DeliveryState(5.0, 2))
-    assert alerts.Cursor.read(known.write()) == known
+    assert SensorCursor.read(FULL.write()) == FULL
+    known = alerts.AlertCursor({"orders:failed": TOLD, "visits:late": TOLD}, "orders", DeliveryState(5.0, 2))
+    assert alerts.AlertCursor.read(known.write()) == known
     group = _Cursors({"orders": FULL.write()}, "orders")
     assert _Cursors.read(group.write()) == group
 
 
 @pytest.mark.parametrize("text", NO_TEXTS)
 def test_a_text_that_is_no_cursor_is_an_empty_one(text: str) -> None:
-    assert Cursor.read(text) == Cursor()
-    assert alerts.Cursor.read(text) == alerts.Cursor()
+    assert SensorCursor.read(text) == SensorCursor()
+    assert alerts.AlertCursor.read(text) == alerts.AlertCursor()
     assert _Cursors.read(text) == _Cursors()
 
 
 @pytest.mark.parametrize("name", list(asdict(FULL)))
 def test_a_value_of_another_type_makes_an_empty_cursor(name: str) -> None:
-    assert Cursor.read(json.dumps(asdict(FULL) | {name: {"count": [], "text": {}}})) == Cursor()
+    assert SensorCursor.read(json.dumps(asdict(FULL) | {name: {"count": [], "text": {}}})) == SensorCursor()
 
 
 @pytest.mark.parametrize("known", [5, {"told": 5}, {"told": ["orders"]}, {"told": [5]}, ["orders:failed"]])
 def test_alerts_that_are_none_are_not_taken_as_known(known: object) -> None:
-    assert alerts.Cursor.read(json.dumps({"known": known})) == alerts.Cursor()
+    assert alerts.AlertCursor.read(json.dumps({"known": known})) == alerts.AlertCursor()
 
 
 @pytest.mark.parametrize("of", [5, {"orders": 5}, ["orders"]])

@@ -11,7 +11,7 @@ from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
 from partitions.errors import StrandlineError
 from platform_assets.factory.asset_checks import up_to_date
-from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
@@ -73,10 +73,10 @@ def test_a_look_continues_where_the_last_look_stopped(ticker: Ticker, toy: Toy) 
 def test_a_tick_that_only_adds_keys_to_dagster_is_no_attempt(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker, runs=0, keys=("a",))
     assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
-    assert Cursor.read(ticker.cursor).attempts.count == 0
+    assert SensorCursor.read(ticker.cursor).attempts.count == 0
     toy.result = work(ticker)
     asked(ticker.tick())
-    assert Cursor.read(ticker.cursor).attempts.count == 1
+    assert SensorCursor.read(ticker.cursor).attempts.count == 1
 
 
 def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(ticker: Ticker, toy: Toy) -> None:

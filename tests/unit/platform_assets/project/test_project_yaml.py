@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from platform_assets.project import yaml_text
-from platform_assets.project.yaml_text import Position, Unreadable, parse
+from platform_assets.project.yaml_text import TextPosition, Unreadable, parse
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_keys_are_always_text() -> None:
 def test_every_key_and_every_item_has_line_and_column() -> None:
     positions = parse(b"a: 1\nb:\n  c: [1,\n    x]\n  d: {e: 2}\n").positions
     assert positions == {
-        ("a",): Position(1, 1),
-        ("b",): Position(2, 1),
-        ("b", "c"): Position(3, 3),
-        ("b", "c", 0): Position(3, 7),
-        ("b", "c", 1): Position(4, 5),
-        ("b", "d"): Position(5, 3),
-        ("b", "d", "e"): Position(5, 7),
+        ("a",): TextPosition(1, 1),
+        ("b",): TextPosition(2, 1),
+        ("b", "c"): TextPosition(3, 3),
+        ("b", "c", 0): TextPosition(3, 7),
+        ("b", "c", 1): TextPosition(4, 5),
+        ("b", "d"): TextPosition(5, 3),
+        ("b", "d", "e"): TextPosition(5, 7),
     }
 
 

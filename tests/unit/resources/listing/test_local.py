@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import SourceError
-from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, Position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, ListingStart
 from partitions.path.order import FileKey
 from partitions.path.skipped import skip_warnings
 from partitions.path.time_template import TimeTemplate
@@ -22,7 +22,7 @@ from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING, write_files
 
 
-def _list(place: Place, position: Position | None = None, **more: object) -> Listing:
+def _list(place: Place, position: ListingStart | None = None, **more: object) -> Listing:
     return list_above(place, position or FromBeginning(), (ENDING,), **more)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from partitions.path.hidden import hidden
-from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, Position
+from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, ListingStart
 from partitions.path.order import FileKey
 from partitions.path.skipped import fault_of_key, skip_warnings
 from partitions.path.time_template import TimeTemplate
@@ -53,7 +53,7 @@ _LARGE = settings(max_examples=60, deadline=None)
 
 
 def _list(
-    place: Place, position: Position, budget: Budget | None = None, resume: str | None = None
+    place: Place, position: ListingStart, budget: Budget | None = None, resume: str | None = None
 ) -> Listing:
     return list_above(place, position, (ENDING,), budget=budget, resume=resume)
 

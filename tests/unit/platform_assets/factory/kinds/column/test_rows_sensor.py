@@ -13,7 +13,7 @@ from dagster import DagsterInstance, build_schedule_context
 from deltalake import write_deltalake
 
 from partitions.column.words import values_in_words
-from partitions.last_look import Look
+from partitions.last_look import SourceLook
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
@@ -123,7 +123,7 @@ def test_a_watermark_is_told_by_its_columns() -> None:
 def _run_that_finds_nothing(ticker: Ticker) -> None:
     """What a run leaves that has looked at the files and has found no new row."""
     log, name = ticker.platform.log, ticker.flow.name
-    look = Look(open_column(ticker.platform, ticker.flow).contents(), 0, 0)
+    look = SourceLook(open_column(ticker.platform, ticker.flow).contents(), 0, 0)
     plan = Plan[Any](name, "column", 0, datetime.fromtimestamp(ticker.now, UTC), "nothing new", look=look)
     entry = log.newest(name)
     note_look(log, Outcome(name, None, {}, entry.number if entry else 0, newest=entry, plan=plan))

@@ -11,7 +11,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import SourceError
-from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.path import new_files_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
@@ -222,7 +222,7 @@ def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_emp
     ticker.put(f"{'x' * 200}.ndjson")
     asked(ticker.tick())
     assert len(ticker.cursor or "") < 1000
-    assert Cursor.read("not JSON") == Cursor.read('{"unknown": 1}') == Cursor()
+    assert SensorCursor.read("not JSON") == SensorCursor.read('{"unknown": 1}') == SensorCursor()
 
 
 def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(ticker: Ticker) -> None:
