@@ -401,7 +401,7 @@ class TestCrashes:
 
 class TestOtherSources:
     @pytest.mark.postgres
-    def test_columns_of_a_database_are_added_by_spark_and_dropped(
+    def test_columns_of_a_database_are_added_widened_and_dropped(
         self, tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
     ) -> None:
         table = PostgresRows(postgres, columns="id int, at timestamptz, value int")
