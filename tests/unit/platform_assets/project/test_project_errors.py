@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -289,20 +290,125 @@ def test_one_template_twice_is_two_mistakes(make: Make) -> None:
     ]
 
 
-def test_all_mistakes_of_all_files_are_there_by_file_and_line(make: Make) -> None:
-    project = make(
-        "layer: X\nsource: {type: files, path: x, format: q}\nwatermark: {type: path, settle: x}\nowners: [me]\n",
-        platform="format: x\n",
-        files={"dataflows/also.yaml": "watermark: {type: path}\n", "dataflows/good.yaml": GOOD},
-    )
-    assert [(error.file, error.line, error.key) for error in project.errors] == [
-        ("dataflows/also.yaml", 1, "source"),
-        ("dataflows/flow.yaml", 1, "layer"),
-        ("dataflows/flow.yaml", 2, "source.format"),
-        ("dataflows/flow.yaml", 3, "watermark.settle"),
-        ("dataflows/flow.yaml", 4, "owners.0"),
-        ("platform.yaml", 1, "format"),
+SHARED = GOOD + "target: {load: append, table: bronze/both, shared: true}\n"
+STREAM = (
+    "source: {type: table, table: raw/events}\nwatermark: {type: stream, event_time: ts, split: d, timeout: PT5M}\n"
+    "target: {load: append, table: bronze/x}\n"
+)
+FUNCTION = "source: {type: python, function: 'a:b', schema: 'id long, customer long'}\nwatermark: {type: column, columns: [id]}\n"
+CARE = "maintenance: {optimize: P1D}\n"
+ON_S3 = "source: {{type: files, path: 's3://b/{}', format: csv}}\nwatermark: {{type: path}}\n".format
+SAFE = "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} or {catalog: rest, connection: NAME} in platform.yaml"
+ALIKE = "the same in each file whose table is bronze/both"
+OF_ITS_OWN = "a table of its own, or target.shared: true in each of these files"
+
+Row = tuple[str, int, str | None, str, str, str | None]
+
+
+def both(
+    key: str, found: str, other: str | None, expected: str, lines: tuple[int, int] = (3, 3)
+) -> list[Row]:
+    """A mistake that is told in both files; ``{}`` is the other one's place, and the text the same where there is no other."""
+    return [
+        ("flow.yaml", lines[0], key, found.format(f"dataflows/other.yaml:{lines[1]}"), expected, None),
+        (
+            "other.yaml",
+            lines[1],
+            key,
+            (other or found).format(f"dataflows/flow.yaml:{lines[0]}"),
+            expected,
+            None,
+        ),
     ]
+
+
+ALSO = "the table bronze/{}, which is also that of {{}}"
+PROJECTS: dict[str, tuple[dict[str, Any], list[Row]]] = {
+    "all mistakes of all files are there by file and line": (
+        {
+            "flow": "layer: X\nsource: {type: files, path: x, format: q}\nwatermark: {type: path, settle: x}\nowners: [me]\n", "platform": "format: x\n",
+            "files": {"dataflows/also.yaml": "watermark: {type: path}\n", "dataflows/good.yaml": GOOD},
+        },
+        [
+            ("also.yaml", 1, "source", "nothing", "a mapping or a list (this key is required)", None),
+            ("flow.yaml", 1, "layer", "X", "text that matches ^[a-z][a-z0-9_]*$", None),
+            ("flow.yaml", 2, "source.format", "q", "ndjson, json, csv, parquet, avro, xml or excel", None),
+            ("flow.yaml", 3, "watermark.settle", "x", "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative", None),
+            ("flow.yaml", 4, "owners.0", "me", "an e-mail address or team:NAME", None),
+            ("platform.yaml", 1, "format", "x", "delta, iceberg or parquet", None),
+        ],
+    ),
+    **{
+        f"a table is named like the {side} of a stream": ({"flow": STREAM, "files": {"dataflows/other.yaml": GOOD + f"target: {{load: append, table: bronze/x__{side}}}\n"}}, both("target.table", ALSO.format(f"x__{side}"), None, OF_ITS_OWN))
+        for side in ("late", "quarantine", "buffer")
+    },
+    "a dataflow is named like the asset of a stream's late rows": (
+        {"flow": STREAM, "files": {"dataflows/flow__late.yaml": GOOD}},
+        [
+            ("flow.yaml", 2, "watermark.late", "the asset bronze/flow__late of its late rows, which is also dataflows/flow__late.yaml:1", "another name or layer there, or late: drop or fail", None),
+            ("flow__late.yaml", 1, "layer", "the asset bronze/flow__late, which is also that of the late rows of dataflows/flow.yaml:3", "another name of the file, or another layer", None),
+        ],
+    ),
+    "two dataflows with one table are both named": (
+        {"flow": GOOD, "files": {"dataflows/other.yaml": GOOD + "target:\n  load: append\n  table: bronze/flow\n"}},
+        both("target.table", ALSO.format("flow"), None, OF_ITS_OWN, (1, 5)),
+    ),
+    "dataflows that all say so share a table": ({"flow": SHARED, "files": {"dataflows/other.yaml": SHARED}}, []),
+    "a table is shared only if each of its dataflows says so": ({"flow": SHARED, "files": {"dataflows/other.yaml": SHARED.replace(", shared: true", "")}}, both("target.table", ALSO.format("both"), None, OF_ITS_OWN)),
+    "dataflows that share a table lay it out alike": (
+        {"flow": SHARED, "files": {"dataflows/other.yaml": SHARED.replace("shared: true", "shared: true, partition_by: [_dataflow]")}},
+        both("target.partition_by", "nothing, and _dataflow in {}", "_dataflow, and nothing in {}", ALIKE),
+    ),
+    "dataflows that share a table keep it in one format": (
+        {"flow": SHARED, "files": {"dataflows/other.yaml": SHARED.replace("load:", "format: iceberg, load:")}},
+        both("target.format", "delta, and iceberg in {}", "iceberg, and delta in {}", ALIKE),
+    ),
+    "dataflows that share a table all change its columns or none does": (
+        {"flow": SHARED, "files": {"dataflows/other.yaml": SHARED.replace("shared: true", "shared: true, schema_mode: merge")}},
+        both("target.schema_mode", "strict, and merge in {}", "merge, and strict in {}", "schema_mode: merge in each file whose table is bronze/both, or in none"),
+    ),
+    "hidden files and other endings are ignored": ({"flow": GOOD, "files": {"dataflows/.#flow.yaml": "x", "dataflows/README.md": "x", "notes.yaml": "x: ["}}, []),
+    "settings with the wrong ending are an error": ({"flow": GOOD, "files": {"platform.yml": "lake: x"}}, [("platform.yml", 1, None, "the ending .yml", "the ending .yaml", "platform.yaml")]),
+    "what cannot be read is an error of that file": ({"flow": GOOD, "files": {"dataflows/folder.yaml/x": ""}}, [("folder.yaml", 1, None, "a file that cannot be read (Is a directory)", "a readable file", None)]),
+    "places on an object store are told apart by whole names": (
+        {"flow": ON_S3("lake2"), "platform": "lake: s3://b/lake\n", "files": {"dataflows/own.yaml": ON_S3("lake/bronze")}},
+        [("own.yaml", 1, "source.path", "s3://b/lake/bronze, inside the lake (s3://b/lake)", "a place outside: a run would load its own output", None)],
+    ),
+    "a listing would see the lake inside of its source": (
+        {"flow": GOOD.replace("./landing", "./data"), "platform": "lake: ./data/tables\n"}, [("flow.yaml", 1, "source.path", "./data, with the lake (./data/tables) inside it", "a place beside it: a run would load its own output", None)],
+    ),
+    "a source around a hidden lake is fine": ({"flow": GOOD.replace("./landing", ".")}, []),
+    "a connection of another type is refused": (
+        {"flow": ON_S3("x").replace("format", "connection: erp, format"), "platform": "connections: {erp: {type: jdbc}}\n"},
+        [
+            ("flow.yaml", 1, "source.connection", "erp, of type jdbc", "a connection of type s3", None),
+            ("platform.yaml", 1, "connections.erp.url", "nothing", "text or {env: NAME} (this key is required)", None),
+        ],
+    ),
+    "iceberg on an object store needs a safe catalog": (
+        {"flow": GOOD + "target: {format: iceberg}\n", "platform": "lake: s3://b/lake\n"},
+        [("flow.yaml", 3, "target.format", "iceberg in a lake on an object store", SAFE, None)],
+    ),
+    "rows are not clustered by a column that the schema lacks": (
+        {"flow": FUNCTION + "target: {cluster_by: [Customer, custmer, _ingested_at]}\n" + CARE},
+        [("flow.yaml", 3, "target.cluster_by.1", "custmer, which source.schema lacks", "columns of the table, such as id, customer; or sql or transform that makes it", "customer")],
+    ),
+    "sql may make the column that rows are clustered by": ({"flow": FUNCTION + "sql: select *, 1 AS kind from input\ntarget: {cluster_by: [kind]}\n" + CARE}, []),
+    "files may be clustered by a column of their folders": ({"flow": GOOD.replace("}", ", schema: 'id long'}", 1) + "target: {cluster_by: [day]}\n" + CARE}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "errors"), PROJECTS.values(), ids=PROJECTS)
+def test_mistakes_between_files_are_named_in_each_of_them(
+    make: Make, texts: dict[str, Any], errors: list[Row]
+) -> None:
+    project = make(**texts)
+    shown = [(error.file.removeprefix("dataflows/"), error.line, error.key, error.found, error.expected, error.nearest) for error in project.errors]  # fmt: skip
+    assert shown == errors
+    files = {Path(name) for name in ("dataflows/flow.yaml", *texts.get("files", {}))}
+    broken = {Path(error.file).stem for error in project.errors}
+    flows = {file.stem for file in files if file.match("dataflows/[a-z]*.yaml")}
+    assert project.dataflows.keys() == flows - broken
 
 
 def test_a_message_for_people_has_file_line_key_and_the_nearest_name() -> None:
@@ -336,93 +442,6 @@ def test_the_nearest_name_ignores_case_and_may_be_the_beginning() -> None:
     assert nearest("zzz", ["format"]) is None
 
 
-@pytest.mark.parametrize("side", ["late", "quarantine", "buffer"])
-def test_a_table_that_is_named_like_a_side_table_of_a_stream_is_refused(make: Make, side: str) -> None:
-    stream = (
-        "source: {type: table, table: raw/events}\nwatermark: {type: stream, event_time: ts, split: d, timeout: PT5M}\n"
-        "target: {load: append, table: bronze/x}\n"
-    )
-    other = GOOD + f"target: {{load: append, table: bronze/x__{side}}}\n"
-    project = make(stream, files={"dataflows/other.yaml": other})
-    assert [error.found.partition(",")[0] for error in project.errors] == [f"the table bronze/x__{side}"] * 2
-
-
-def test_a_dataflow_that_is_named_like_the_asset_of_a_stream_s_late_rows_is_refused(make: Make) -> None:
-    stream = (
-        "source: {type: table, table: raw/events}\nwatermark: {type: stream, event_time: ts, split: d, timeout: PT5M}\n"
-        "target: {load: append, table: bronze/x}\n"
-    )
-    project = make(stream, files={"dataflows/flow__late.yaml": GOOD})
-    assert [(error.file, error.key, error.found.partition(",")[0]) for error in project.errors] == [
-        ("dataflows/flow.yaml", "watermark.late", "the asset bronze/flow__late of its late rows"),
-        ("dataflows/flow__late.yaml", "layer", "the asset bronze/flow__late"),
-    ]
-
-
-def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
-    project = make(
-        GOOD, files={"dataflows/other.yaml": GOOD + "target:\n  load: append\n  table: bronze/flow\n"}
-    )
-    assert [(error.file, error.line, error.key, error.found) for error in project.errors] == [
-        (
-            "dataflows/flow.yaml",
-            1,
-            "target.table",
-            "the table bronze/flow, which is also that of dataflows/other.yaml:5",
-        ),
-        (
-            "dataflows/other.yaml",
-            5,
-            "target.table",
-            "the table bronze/flow, which is also that of dataflows/flow.yaml:1",
-        ),
-    ]
-    assert project.dataflows == {}
-
-
-SHARED = GOOD + "target: {load: append, table: bronze/both, shared: true}\n"
-
-
-def test_dataflows_that_all_say_so_share_a_table(make: Make) -> None:
-    project = make(SHARED, files={"dataflows/other.yaml": SHARED})
-    assert (project.errors, [flow.table for flow in project.dataflows.values()]) == ([], ["bronze/both"] * 2)
-
-
-def test_a_table_is_shared_only_if_each_of_its_dataflows_says_so(make: Make) -> None:
-    alone = SHARED.replace(", shared: true", "")
-    project = make(SHARED, files={"dataflows/other.yaml": alone})
-    assert [(error.file, error.key, error.expected) for error in project.errors] == [
-        (f"dataflows/{name}.yaml", "target.table", "a table of its own, or target.shared: true in each of these files")
-        for name in ("flow", "other")
-    ]  # fmt: skip
-
-
-def test_dataflows_that_share_a_table_lay_it_out_alike(make: Make) -> None:
-    parted = SHARED.replace("shared: true", "shared: true, partition_by: [_dataflow]")
-    project = make(SHARED, files={"dataflows/other.yaml": parted})
-    assert [(error.file, error.key, error.found) for error in project.errors] == [
-        ("dataflows/flow.yaml", "target.partition_by", "nothing, and _dataflow in dataflows/other.yaml:3"),
-        ("dataflows/other.yaml", "target.partition_by", "_dataflow, and nothing in dataflows/flow.yaml:3"),
-    ]
-
-
-def test_dataflows_that_share_a_table_keep_it_in_one_format(make: Make) -> None:
-    project = make(SHARED, files={"dataflows/other.yaml": SHARED.replace("load:", "format: iceberg, load:")})
-    assert [(error.file, error.key, error.found) for error in project.errors] == [
-        ("dataflows/flow.yaml", "target.format", "delta, and iceberg in dataflows/other.yaml:3"),
-        ("dataflows/other.yaml", "target.format", "iceberg, and delta in dataflows/flow.yaml:3"),
-    ]
-
-
-def test_dataflows_that_share_a_table_all_change_its_columns_or_none_does(make: Make) -> None:
-    merging = SHARED.replace("shared: true", "shared: true, schema_mode: merge")
-    project = make(SHARED, files={"dataflows/other.yaml": merging})
-    assert [(error.file, error.key, error.found) for error in project.errors] == [
-        ("dataflows/flow.yaml", "target.schema_mode", "strict, and merge in dataflows/other.yaml:3"),
-        ("dataflows/other.yaml", "target.schema_mode", "merge, and strict in dataflows/flow.yaml:3"),
-    ]
-
-
 @pytest.mark.parametrize(
     "load",
     [
@@ -438,35 +457,6 @@ def test_a_load_that_touches_others_rows_is_refused_beside_shared(make: Make, lo
     assert error.expected.startswith(
         "append, merge_upsert, or merge_overwrite with replace_by_watermark: true ("
     )
-
-
-def test_a_source_around_the_lake_is_refused_if_a_listing_would_see_it(make: Make) -> None:
-    around = GOOD.replace("./landing", "./data")
-    (error,) = make(around, platform="lake: ./data/tables\n").errors
-    assert error.found == "./data, with the lake (./data/tables) inside it"
-
-
-def test_a_source_around_a_hidden_lake_is_fine(make: Make) -> None:
-    assert not make(GOOD.replace("./landing", ".")).errors
-
-
-def test_places_on_an_object_store_are_told_apart_by_whole_names(make: Make) -> None:
-    lake = "lake: s3://b/lake\n"
-    text = "source: {{type: files, path: 's3://b/{}', format: csv}}\nwatermark: {{type: path}}\n"
-    project = make(
-        text.format("lake2"), platform=lake, files={"dataflows/own.yaml": text.format("lake/bronze")}
-    )
-    assert [error.file for error in project.errors] == ["dataflows/own.yaml"]
-
-
-def test_a_connection_of_another_type_is_refused(make: Make) -> None:
-    project = make(
-        "source: {type: files, path: 's3://b/x', connection: erp, format: csv}\nwatermark: {type: path}\n",
-        platform="connections: {erp: {type: jdbc}}\n",
-    )
-    assert ("source.connection", "erp, of type jdbc", "a connection of type s3") in [
-        (error.key, error.found, error.expected) for error in project.errors
-    ]
 
 
 @pytest.mark.parametrize(
@@ -492,56 +482,3 @@ def test_a_passed_over_file_is_an_error(make: Make, name: str, expected: str, cl
         expected,
         close,
     )
-
-
-def test_hidden_files_and_other_endings_are_ignored(make: Make) -> None:
-    project = make(
-        GOOD, files={"dataflows/.#flow.yaml": "x", "dataflows/README.md": "x", "notes.yaml": "x: ["}
-    )
-    assert (project.errors, list(project.dataflows)) == ([], ["flow"])
-
-
-def test_settings_with_the_wrong_ending_are_an_error(make: Make) -> None:
-    project = make(GOOD, files={"platform.yml": "lake: x"})
-    assert [(error.file, error.nearest) for error in project.errors] == [("platform.yml", "platform.yaml")]
-
-
-def test_what_cannot_be_read_is_an_error_of_that_file(make: Make) -> None:
-    project = make(GOOD, files={"dataflows/folder.yaml/x": ""})
-    assert [(error.file, error.line) for error in project.errors] == [("dataflows/folder.yaml", 1)]
-    assert list(project.dataflows) == ["flow"]
-
-
-def test_iceberg_on_an_object_store_needs_a_safe_catalog(make: Make) -> None:
-    flow = GOOD + "target: {format: iceberg}\n"
-    (error,) = make(flow, platform="lake: s3://b/lake\n").errors
-    assert (error.key, error.found) == ("target.format", "iceberg in a lake on an object store")
-
-
-def test_rows_of_a_function_are_not_clustered_by_a_column_that_its_schema_lacks(make: Make) -> None:
-    flow = (
-        "source: {type: python, function: 'a:b', schema: 'id long, customer long'}\n"
-        "watermark: {type: column, columns: [id]}\n"
-        "target: {cluster_by: [Customer, custmer, _ingested_at]}\n"
-        "maintenance: {optimize: P1D}\n"
-    )
-    (error,) = make(flow).errors
-    assert (error.line, error.key, error.found) == (
-        3,
-        "target.cluster_by.1",
-        "custmer, which source.schema lacks",
-    )
-    assert error.expected == "columns of the table, such as id, customer; or sql or transform that makes it"
-    assert error.nearest == "customer"
-
-
-def test_sql_may_make_the_column_that_rows_are_clustered_by(make: Make) -> None:
-    assert not make(
-        "source: {type: python, function: 'a:b', schema: 'id long'}\nwatermark: {type: column, columns: [id]}\n"
-        "sql: select *, 1 AS kind from input\ntarget: {cluster_by: [kind]}\nmaintenance: {optimize: P1D}\n"
-    ).errors
-
-
-def test_files_may_be_clustered_by_a_column_of_their_folders_that_the_schema_lacks(make: Make) -> None:
-    files = "source: {type: files, path: x, format: csv, schema: 'id long'}\nwatermark: {type: path}\n"
-    assert not make(files + "target: {cluster_by: [day]}\nmaintenance: {optimize: P1D}\n").errors
