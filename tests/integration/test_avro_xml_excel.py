@@ -15,26 +15,13 @@ from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed
+from tests.support.file_contents import avro, xml
 from tests.support.reading import Reading, cases
 from tests.support.workbooks import ods, xlsx
 
 XML: dict[str, Any] = {"format": "xml", "options": {"rowTag": "row"}, "schema": None}
 EXCEL = {"format": "excel", "schema": None}
 AVRO = {"format": "avro", "schema": None}
-
-
-def avro(*rows: dict[str, Any], codec: str = "null", **fields: Any) -> bytes:
-    """A file of these rows; fields are types of Avro by name, ``id`` a long unless they say otherwise."""
-    types = {"id": "long", **fields}
-    schema = {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind in types.items()]}  # fmt: skip
-    buffer = io.BytesIO()
-    fastavro.writer(buffer, fastavro.parse_schema(schema), rows, codec=codec)
-    return buffer.getvalue()
-
-
-def xml(*rows: str) -> str:
-    """A document of these records, each on a line from the second on."""
-    return "<rows>\n" + "\n".join(f"<row>{row}</row>" for row in rows) + "\n</rows>\n"
 
 
 def _staged(feed: Feed) -> list[Any]:

@@ -20,7 +20,8 @@ from partitions.errors import BadFile
 from resources.outcome import Observer, Outcome, Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
-from tests.support.reading import Content, Reading, cases, parquet_bytes, put
+from tests.support.file_contents import parquet_bytes
+from tests.support.reading import Content, Reading, cases, put
 
 
 def _with_footer(data: bytes, text: bytes, instead: bytes) -> bytes:

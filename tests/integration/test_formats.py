@@ -15,7 +15,8 @@ from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.feed import Row
-from tests.support.reading import Reading, cases, packed, parquet_bytes
+from tests.support.file_contents import packed, parquet_bytes
+from tests.support.reading import Reading, cases
 
 AB = [(1, "a"), (2, "b")]
 

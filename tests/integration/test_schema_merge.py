@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,14 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
-from tests.integration.test_avro_xml_excel import avro, xml
 from tests.integration.test_python_source import make as python_rows
 from tests.support.api import BY_TIME as API_BY_TIME
 from tests.support.api import ApiFeed, api
 from tests.support.columns import PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, Feed, dies_after
-from tests.support.reading import Content, Reading, cases
+from tests.support.file_contents import records_in
+from tests.support.reading import Reading, cases
 from tests.support.workbooks import xlsx
 
 MERGE = {"schema_mode": "merge"}
@@ -47,18 +45,6 @@ def rows(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
 
 def _put_parquet(feed: Feed, path: str, table: pa.Table) -> None:
     pq.write_table(table, feed.landing / path)
-
-
-def in_form(form: str, **row: Any) -> dict[str, Content]:
-    """A file of a format with this row, named by its id."""
-    ending = {"excel": "xlsx"}.get(form, form)
-    contents: dict[str, Callable[[], Content]] = {
-        "json": lambda: f"[{json.dumps(row)}]",
-        "xml": lambda: xml("".join(f"<{name}>{value}</{name}>" for name, value in row.items())),
-        "avro": lambda: avro(row, **({"name": "string"} if "name" in row else {})),
-        "excel": lambda: xlsx([list(row), list(row.values())]),
-    }
-    return {f"{row['id']}.{ending}": contents[form]()}
 
 
 def merged(source: Any, files: Any, *later: Any, columns: str, rows: list[Any], **more: Any) -> Reading:
@@ -85,7 +71,7 @@ READINGS = {
     **{
         f"files bring new columns [{form}]": merged(
             {"format": form, "schema": None, **({"options": {"rowTag": "row"}} if form == "xml" else {})},
-            in_form(form, id=1), in_form(form, id=2, name="x") | in_form(form, id=3), columns="id name", rows=[(1, None), (2, "x"), (3, None)],
+            records_in(form, "1", {"id": 1}), records_in(form, "2", {"id": 2, "name": "x"}) | records_in(form, "3", {"id": 3}), columns="id name", rows=[(1, None), (2, "x"), (3, None)],
         )
         for form in ("json", "xml", "avro", "excel")
     },

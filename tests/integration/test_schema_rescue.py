@@ -12,8 +12,8 @@ import pytest
 
 from platform_assets.project.errors import InvalidProject
 from tests.integration.conftest import MakeFeed
-from tests.integration.test_avro_xml_excel import avro
 from tests.support.feed import Feed
+from tests.support.file_contents import avro
 from tests.support.reading import Reading, cases
 
 RESCUE = {"schema_mode": "rescue"}

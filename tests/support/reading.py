@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.feed import Feed, in_order
+from tests.support.file_contents import parquet_bytes
 
 Content: TypeAlias = Any
 """A text, bytes, an Arrow table, or rows."""
@@ -67,18 +66,6 @@ def put(feed: Feed, path: str, content: Content) -> None:
         feed.put_bytes(path, parquet_bytes(content))
     else:
         (feed.put_parquet if ".parquet" in path else feed.put)(path, *content)
-
-
-def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
-    """A Parquet file of these rows, with options of its writer."""
-    buffer = BytesIO()
-    pq.write_table(table, buffer, **options)
-    return buffer.getvalue()
-
-
-def packed(path: str, text: str) -> dict[str, str]:
-    """The same file plain and under each packing; 3 of them."""
-    return {f"{path}{ending}": text for ending in ("", ".bz2", ".gz")}
 
 
 def cases(readings: Mapping[str, Reading]) -> list[Any]:
