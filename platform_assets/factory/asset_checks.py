@@ -88,7 +88,7 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
 def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     before, after = serialise(outcome.before), serialise(outcome.after)
     result = AssetCheckResult(
-        passed=platform.kind(dataflow).covers(after, before),
+        passed=platform.kind(dataflow).planning.covers(after, before),
         check_name="watermark_monotone",
         asset_key=watermark_key(dataflow.name),
         metadata={

@@ -69,7 +69,7 @@ def preview(
         lines.append(draft.dealt_with)
     lines.extend(draft.remarks)
     try:
-        plan = then.kind(dataflow).plan(entry, now)
+        plan = then.kind(dataflow).planning.plan(entry, now)
     except StrandlineError as error:  # the decision may be what mends it, and needs no source
         return Preview(draft, (*lines, f"next run: fails, as things are: {error.message}"))
     lines.append(f"next run: {plan.why}")

@@ -169,13 +169,13 @@ def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: 
     Raises:
         NeedsDecision: code ``would_rise``.
     """
-    kind = platform.kind(dataflow)
-    if kind.covers(last.watermark, entry.watermark):
+    planning = platform.kind(dataflow).planning
+    if planning.covers(last.watermark, entry.watermark):
         return
     adopted = None
     with suppress(NeedsDecision):
         adopted = adopted_state(platform.table(dataflow), last.app_id)
-    if adopted and adopted.state and not adopted.beyond and kind.covers(adopted.state, entry.watermark):
+    if adopted and adopted.state and not adopted.beyond and planning.covers(adopted.state, entry.watermark):
         return
     raise NeedsDecision(
         f"dataflow {dataflow.name}: expected an entry at or below the watermark {text_in_words(last.watermark)}, or a table that tells that it has the rows up"
@@ -204,7 +204,11 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
         watermark = rules.parse_watermark(text)
         check_definition(dataflow, last, platform.log)
         rewinds = not isinstance(rules, NeverGoesBack)  # else taken_over says what leads on
-        if rewinds and last is not None and not platform.kind(dataflow).covers(watermark, last.watermark):
+        if (
+            rewinds
+            and last is not None
+            and not platform.kind(dataflow).planning.covers(watermark, last.watermark)
+        ):
             raise NeedsDecision(
                 f"dataflow {dataflow.name}: expected a watermark at or above {text_in_words(last.watermark)}, found {text_in_words(watermark)}: set never lowers a"
                 " value. To read files again, rewind to an older entry",

@@ -105,12 +105,12 @@ def _check_not_behind(
     """
     if last is not None:
         check_form(dataflow, last, platform.log)
-    kind = platform.kind(dataflow)
+    planning = platform.kind(dataflow).planning
     known = [last.watermark] if last is not None else []
     with suppress(NeedsDecision):  # the table's log tells no state
         adopted = adopted_state(platform.table(dataflow), last.app_id if last else None)
         known += [adopted.state] if adopted and adopted.state else []
-    if not all(kind.covers(watermark, each) for each in known):
+    if not all(planning.covers(watermark, each) for each in known):
         rules.check_rewind()
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from resources.kinds.kind import Kind
+from resources.kinds.contract.kind import Kind
 from resources.kinds.state_rules import StateRules
 from resources.platform.stores import Stores
 from resources.replay.kind import ReplayKind

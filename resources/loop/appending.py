@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partitions.errors import TargetError
-from resources.kinds.kind import SavesHighest, SliceT, WriteStats
+from resources.kinds.contract.slices import SliceT
+from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
 from resources.loop.side_tables import fence_asides
@@ -66,10 +67,10 @@ def foreseen_entry(
 
 def _watermark_after(run: RunContext[SliceT], intent: Intent, stats: WriteStats) -> str:
     """The state after a slice: the intent's, unless its rows tell more exactly how far it came."""
-    kind = run.kind
-    if not isinstance(kind, SavesHighest):
+    writing = run.kind.writing
+    if not isinstance(writing, SavesHighest):
         return intent.watermark
-    return kind.state_after(intent, stats, run.table)
+    return writing.state_after(intent, stats, run.table)
 
 
 def append_abandoned(
@@ -125,4 +126,4 @@ def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
 def replaced_until(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> str | None:
     """Return up to where rows are replaced after an intent, if they were before it; None once it has come there."""
     until = entry.replace_until if entry else None
-    return None if until is None or run.kind.covers(intent.watermark, until) else until
+    return None if until is None or run.kind.planning.covers(intent.watermark, until) else until

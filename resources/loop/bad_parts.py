@@ -8,7 +8,8 @@ from typing import Generic
 from partitions.errors import BadPart, StrandlineError
 from partitions.path.bad_files import is_loaded
 from partitions.plan import counted
-from resources.kinds.kind import SetsAside, SliceT
+from resources.kinds.contract.bad_parts import SetsAside
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.outcome import LeftOut, Outcome
 
@@ -19,33 +20,37 @@ SHOWN = 20
 """Bad files, or work units that could not be read, that an error names, each with its whole reason."""
 
 
-class BadParts(Generic[SliceT]):
+class BadPartPolicy(Generic[SliceT]):
     """The policy of one run, which notes in the run's outcome what it decides."""
 
     def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
         """Use a run and its report."""
-        self._run, self._kind, self._outcome = run, run.kind, outcome
+        self._run, self._bad_parts, self._outcome = run, run.kind.bad_parts, outcome
         self.not_sampled: list[BadPart] = []
 
     def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without what is bad, if the policy says so; it is never passed silently."""
-        rest = None if is_loaded(bad.code) else self._kind.slice_without(slice_, bad)
+        rest = None if is_loaded(bad.code) else self._bad_parts.slice_without(slice_, bad)
         if rest is None:
             return None
         self._warn(bad)
         for other in self._others(rest, pinned, bad):
-            rest = self._kind.slice_without(rest, other) or rest
+            rest = self._bad_parts.slice_without(rest, other) or rest
             self._warn(other)
         return rest
 
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
         """Note that a bad file beside the watermark waits; return False for any other, so that the run has to stop at it."""
-        kind = self._kind
-        if slice_.why in ("run", "replay") or not isinstance(kind, SetsAside) or not slice_.contains(bad):
+        bad_parts = self._bad_parts
+        if (
+            slice_.why in ("run", "replay")
+            or not isinstance(bad_parts, SetsAside)
+            or not slice_.contains(bad)
+        ):
             return False
         label = "released" if slice_.why == "release" else "late"
         self._outcome.left_out[bad.part] = LeftOut(label, bad)
-        rest = kind.defer(slice_, (bad.part,))
+        rest = bad_parts.defer(slice_, (bad.part,))
         if rest is not None and pinned is not None and not is_loaded(bad.code):
             for other in self._others(rest, pinned, bad):
                 self._outcome.left_out[other.part] = LeftOut(label, other)
@@ -53,10 +58,10 @@ class BadParts(Generic[SliceT]):
 
     def not_left_out(self, slices: Sequence[SliceT]) -> list[SliceT]:
         """Return slices without what this run has left out."""
-        kind, parts = self._kind, self._outcome.left_out
-        if not (parts and isinstance(kind, SetsAside)):
+        bad_parts, left_out = self._bad_parts, self._outcome.left_out
+        if not (left_out and isinstance(bad_parts, SetsAside)):
             return list(slices)
-        rest = (slice_ if slice_.why == "run" else kind.defer(slice_, parts) for slice_ in slices)
+        rest = (slice_ if slice_.why == "run" else bad_parts.defer(slice_, left_out) for slice_ in slices)
         return [slice_ for slice_ in rest if slice_ is not None]
 
     def before(self, slices: Sequence[SliceT], bad: BadPart) -> list[SliceT]:
@@ -88,10 +93,10 @@ class BadParts(Generic[SliceT]):
 
     def _others(self, slice_: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
         """What else of a slice is bad in the same way, if one look tells."""
-        kind = self._kind
-        if not isinstance(kind, SetsAside):
+        bad_parts = self._bad_parts
+        if not isinstance(bad_parts, SetsAside):
             return ()
-        return kind.find_other_bad_parts(self._run.spark, slice_, pinned, bad)
+        return bad_parts.find_others(self._run.spark, slice_, pinned, bad)
 
     def _warn(self, bad: BadPart) -> None:
         self._outcome.warnings.append(f"{PASSED_OVER} {bad.part}: {bad.why}")

@@ -9,7 +9,8 @@ from partitions.loads import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
 from partitions.table_names import bad_records_table
-from resources.kinds.kind import SetsRecordsAside, SliceT
+from resources.kinds.contract.bad_parts import SetsRecordsAside
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.side_tables import check_written
 from resources.outcome import Step
@@ -35,11 +36,12 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
         BadPart: there are more than ``max_bad_records``.
         NeedsDecision: code ``foreign_tag``: their table is ahead of the state.
     """
-    table, kind = run.bad_records, run.kind
-    if table is None or not isinstance(kind, SetsRecordsAside):
+    table, bad_parts = run.bad_records, run.kind.bad_parts
+    if table is None or not isinstance(bad_parts, SetsRecordsAside):
         return
-    records = kind.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
-    tip, parts = table.tip(intent.app_id), kind.parts(slice_)
+    records = bad_parts.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
+    run.set_aside.note(records, bad_records_table(run.dataflow))
+    tip, parts = table.tip(intent.app_id), bad_parts.parts(slice_)
     if tip.tag >= intent.number:
         check_written(run, table, str(bad_records_table(run.dataflow)), intent)
         return

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
-from resources.kinds.kind import Kind, SliceT
+from resources.kinds.contract.kind import Kind
+from resources.kinds.contract.slices import SliceT
 from resources.loop.inputs import InputTables
 from resources.loop.rescued import RescuedRows
+from resources.loop.set_aside_records import SetAsideRecords
 from resources.outcome import Observer
 from resources.spark.background import leave_behind
 from resources.staging import Staging
@@ -45,6 +47,7 @@ class RunContext(Generic[SliceT]):
         bad_records: the table for records that do not parse; None if none may be set aside.
         sides: the side tables, by their short names.
         rescued: the rows of which values did not fit, as they are counted.
+        set_aside: the records that did not parse.
     """
 
     dataflow: Dataflow
@@ -63,6 +66,7 @@ class RunContext(Generic[SliceT]):
     bad_records: Table | None = None
     sides: Mapping[str, Table] = field(default_factory=dict)
     rescued: RescuedRows = field(default_factory=RescuedRows)
+    set_aside: SetAsideRecords = field(default_factory=SetAsideRecords)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitions.errors import Conflict, StrandlineError, TargetError
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import append, append_abandoned, append_loaded, foreseen_entry
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, dropped_entry, moved

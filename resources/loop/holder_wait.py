@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.intents import held
 from resources.loop.lease import is_renewed

@@ -11,7 +11,9 @@ from partitions.instants import time_in_words
 from partitions.plan import TellsSource
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
-from resources.kinds.kind import CountsFirstLoads, SetsAside, SliceT
+from resources.kinds.contract.bad_parts import SetsAside
+from resources.kinds.contract.planning import CountsFirstLoads
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
@@ -44,7 +46,7 @@ def draft_intent(
     check_rises(run, entry, watermark)
     number, intent_id = entry.number + 1 if entry else 1, new_id()
     object_name = f"{number:010d}-{intent_id}"
-    file_list = run.log.put_list(run.name, object_name, run.kind.slice_to_rows(slice_))
+    file_list = run.log.put_list(run.name, object_name, run.kind.stored_slices.to_rows(slice_))
     run.notify(Step.LIST_KEPT, file_list)
     quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
     replaces = _replaces(entry, head, slice_)
@@ -74,7 +76,7 @@ def draft_intent(
         since=serialise(slice_.since) if slice_.since else None,
         replaces=replaces,
         first_loads=first_loads(run, entry, slice_) if reads_again else None,
-        modified=run.kind.modified(slice_, state, run.now),
+        modified=run.kind.planning.modified(slice_, state, run.now),
         source=_source(entry, slice_),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
@@ -85,7 +87,8 @@ def draft_intent(
 
 def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> int:
     """Return how many files of a slice that reads again what was loaded were not; 0 of a kind without files."""
-    return run.kind.count_first_loads(entry, slice_) if isinstance(run.kind, CountsFirstLoads) else 0
+    planning = run.kind.planning
+    return planning.count_first_loads(entry, slice_) if isinstance(planning, CountsFirstLoads) else 0
 
 
 def _source(entry: Entry | None, slice_: object) -> str | None:
@@ -159,8 +162,8 @@ def _store_quarantine(
     run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, name: str
 ) -> tuple[str | None, int]:
     """Store the list of all files in quarantine after a slice; return its object's name, and how many files the slice adds."""
-    kind = run.kind
-    left, added = kind.quarantine(entry, slice_) if isinstance(kind, SetsAside) else (None, 0)
+    bad_parts = run.kind.bad_parts
+    left, added = bad_parts.quarantine(entry, slice_) if isinstance(bad_parts, SetsAside) else (None, 0)
     if left is None:
         return (entry.quarantine if entry else None), added
     return (run.log.put_list(run.name, name, left, QUARANTINE) if left.rows else None), added

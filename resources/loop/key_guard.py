@@ -13,7 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.plan import counted
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.entries import keyed_by
 from resources.sql import quoted

@@ -20,9 +20,11 @@ from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, counted, is_repeat
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from partitions.slow_slices import SlowSlices
-from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
+from resources.kinds.contract.planning import RunsAhead
+from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
+from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
-from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
+from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import close, drop
@@ -76,12 +78,12 @@ class Loop(Generic[SliceT]):
         """
         run = self.context
         outcome = Outcome(run.name, run.run_id, {}, 0)
-        due = run.kind.plan(None, run.now).slices
+        due = run.kind.planning.plan(None, run.now).slices
         with run.staging.emptied():
-            bad_parts = BadParts(run, outcome)
+            bad_parts = BadPartPolicy(run, outcome)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
         not_sampled = [f"not looked at: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
-        return pinned, [*outcome.warnings, *not_sampled, *run.kind.remarks]
+        return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.remarks]
 
     def prepare_next(self) -> None:
         """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""
@@ -94,7 +96,7 @@ class _Run(Generic[SliceT]):
     def __init__(self, run: RunContext[SliceT], patience: Patience, history: RetentionPolicy) -> None:
         self._run, self._patience, self._history = run, patience, history
         self._outcome = Outcome(run.name, run.run_id, {}, 0)
-        self._bad_parts = BadParts(run, self._outcome)
+        self._bad_parts = BadPartPolicy(run, self._outcome)
         self._stopped: StrandlineError | None = None
 
     def done(self) -> Outcome:
@@ -120,7 +122,8 @@ class _Run(Generic[SliceT]):
         self._bad_parts.report()
         if outcome.committed:
             self._tidy()
-        outcome.warnings.extend(remark for remark in run.kind.remarks if remark not in outcome.warnings)
+        remarks = [*run.kind.reading.remarks, *run.set_aside.remarks]
+        outcome.warnings.extend(remark for remark in remarks if remark not in outcome.warnings)
         outcome.warnings.extend(filter(None, [run.rescued.remark]))
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
@@ -202,8 +205,8 @@ class _Run(Generic[SliceT]):
         slow = SlowSlices(run.dataflow.watermark.checkpoint.interval_secs)
         while left > 0:
             plan = self._plan()
-            if plan.slices and isinstance(run.kind, RunsAhead):
-                self._stopped = run.kind.run_ahead(run.spark, outcome.newest)
+            if plan.slices and isinstance(run.kind.planning, RunsAhead):
+                self._stopped = run.kind.planning.run_ahead(run.spark, outcome.newest)
                 outcome.batches = outcome.batches or []
                 plan = self._plan()
             due = self._bad_parts.not_left_out(plan.slices)
@@ -227,12 +230,12 @@ class _Run(Generic[SliceT]):
                 slow.note(done.seconds)
                 if not is_repeat(slice_):
                     left -= 1
-            if not run.kind.replans_after_load:
+            if not run.kind.planning.replans_after_load:
                 return
 
     def _plan(self) -> Plan[SliceT]:
         run, outcome = self._run, self._outcome
-        plan = outlasting_interruptions(lambda: run.kind.plan(outcome.newest, run.now, run.request))
+        plan = outlasting_interruptions(lambda: run.kind.planning.plan(outcome.newest, run.now, run.request))
         outcome.plan = outcome.plan or plan
         outcome.calls += plan.calls
         outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
@@ -249,12 +252,12 @@ class _Run(Generic[SliceT]):
         return pinned
 
     def _at_one_version(self, slices: list[SliceT]) -> list[SliceT]:
-        kind = self._run.kind
-        return kind.at_one_version(slices) if isinstance(kind, ReadsVersions) else slices
+        reading = self._run.kind.reading
+        return reading.at_one_version(slices) if isinstance(reading, ReadsVersions) else slices
 
     def _pace(self) -> None:
         """Wait until the last slice's start is far enough away."""
-        pacing = self._run.kind.pacing.total_seconds()
+        pacing = self._run.kind.planning.pacing.total_seconds()
         if pacing and self._outcome.committed:
             self._patience.wait(max(0.0, pacing - self._outcome.committed[-1].seconds))
 
@@ -311,8 +314,9 @@ class _Run(Generic[SliceT]):
         if isinstance(result, NotCommitted):
             return result.why
         self._outcome.committed.append(result)
-        if isinstance(self._run.kind, ReportsBatches) and result.slice is not None:
-            told = self._run.kind.reports(result.slice)
+        reading = self._run.kind.reading
+        if isinstance(reading, ReportsBatches) and result.slice is not None:
+            told = reading.reports(result.slice)
             self._outcome.batches = [*(self._outcome.batches or ()), *told]
         return result.changed
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Generic
 
 from partitions.errors import Conflict, Held, NeedsDecision
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
 from resources.loop.giving_up import close, drop, preview_close

@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.path.bad_files import CHANGED_WHILE_READ
 from partitions.plan import counted
-from resources.kinds.kind import (
-    ROWS,
-    BuildsOnState,
-    KeepsStats,
-    SliceBase,
-    SliceT,
-    StatsReader,
-    WriteStats,
-    reads_source,
-)
+from resources.kinds.contract.reading import BuildsOnState, SliceBase
+from resources.kinds.contract.slices import SliceT, reads_source
+from resources.kinds.contract.writing import ROWS, KeepsStats, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
@@ -62,7 +55,7 @@ def commit(
     with run.staging.emptied():
         try:
             base, planned = SliceBase(run.spark, entry, pinned, run.now), slice_
-            slice_ = outlasting_interruptions(lambda: run.kind.fix(planned, base))
+            slice_ = outlasting_interruptions(lambda: run.kind.reading.fix(planned, base))
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
@@ -94,13 +87,13 @@ def resume(
             try:
                 if reads_source(slice_):
                     outlasting_interruptions(
-                        lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
+                        lambda: run.kind.reading.check_schema(run.spark, run.log.get_schema(intent.pinned))
                     )
-                run.kind.check_unchanged(slice_)
-                if isinstance(kind := run.kind, BuildsOnState):
+                run.kind.reading.check_unchanged(slice_)
+                if isinstance(reading := run.kind.reading, BuildsOnState):
                     # Nothing looks at it again before the rows are written.
                     base = SliceBase(run.spark, entry, run.log.get_schema(intent.pinned), run.now)
-                    outlasting_interruptions(partial(kind.check_fixed, slice_, base))
+                    outlasting_interruptions(partial(reading.check_fixed, slice_, base))
             except (BadPart, SchemaEvolved) as why:
                 if abandoned := give_up(run, entry, intent, reason_of(why)):
                     return NotCommitted(abandoned, why)
@@ -177,8 +170,8 @@ def _kept_stats(
     (seen,) = stats.pop(ROWS, (None,))
     if seen is not None and seen != tagged.rows and run.dataflow.target.load == "append":
         return {}
-    if stats and isinstance(run.kind, KeepsStats):
-        rows = run.kind.stats_to_rows(stats)
+    if stats and isinstance(run.kind.writing, KeepsStats):
+        rows = run.kind.writing.stats_to_rows(stats)
         run.log.put_list(run.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)
     return stats
 
@@ -186,7 +179,7 @@ def _kept_stats(
 def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | None:
     """Whether a file changed while it was read; its rows are committed then, and nothing can tell which version's."""
     try:
-        run.kind.check_unchanged(slice_)
+        run.kind.reading.check_unchanged(slice_)
     except BadFile as bad:
         return BadFile(
             f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but it is unknown of which version."

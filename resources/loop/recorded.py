@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from resources.kinds.kind import Kind, SliceT
+from resources.kinds.contract.kind import Kind
+from resources.kinds.contract.slices import SliceT
 from resources.outcome import Committed
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS
@@ -19,7 +20,8 @@ def recorded_slice(log: WatermarkLog, kind: Kind[SliceT], intent: Intent) -> Sli
         CorruptWatermark: the list is gone, or does not read.
         NeedsDecision: code ``newer_state``: another version of the product wrote it.
     """
-    return kind.slice_from_rows(intent, log.get_list(intent.file_list, kind.list_kind))
+    stored_slices = kind.stored_slices
+    return stored_slices.from_rows(intent, log.get_list(intent.file_list, stored_slices.list_kind))
 
 
 def recorded_commit(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:

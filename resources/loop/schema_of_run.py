@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from partitions.errors import BadPart, SchemaEvolved
 from partitions.evolution import differences
-from resources.kinds.kind import SliceT, reads_source
-from resources.loop.bad_parts import BadParts
+from resources.kinds.contract.slices import SliceT, reads_source
+from resources.loop.bad_parts import BadPartPolicy
 from resources.loop.context import RunContext
 from resources.outcome import Outcome
 
 
 def pinned_schema(
-    run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadParts[SliceT]
+    run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadPartPolicy[SliceT]
 ) -> str | None:
     """Return the schema as text; None if nothing tells it: files without any row wait for one that does.
 
@@ -30,16 +30,16 @@ def pinned_schema(
         if not any(reads_source(slice_) for slice_ in slices):
             return pinned
         try:
-            run.kind.check_schema(run.spark, pinned)
+            run.kind.reading.check_schema(run.spark, pinned)
         except SchemaEvolved as evolved:
             return evolved.pinned
         return pinned
     try:
-        inferred = run.kind.pin(run.spark, slices)
+        inferred = run.kind.reading.pin(run.spark, slices)
     except BadPart as bad:
         bad_parts.not_sampled.append(bad)
         # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
-        rest = [run.kind.slice_without(slice_, bad) or slice_ for slice_ in slices]
+        rest = [run.kind.bad_parts.slice_without(slice_, bad) or slice_ for slice_ in slices]
         if rest != list(slices):
             return pinned_schema(run, outcome, rest, bad_parts)
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from partitions.errors import Conflict, NeedsDecision, TargetError
 from partitions.loads import Append, Load, Replace, ReplaceAll
-from resources.kinds.kind import Aside, SliceT, WritesAside
+from resources.kinds.contract.slices import SliceT
+from resources.kinds.contract.writing import Aside, WritesAside
 from resources.loop.context import RunContext
 from resources.outcome import Step
 from resources.spark.failures import cause
@@ -20,10 +21,10 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
         NeedsDecision: code ``foreign_tag``: a side table is ahead of the state.
         Conflict: another run has given the number up.
     """
-    kind = run.kind
-    if not isinstance(kind, WritesAside):
+    writing = run.kind.writing
+    if not isinstance(writing, WritesAside):
         return
-    for aside in kind.aside(run.spark, slice_, run.log.get_schema(intent.pinned)):
+    for aside in writing.aside(run.spark, slice_, run.log.get_schema(intent.pinned)):
         if not aside.has_rows and aside.none_there and intent.replaces != "table":
             continue
         table = run.sides[aside.table]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.plan import Size
-from resources.kinds.kind import BuildsOnState, KnowsColumns, SliceT, WatchesRows
+from resources.kinds.contract.reading import BuildsOnState, KnowsColumns
+from resources.kinds.contract.slices import SliceT
+from resources.kinds.contract.writing import WatchesRows
 from resources.loop.context import RunContext
 from resources.loop.entries import is_last_query
 from resources.loop.transform import Batch, transformed
@@ -45,20 +47,20 @@ def slice_rows(
         run.inputs.read(spark, versions or {}),
     )
     pinned = run.log.get_schema(intent.pinned)
-    source_rows = run.kind.read(spark, slice_, pinned)
-    if repeats_query(run, entry, intent) and isinstance(run.kind, KnowsColumns):
-        columns = run.kind.columns(pinned)
+    source_rows = run.kind.reading.read(spark, slice_, pinned)
+    if repeats_query(run, entry, intent) and isinstance(run.kind.reading, KnowsColumns):
+        columns = run.kind.reading.columns(pinned)
         source_rows = source_rows if columns is None else with_known_columns(source_rows, columns)
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
-    if isinstance(run.kind, WatchesRows):
-        run.kind.check_rows(rows)
+    if isinstance(run.kind.writing, WatchesRows):
+        run.kind.writing.check_rows(rows)
     return rows
 
 
 def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:
     """Return whether a slice's query is the last slice's in all but its files, so that Spark has looked at it before."""
-    return run.kind.one_query and is_last_query(entry, intent)
+    return run.kind.reading.one_query and is_last_query(entry, intent)
 
 
 def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
@@ -74,8 +76,8 @@ def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT
 
 def _source_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
     """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
-    if slice_ is not None and isinstance(run.kind, BuildsOnState):
-        return run.kind.rows_of(slice_) * BYTES_PER_ROW
+    if slice_ is not None and isinstance(run.kind.reading, BuildsOnState):
+        return run.kind.reading.rows_of(slice_) * BYTES_PER_ROW
     size = slice_.size if slice_ else Size(bytes=0)
     if size.bytes is not None or entry is None or not entry.work_units:
         return size.bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitions.errors import NeedsDecision
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.intents import beaten
 from resources.loop.table_guard import check_table, known_commit

@@ -6,7 +6,7 @@ Belongs here: the check that every slice passes before its intent. What "at or a
 from __future__ import annotations
 
 from partitions.errors import NeedsDecision
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.watermarks.entry import Entry
 
@@ -18,7 +18,7 @@ def check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> Non
         NeedsDecision: code ``would_fall``.
     """
     before = entry.watermark if entry else "{}"
-    if not run.kind.covers(after, before):
+    if not run.kind.planning.covers(after, before):
         raise NeedsDecision(
             f"dataflow {run.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
             " nothing was begun. To read files again, rewind",

@@ -18,7 +18,7 @@ from partitions.loads import Load, Replace
 from partitions.predicate import columns_of
 from partitions.schema_types import all_nullable, shown
 from partitions.sources.files import FilesSource
-from resources.kinds.kind import SliceT
+from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.spark.errors import EngineLost, SparkUnavailable
 from resources.spark.failures import cause, is_of_values
@@ -72,7 +72,7 @@ def find_bad_part(
             f"dataflow {run.name}: slice {intent.number} cannot be written: {without}. Nothing is lost: the next run with such an engine goes on",
             choices=("strandline doctor",),
         ) from error
-    bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+    bad = run.kind.bad_parts.find(run.spark, slice_, run.log.get_schema(intent.pinned), error)
     return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {}, error)
 
 

@@ -20,7 +20,9 @@ from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, not_held
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import SliceT, StatsReader, TellsLacking, WatchesRows, WriteStats
+from resources.kinds.contract.reading import TellsLacking
+from resources.kinds.contract.slices import SliceT
+from resources.kinds.contract.writing import StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
@@ -134,13 +136,13 @@ def _write_once(
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         set_records_aside(run, intent, slice_)
         write_asides(run, intent, slice_)
-        planned = run.kind.load(slice_, rows)
+        planned = run.kind.writing.load(slice_, rows)
         load = (
             ReplaceAll() if intent.replaces == "table" else _with_lacking(run, intent, slice_, planned, rows)
         )
         stats: StatsReader = _no_stats
-        if isinstance(run.kind, WatchesRows):
-            rows, stats = run.kind.observe(rows, slice_)
+        if isinstance(run.kind.writing, WatchesRows):
+            rows, stats = run.kind.writing.observe(rows, slice_)
         rescues = run.dataflow.target.schema_mode == "rescue"
         rows, count_rescued = run.rescued.watched(rows) if rescues else (rows, lambda: None)
         rows = _coming(
@@ -207,8 +209,8 @@ def _with_lacking(
     if not isinstance(load, Scd2) or not run.table.exists():
         return load
     told: Sequence[Lacking] = ()
-    if isinstance(run.kind, TellsLacking):
-        told = run.kind.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
+    if isinstance(run.kind.reading, TellsLacking):
+        told = run.kind.reading.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
     brought = {name.casefold() for name in rows.columns}
     left_out = [Lacking(name) for name in run.table.contents.columns() if name.casefold() not in brought]
     return replace(load, lacking=(*told, *left_out))

@@ -14,7 +14,7 @@ from partitions.evolution import evolved
 from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.schema_types import all_nullable
-from resources.kinds.kind import Kind
+from resources.kinds.contract.kind import Kind
 from resources.kinds.parts import KindParts
 from resources.kinds.state_rules import StateRules
 from resources.loop.context import RunContext
@@ -91,9 +91,9 @@ class Opener(Stores):
         entry = self.checked(dataflow)
         self._check_columns(dataflow, entry)
         kind = self.kind(dataflow) if kind is None else kind
-        plan = kind.plan(entry, now)
+        plan = kind.planning.plan(entry, now)
         changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
-        warnings = dict.fromkeys([*plan.warnings, *kind.remarks, *filter(None, changes)])
+        warnings = dict.fromkeys([*plan.warnings, *kind.reading.remarks, *filter(None, changes)])
         return replace(plan, warnings=tuple(warnings))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:

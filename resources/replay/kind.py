@@ -13,7 +13,7 @@ from partitions.plan import Plan, Skip, Slice, counted
 from partitions.predicate import Predicate
 from partitions.request import Request
 from partitions.sentinels import Watermark
-from resources.kinds.kind import Kind
+from resources.kinds.contract.kind import Kind
 from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import Aside
@@ -138,7 +138,7 @@ class ReplayKind(ABC):
     def slices(self, dataflow: Dataflow, chunk: ReplayChunk) -> Sequence[Slice]:
         """Return what the dataflow that loads the isolated table would read of a chunk now."""
         newest = self.platform.log.newest(dataflow.name)
-        return self.kind_of(dataflow).plan(newest, self.now, self.request(chunk)).slices
+        return self.kind_of(dataflow).planning.plan(newest, self.now, self.request(chunk)).slices
 
     def done(self, cut: Cut, begun: InPlace | None) -> Collection[ReplayChunk]:
         """Return the chunks that a replay in place has read, as far as the log knows."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from partitions.fingerprint import short_hash
-from resources.kinds.kind import Kind
+from resources.kinds.contract.kind import Kind
 from resources.loop.recorded import recorded_slice
 from resources.watermarks.entry import Entry, Record, read_record, utc_now
 from resources.watermarks.log import WatermarkLog

@@ -14,7 +14,8 @@ from partitions.errors import BadFile, BadPart, BadUnits
 from partitions.plan import Plan
 from partitions.request import LateOnly
 from partitions.sentinels import serialise
-from resources.kinds.kind import Kind, SliceBase
+from resources.kinds.contract.kind import Kind
+from resources.kinds.contract.reading import SliceBase
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
@@ -52,9 +53,9 @@ class Subject(ABC):
     def fixed(self, slice_: Any) -> Any:
         """The slice with what exactly it is read from."""
         kind, spark = self.kind, self.feed.platform.engine(self.feed.dataflow).session()
-        pinned = kind.pin(spark, [slice_])
+        pinned = kind.reading.pin(spark, [slice_])
         assert pinned is not None
-        return kind.fix(slice_, SliceBase(spark, self.newest, pinned, NOW))
+        return kind.reading.fix(slice_, SliceBase(spark, self.newest, pinned, NOW))
 
     @property
     def log(self) -> WatermarkLog:
@@ -68,7 +69,7 @@ class Subject(ABC):
 
     def plan(self, now: datetime = NOW) -> Plan[Any]:
         """What is due."""
-        return self.kind.plan(self.newest, now)
+        return self.kind.planning.plan(self.newest, now)
 
     def load(self, now: datetime = NOW) -> None:
         """Load all that is due."""
@@ -205,14 +206,16 @@ def test_a_plan_is_a_function_of_state_source_and_clock(subject: Subject) -> Non
 
 
 def test_a_request_for_late_files_plans_nothing_that_is_new(subject: Subject) -> None:
-    assert subject.kind.plan(subject.newest, NOW, LateOnly()).slices == ()
+    assert subject.kind.planning.plan(subject.newest, NOW, LateOnly()).slices == ()
 
 
 def test_a_slice_is_the_same_after_it_was_stored(subject: Subject) -> None:
     kind = subject.kind
     for slice_ in subject.plan().slices:
         fixed = subject.fixed(slice_)
-        again = subject.kind.slice_from_rows(_intent(subject, fixed), kind.slice_to_rows(fixed))
+        again = subject.kind.stored_slices.from_rows(
+            _intent(subject, fixed), kind.stored_slices.to_rows(fixed)
+        )
         state = subject.newest.state() if subject.newest else {}
         assert (again.keys, again.size, again.why, again.replaces) == (
             fixed.keys,
@@ -221,15 +224,18 @@ def test_a_slice_is_the_same_after_it_was_stored(subject: Subject) -> None:
             fixed.replaces,
         )
         assert again.advance(state) == fixed.advance(state)
-        assert (again.upper, kind.slice_to_rows(again)) == (fixed.upper, kind.slice_to_rows(fixed))
+        assert (again.upper, kind.stored_slices.to_rows(again)) == (
+            fixed.upper,
+            kind.stored_slices.to_rows(fixed),
+        )
 
 
 def test_the_watermark_never_falls_by_a_slice(subject: Subject) -> None:
     kind, state = subject.kind, dict[str, Any]()
     for slice_ in map(subject.fixed, subject.plan().slices):
         after = dict(slice_.advance(state))
-        assert kind.covers(serialise(after), serialise(state))
-        assert not kind.covers(serialise(state), serialise(after))
+        assert kind.planning.covers(serialise(after), serialise(state))
+        assert not kind.planning.covers(serialise(state), serialise(after))
         state = after
 
 
@@ -251,15 +257,15 @@ def test_a_slice_knows_its_own_bad_parts(subject: Subject) -> None:
 
 def test_fixing_a_slice_again_changes_nothing_while_the_source_is_the_same(subject: Subject) -> None:
     fixed = subject.fixed(subject.plan().slices[0])
-    subject.kind.check_unchanged(fixed)
+    subject.kind.reading.check_unchanged(fixed)
     assert subject.fixed(fixed) == fixed
 
 
 def test_rows_of_no_slice_have_the_columns_of_any(subject: Subject) -> None:
     kind, spark = subject.kind, subject.feed.platform.engine(subject.feed.dataflow).session()
     slices = subject.plan().slices
-    pinned = kind.pin(spark, slices)
+    pinned = kind.reading.pin(spark, slices)
     assert pinned is not None
     fixed = subject.fixed(slices[0])
-    none, some = kind.read(spark, None, pinned), kind.read(spark, fixed, pinned)
+    none, some = kind.reading.read(spark, None, pinned), kind.reading.read(spark, fixed, pinned)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)

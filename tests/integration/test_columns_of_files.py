@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.column.predicates import Range, rows_in
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look, open_column
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, Columns, at
@@ -167,8 +167,7 @@ def test_new_rows_are_told_by_listing_and_clock_without_spark(tmp_path: Path, en
 
     def new_rows(now: datetime) -> bool:
         feed = Feed(flow.feed.folder, SparkEngine(remote="sc://127.0.0.1:1"), flow.feed.definition)
-        kind = open_column(feed.platform, feed.dataflow)
-        return kind.has_new_rows(feed.newest, now)
+        return column_look(feed.platform, feed.dataflow).has_new_rows(feed.newest, now)
 
     now = datetime.now(UTC)
     assert new_rows(now)
@@ -196,15 +195,16 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
     for day in (1, 2):
         flow.feed.put_parquet(f"day=2026-01-0{day}/a.parquet", day)
     kind = open_column(flow.feed.platform, flow.feed.dataflow)
+    above = column_look(flow.feed.platform, flow.feed.dataflow).above
     spark = engine.session()
-    pinned = kind.pin(spark, ())
+    pinned = kind.reading.pin(spark, ())
     assert pinned is not None
     for column, value, expected in (
         ("id", 1, r"PushedFilters: \[IsNotNull\(id\), GreaterThan\(id,1\)\]"),
         ("day", date(2026, 1, 1), r"PartitionFilters: \[[^\]]*day"),
     ):
         part = rows_in([Range(column, value, None)])
-        rows = kind.above.read_rows(spark, [part], pinned)
+        rows = above.read_rows(spark, [part], pinned)
         rows.explain()
         assert re.search(expected, capsys.readouterr().out)
         assert [row["id"] for row in rows.collect()] == [2]

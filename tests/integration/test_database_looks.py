@@ -13,7 +13,7 @@ from partitions.column.predicates import Range, rows_in
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import EVERYTHING
 from resources.kinds.column import look as column
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import ReadsAbove
 from resources.spark.engine import SparkEngine
@@ -44,7 +44,7 @@ def source(rows: DatabaseRows, folder: Path) -> JdbcRows:
 
 
 def look_for_rows(flow: Columns) -> bool:
-    return open_column(flow.feed.platform, flow.feed.dataflow).has_new_rows(None, NOW)
+    return column_look(flow.feed.platform, flow.feed.dataflow).has_new_rows(None, NOW)
 
 
 @pytest.mark.parametrize("columns", [["at"], ["id", "at"]])

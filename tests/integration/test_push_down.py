@@ -113,8 +113,8 @@ def test_the_plan_of_a_lake_table_pushes_the_bounds_into_the_files(
     kind, spark = open_column(flow.feed.platform, flow.feed.dataflow), engine.session()
     entry = flow.feed.newest
     assert entry is not None
-    (slice_,) = kind.plan(entry, day(31)).slices
-    kind.read(spark, slice_, kind.pin(spark, [slice_]) or "").explain("formatted")
+    (slice_,) = kind.planning.plan(entry, day(31)).slices
+    kind.reading.read(spark, slice_, kind.reading.pin(spark, [slice_]) or "").explain("formatted")
     plan = capsys.readouterr().out
     (pushed,) = re.findall(r"PushedFilters: \[(.*)\]", plan)
     assert re.search(r"GreaterThan\(at,2026-01-0\d .*, LessThanOrEqual\(at,2026-0[12]-\d\d ", pushed)

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.errors import NeedsDecision
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
@@ -47,7 +47,7 @@ def test_a_table_made_again_stops_before_a_read_until_accepted(flow: Columns, ta
     assert "dropped and made again" in error.message
     assert "id = 5" in error.message
     with pytest.raises(NeedsDecision):
-        open_column(flow.feed.platform, flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))
+        column_look(flow.feed.platform, flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))
     flow.feed.decide("accept")
     assert flow.run().rows == 2
     assert flow.run().status == "nothing"

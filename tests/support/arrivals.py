@@ -15,7 +15,7 @@ from partitions.plan import Plan
 from partitions.sentinels import serialise
 from resources.connections.places import Place
 from resources.kinds.path.late import LateStep, late_step
-from resources.kinds.path.opening import open_path
+from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import LateFiles, Sweep, SweepStep, step, unhandled
 from resources.listing import Budget
 from resources.platform.platform import Platform
@@ -73,7 +73,7 @@ class Arrivals:
 
     def plan(self, now: datetime = NOW) -> Plan[PathSlice]:
         """What a run would load."""
-        return open_path(self.platform, self.flow).plan(self.newest, now)
+        return path_planning(self.platform, self.flow).plan(self.newest, now)
 
     def planned(self, why: str, now: datetime = NOW) -> list[str]:
         """The files of the slices that a run would load for this reason."""

@@ -15,7 +15,7 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look
 from resources.kinds.column.written import WITHOUT
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
@@ -73,7 +73,7 @@ class ColumnProfile(KindProfile):
         """Return whether rows lie above the watermark, unless only a read of the source tells that."""
         if not dataflow.source.asked_above.tells_what_is_new:
             raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
-        return {"new_rows": open_column(platform, dataflow).has_new_rows(entry, now)}
+        return {"new_rows": column_look(platform, dataflow).has_new_rows(entry, now)}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return whether there are new rows; None if unknown."""
@@ -85,9 +85,9 @@ class ColumnProfile(KindProfile):
         """Return that rows lie above the watermark; for a source that only a run reads, never."""
         if not dataflow.source.asked_above.tells_what_is_new:
             return ""
-        kind = open_column(platform, dataflow)
-        found = kind.has_new_rows(entry, now)
-        return repr((entry.watermark if entry else None, kind.contents())) if found else ""
+        look = column_look(platform, dataflow)
+        found = look.has_new_rows(entry, now)
+        return repr((entry.watermark if entry else None, look.contents())) if found else ""
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""

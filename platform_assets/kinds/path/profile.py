@@ -14,7 +14,7 @@ from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
 from resources.kinds.path.late import LateStep, late_step
-from resources.kinds.path.opening import open_path
+from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import LateFiles, unhandled
 from resources.listing import Budget, Listing
 from resources.outcome import Outcome
@@ -135,7 +135,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
     ) -> Listing:
         """Return the files above the watermark, and released ones, as far as the budget goes."""
-        return open_path(platform, dataflow).peek(entry, now, budget, None)
+        return path_planning(platform, dataflow).peek(entry, now, budget, None)
 
 
 def _first_to_last(files: list[str]) -> str:

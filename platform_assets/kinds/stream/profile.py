@@ -156,7 +156,7 @@ class StreamProfile(KindProfile):
         servers: Servers,
     ) -> dict[str, Any]:
         """Return whether there is new input."""
-        return {"new_input": platform.kind(dataflow).plan(entry, now).due}
+        return {"new_input": platform.kind(dataflow).planning.plan(entry, now).due}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return whether there is new input; None if unknown."""
@@ -166,7 +166,7 @@ class StreamProfile(KindProfile):
 
     def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
         """Return up to where new input goes."""
-        plan = platform.kind(dataflow).plan(entry, now)
+        plan = platform.kind(dataflow).planning.plan(entry, now)
         return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         servers: Servers,
     ) -> dict[str, Any]:
         """Return work units that are new, grown, failed or deferred; those that grace reads again wait for nothing."""
-        plan = platform.kind(dataflow).plan(entry, now)
+        plan = platform.kind(dataflow).planning.plan(entry, now)
         due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
         count = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])

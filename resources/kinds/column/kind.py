@@ -28,10 +28,14 @@ from partitions.replay.chunk_slice import later_rows
 from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind
-from resources.kinds import kind as contract
 from resources.kinds.column.look import ColumnLook, deletes
 from resources.kinds.column.written import observe_highest, state_written
-from resources.kinds.kind import SliceBase, StatsReader, WriteStats
+from resources.kinds.contract import reading as contract
+from resources.kinds.contract.bad_parts import BadParts
+from resources.kinds.contract.planning import Planning
+from resources.kinds.contract.reading import Reading, SliceBase
+from resources.kinds.contract.stored_slices import StoredSlices
+from resources.kinds.contract.writing import StatsReader, WatchesRows, WriteStats, Writing
 from resources.sources.source import (
     FetchesRows,
     HasRemarks,
@@ -55,7 +59,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnKind(
-    contract.Kind[ColumnSlice], contract.TellsLacking[ColumnSlice], contract.WatchesRows[ColumnSlice]
+    Planning[ColumnSlice],
+    StoredSlices[ColumnSlice],
+    Reading[ColumnSlice],
+    Writing[ColumnSlice],
+    BadParts[ColumnSlice],
+    contract.TellsLacking[ColumnSlice],
+    WatchesRows[ColumnSlice],
 ):
     """Rows above the values that were read.
 
@@ -144,7 +154,7 @@ class ColumnKind(
         """Ranges of columns."""
         return COLUMN_RANGES
 
-    def slice_to_rows(self, slice_: ColumnSlice) -> StoredList:
+    def to_rows(self, slice_: ColumnSlice) -> StoredList:
         """Bounds, and where the read is cut."""
         rows = [
             [
@@ -162,7 +172,7 @@ class ColumnKind(
         }
         return StoredList(COLUMN_RANGES, rows, head)
 
-    def slice_from_rows(self, intent: Intent, stored: StoredList) -> ColumnSlice:
+    def from_rows(self, intent: Intent, stored: StoredList) -> ColumnSlice:
         """The same bounds, read from the same version."""
         ranges = []
         for column, text, lower_inclusive, upper_inclusive in stored.rows:
@@ -271,9 +281,7 @@ class ColumnKind(
         return state_written(intent, stats, table, reads_nulls=self._definition.nulls == "read")
 
     @override
-    def find_bad_part(
-        self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception
-    ) -> BadPart | None:
+    def find(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> BadPart | None:
         """Return the file that Spark names, or the version that is gone; a range has no other parts. What else the source says is raised.
 
         Raises:

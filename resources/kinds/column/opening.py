@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cache, partial
 
 from partitions.column.definition import ColumnWatermark
+from partitions.column.slices import ColumnSlice
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.last_look import SourceLook
 from resources.kinds.column.decisions import ColumnRules
 from resources.kinds.column.kind import ColumnKind
+from resources.kinds.contract.kind import Kind
 from resources.kinds.parts import unreadable_source
 from resources.notes.looks import last_awaited, last_look
 from resources.platform.stores import Stores
@@ -20,6 +22,16 @@ from resources.staging import Staging
 
 
 def open_column(
+    stores: Stores,
+    dataflow: Dataflow,
+    staging: Staging | None = None,
+) -> Kind[ColumnSlice]:
+    """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
+    kind = column_look(stores, dataflow, staging)
+    return Kind(kind, kind, kind, kind, kind)
+
+
+def column_look(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,

@@ -29,8 +29,8 @@ from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value
 from partitions.watermark import compare_values
-from resources.kinds.column.kind import ColumnKind
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look, open_column
+from resources.kinds.contract.kind import Kind
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import again_refused, moved_refused, never_loaded
 from resources.replay.isolated.standing import Aside
@@ -59,8 +59,8 @@ class ColumnReplay(ReplayKind):
 
     def range(self) -> str:
         """Bounds are values of the column, whose type the source tells."""
-        planned, kind = self._requested_chunks(), self.kind_of(self.dataflow)
-        kinds = kind.with_kinds(kind.above.observe(self.dataflow.column.columns, self.now))
+        planned, look = self._requested_chunks(), column_look(self.platform, self.dataflow)
+        kinds = look.with_kinds(look.above.observe(self.dataflow.column.columns, self.now))
         with naming(self.dataflow):
             fitted = fitted_chunks(planned, kinds.get(self.column))
         return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
@@ -114,7 +114,7 @@ class ColumnReplay(ReplayKind):
             clears=table.contents.holds_any(table.contents.newest_version(), request.chunk.range.rows),
         )
 
-    def kind_of(self, dataflow: Dataflow) -> ColumnKind:
+    def kind_of(self, dataflow: Dataflow) -> Kind[ColumnSlice]:
         """Rows above its columns."""
         return open_column(self.platform, dataflow)
 

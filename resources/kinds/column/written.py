@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.column.state import ColumnState, next_state
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.column.look import rows_above
-from resources.kinds.kind import ROWS, StatsReader, WriteStats
+from resources.kinds.contract.writing import ROWS, StatsReader, WriteStats
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
 from resources.spark.frames import observed_rows

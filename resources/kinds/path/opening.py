@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
+from partitions.path.slices import PathSlice
+from resources.kinds.contract.kind import Kind
+from resources.kinds.path.bad_parts import PathBadParts
 from resources.kinds.path.decisions import PathRules
-from resources.kinds.path.kind import PathKind
+from resources.kinds.path.planning import PathPlanning
+from resources.kinds.path.reading import PathReading
+from resources.kinds.path.stored_slices import StoredPathSlices
+from resources.kinds.path.writing import PathWriting
 from resources.platform.stores import Stores
+from resources.sources.files.source import FileSource
 from resources.staging import Staging
+from resources.watermarks.log import WatermarkLog
 
 
 def open_path(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-) -> PathKind:
+) -> Kind[PathSlice]:
     """Return the kind; raise ConfigurationError if the dataflow reads no files."""
-    return PathKind(dataflow, stores.files(dataflow, staging), stores.log)
+    return path_kind(dataflow, stores.files(dataflow, staging), stores.log)
+
+
+def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> Kind[PathSlice]:
+    """Return the kind over files that are open, with what the log remembers of them."""
+    return Kind(
+        PathPlanning(dataflow, source, log),
+        StoredPathSlices(dataflow),
+        PathReading(source),
+        PathWriting(dataflow),
+        PathBadParts(dataflow, source, log),
+    )
+
+
+def path_planning(stores: Stores, dataflow: Dataflow) -> PathPlanning:
+    """Return what looks for files, for who loads none."""
+    return PathPlanning(dataflow, stores.files(dataflow), stores.log)
 
 
 def path_rules(stores: Stores, dataflow: Dataflow) -> PathRules:

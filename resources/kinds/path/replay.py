@@ -21,8 +21,8 @@ from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.path.kind import PathKind
-from resources.kinds.path.opening import open_path
+from resources.kinds.contract.kind import Kind
+from resources.kinds.path.opening import open_path, path_planning
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import again_refused, never_loaded
 from resources.replay.isolated.standing import Aside
@@ -77,9 +77,8 @@ class FileReplay(ReplayKind):
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: files as they are now."""
         folders = requested_partitions(self.dataflow, self.options)
-        plan = self.kind_of(self.dataflow).read_again(
-            self.newest, *folders, self.now, replaces=self._replaces
-        )
+        planning = path_planning(self.platform, self.dataflow)
+        plan = planning.read_again(self.newest, *folders, self.now, replaces=self._replaces)
         chunks = [
             ReplayChunk.of(slice_.files[0].path, slice_.files[-1].path, files=tuple(slice_.keys))
             for slice_ in plan.slices
@@ -97,21 +96,21 @@ class FileReplay(ReplayKind):
             saves=self.options.is_isolated,
         )
 
-    def kind_of(self, dataflow: Dataflow) -> PathKind:
+    def kind_of(self, dataflow: Dataflow) -> Kind[PathSlice]:
         """Its files."""
         return open_path(self.platform, dataflow)
 
     @override
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
-        log, dataflow, kind = self.platform.log, self.dataflow, self.kind_of(self.dataflow)
+        log, dataflow = self.platform.log, self.dataflow
         replayed_files = list(Ingested(log, aside.log, log.newest(aside.log)).all())
         loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
         paths = [file.path for file in loaded]
         recorded = Ingested(log, dataflow.name, entry).recorded(paths)
         newer = {path for path, file in recorded.items() if file.number > aside.number}
         released = {aside.file.path for aside in read_quarantine(log, entry).released}
-        below = kind.not_new(entry, paths) - released
+        below = path_planning(self.platform, dataflow).not_new(entry, paths) - released
         files = in_pair_order(list(promoted_files(loaded, newer, below)))
         if not files and newer:
             number = max(recorded[path].number for path in newer)

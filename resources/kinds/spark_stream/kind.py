@@ -31,7 +31,11 @@ from partitions.spark_stream.batches import BatchSlice
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.state import StreamState
 from resources.connections.places import Place
-from resources.kinds.kind import Kind, SliceBase
+from resources.kinds.contract.bad_parts import BadParts
+from resources.kinds.contract.planning import Planning
+from resources.kinds.contract.reading import Reading, SliceBase
+from resources.kinds.contract.stored_slices import StoredSlices
+from resources.kinds.contract.writing import Writing
 from resources.kinds.spark_stream.folder import StreamFolder, listed, remove_others
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.outbox import Outbox, newest_batch
@@ -64,7 +68,13 @@ STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
 """The batches of a slice. The head has the folder that they lie in."""
 
 
-class SparkStreamKind(Kind[BatchSlice]):
+class SparkStreamKind(
+    Planning[BatchSlice],
+    StoredSlices[BatchSlice],
+    Reading[BatchSlice],
+    Writing[BatchSlice],
+    BadParts[BatchSlice],
+):
     """Batches above the last committed one."""
 
     replans_after_load: ClassVar[bool] = False
@@ -317,12 +327,12 @@ class SparkStreamKind(Kind[BatchSlice]):
         """Batches."""
         return STREAM_BATCHES
 
-    def slice_to_rows(self, slice_: BatchSlice) -> StoredList:
+    def to_rows(self, slice_: BatchSlice) -> StoredList:
         """The batches' numbers, in their folder."""
         rows = [(number, slice_.bytes) for number in slice_.batches]
         return StoredList(STREAM_BATCHES, rows, {"folder": slice_.after.position["folder"]})
 
-    def slice_from_rows(self, intent: Intent, stored: StoredList) -> BatchSlice:
+    def from_rows(self, intent: Intent, stored: StoredList) -> BatchSlice:
         """The same batches, and the same state after them."""
         size = next((size for _, size in stored.rows), None)
         after = StreamState.of(deserialise(intent.watermark))
@@ -357,6 +367,10 @@ class SparkStreamKind(Kind[BatchSlice]):
         """Return what Spark has said of a slice's batches, those that were kept."""
         folder = self._folder_of(slice_)
         return [report for number in slice_.batches if (report := folder.report(number)) is not None]
+
+    @override
+    def find(self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception) -> None:
+        """None: what is in the outbox can be read."""
 
     @override
     def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:

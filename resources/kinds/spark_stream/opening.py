@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
+from partitions.spark_stream.batches import BatchSlice
 from resources.connections.places import Place
+from resources.kinds.contract.kind import Kind
 from resources.kinds.spark_stream.decisions import SparkStreamRules
 from resources.kinds.spark_stream.folder import STREAMS
 from resources.kinds.spark_stream.kind import SparkStreamKind
@@ -15,12 +17,13 @@ def open_spark_stream(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-) -> SparkStreamKind:
+) -> Kind[BatchSlice]:
     """Return the kind, with the folder of its checkpoints in the lake."""
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
     roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
     own_staging = staging or stores.staging(dataflow)
-    return SparkStreamKind(dataflow, roots, folders, stores.log, stores.folder, own_staging)
+    kind = SparkStreamKind(dataflow, roots, folders, stores.log, stores.folder, own_staging)
+    return Kind(kind, kind, kind, kind, kind)
 
 
 def spark_stream_rules(_: Stores, dataflow: Dataflow) -> SparkStreamRules:

@@ -79,7 +79,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
 def _has_input(platform: Opener, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
     """Whether the source has input that was not read yet; a source that does not answer has none."""
     try:
-        return bool(platform.kind(dataflow).plan(last, now).slices)
+        return bool(platform.kind(dataflow).planning.plan(last, now).slices)
     except StrandlineError:
         return False
 

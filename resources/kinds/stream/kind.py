@@ -28,7 +28,11 @@ from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice, Judgement, Tally
 from partitions.stream.state import StreamState
 from partitions.target import HELPER_PREFIX
-from resources.kinds.kind import Aside, Kind, SliceBase
+from resources.kinds.contract.bad_parts import BadParts
+from resources.kinds.contract.planning import Planning
+from resources.kinds.contract.reading import Reading, SliceBase
+from resources.kinds.contract.stored_slices import StoredSlices
+from resources.kinds.contract.writing import Aside, Writing
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.emission import refusals_of_spark
@@ -54,7 +58,13 @@ _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 
 
 @dataclass(frozen=True)
-class StreamKind(Kind[EpochSlice]):
+class StreamKind(
+    Planning[EpochSlice],
+    StoredSlices[EpochSlice],
+    Reading[EpochSlice],
+    Writing[EpochSlice],
+    BadParts[EpochSlice],
+):
     """Epochs of what a source adds.
 
     Attributes:
@@ -139,7 +149,7 @@ class StreamKind(Kind[EpochSlice]):
         """Splits, and what is read."""
         return EPOCH_SPLITS
 
-    def slice_to_rows(self, slice_: EpochSlice) -> StoredList:
+    def to_rows(self, slice_: EpochSlice) -> StoredList:
         """The splits with the watermarks that judge them, and the head."""
         found = slice_.judged
         head = {
@@ -153,7 +163,7 @@ class StreamKind(Kind[EpochSlice]):
         rows = [[name, serialise({"at": at})] for name, at in found.bounds.items()]
         return StoredList(EPOCH_SPLITS, rows, head)
 
-    def slice_from_rows(self, intent: Intent, stored: StoredList) -> EpochSlice:
+    def from_rows(self, intent: Intent, stored: StoredList) -> EpochSlice:
         """The same epoch, judged by the same watermarks."""
         head = stored.head
         before, after = (StreamState.of(deserialise(text)) for text in (intent.before, intent.watermark))
@@ -243,7 +253,7 @@ class StreamKind(Kind[EpochSlice]):
         except StrandlineError:
             raise
         except Exception as error:
-            if (bad := self.find_bad_part(spark, slice_, pinned, error)) is None:
+            if (bad := self.find(spark, slice_, pinned, error)) is None:
                 raise
             raise bad from error
 
@@ -318,9 +328,7 @@ class StreamKind(Kind[EpochSlice]):
         older = [Between(EPOCH, None, before.epoch)] if before is not None else []
         return Aside(CARRY, rows, True, any_of((above, *older)), none_there and not older)
 
-    def find_bad_part(
-        self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception
-    ) -> BadPart | None:
+    def find(self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception) -> BadPart | None:
         """Return the file, or the version, that cannot be read."""
         if slice_.reads_nothing:
             return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
+from partitions.stream.slices import EpochSlice
+from resources.kinds.contract.kind import Kind
 from resources.kinds.parts import unreadable_source
 from resources.kinds.stream.decisions import StreamRules
 from resources.kinds.stream.epochs import Epochs
@@ -19,7 +21,7 @@ def open_stream(
     stores: Stores,
     dataflow: Dataflow,
     staging: Staging | None = None,
-) -> StreamKind:
+) -> Kind[EpochSlice]:
     """Return the kind over the versions of a table, or over files; raise ConfigurationError for another source."""
     source = stores.source(dataflow, staging)
     if not isinstance(source, FileSource | TableRows):
@@ -29,7 +31,8 @@ def open_stream(
         if isinstance(source, FileSource)
         else EpochsOfVersions(dataflow, source)
     )
-    return StreamKind(dataflow, epochs, stores.side_tables(dataflow))
+    kind = StreamKind(dataflow, epochs, stores.side_tables(dataflow))
+    return Kind(kind, kind, kind, kind, kind)
 
 
 def stream_rules(_: Stores, dataflow: Dataflow) -> StreamRules:

@@ -27,7 +27,11 @@ from partitions.window.work_outcomes import DeferredUnits
 from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import Kind, SliceBase, StatsReader, WriteStats
+from resources.kinds.contract.bad_parts import BadParts
+from resources.kinds.contract.planning import Planning
+from resources.kinds.contract.reading import Reading, SliceBase
+from resources.kinds.contract.stored_slices import StoredSlices
+from resources.kinds.contract.writing import StatsReader, WriteStats, Writing
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units, failing
@@ -47,7 +51,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowKind(Kind[WindowSlice]):
+class WindowKind(
+    Planning[WindowSlice],
+    StoredSlices[WindowSlice],
+    Reading[WindowSlice],
+    Writing[WindowSlice],
+    BadParts[WindowSlice],
+):
     """Windows x units.
 
     Attributes:
@@ -144,7 +154,7 @@ class WindowKind(Kind[WindowSlice]):
         """Work units."""
         return WORK_UNITS
 
-    def slice_to_rows(self, slice_: WindowSlice) -> StoredList:
+    def to_rows(self, slice_: WindowSlice) -> StoredList:
         """Each work unit, with the error if it is passed over; and what is read, when it was planned, and what was deferred."""
         head: dict[str, Any] = {
             "read_from": slice_.version,
@@ -159,7 +169,7 @@ class WindowKind(Kind[WindowSlice]):
         failed = [[*unit.work, unit.error] for unit in slice_.failed]
         return StoredList(WORK_UNITS, [*loaded, *failed], head)
 
-    def slice_from_rows(self, intent: Intent, stored: StoredList) -> WindowSlice:
+    def from_rows(self, intent: Intent, stored: StoredList) -> WindowSlice:
         """The same work units, read from the same. Its definition is the one that the slice was made with."""
         rows = [(WorkUnit(*row), error) for *row, error in stored.rows]
         works = tuple(work for work, error in rows if error is None)
@@ -300,7 +310,7 @@ class WindowKind(Kind[WindowSlice]):
         """Rows and digest of each work unit, for the simulator."""
         return StoredList(SEEN_WORK_UNITS, [[*key, *value] for key, value in stats.items()])
 
-    def find_bad_part(
+    def find(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
     ) -> BadUnits | None:
         """The work units that the error names; else each is read alone, halving what fails, until all that do are known.

@@ -10,8 +10,10 @@ from partitions.dataflow import Dataflow
 from partitions.readings import unit_reading
 from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
+from partitions.window.slices import WindowSlice
 from partitions.window.units import listed
 from resources.connections.places import Place
+from resources.kinds.contract.kind import Kind
 from resources.kinds.window.decisions import WindowRules
 from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
@@ -32,15 +34,16 @@ def open_windows(
     staging: Staging | None = None,
     *,
     units: Callable[[], tuple[str, ...]] | None = None,
-) -> WindowKind:
+) -> Kind[WindowSlice]:
     """Return the kind; ``units`` looks up its units for who needs them for more than the kind."""
-    return WindowKind(
+    kind = WindowKind(
         dataflow,
         _window_source(dataflow, stores.source(dataflow, staging)),
         units or partial(units_of, stores, dataflow),
         partial(stores.log.history, dataflow.name),
         partial(_waits, stores, dataflow),
     )
+    return Kind(kind, kind, kind, kind, kind)
 
 
 def window_rules(stores: Stores, dataflow: Dataflow) -> WindowRules:

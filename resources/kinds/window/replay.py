@@ -19,8 +19,8 @@ from partitions.sentinels import serialise
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit, describe_works
+from resources.kinds.contract.kind import Kind
 from resources.kinds.window.columns import WindowColumns
-from resources.kinds.window.kind import WindowKind
 from resources.kinds.window.opening import open_windows
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
@@ -70,7 +70,9 @@ class WindowReplay(ReplayKind):
     @override
     def cut(self, range_: str | None = None) -> Cut:
         """Look up units only: windows and units as they are now."""
-        plan = self.kind_of(self.loaded_by(self.dataflow)).plan(self.newest, self.now, Forced(self._part))
+        plan = self.kind_of(self.loaded_by(self.dataflow)).planning.plan(
+            self.newest, self.now, Forced(self._part)
+        )
         chunks = [
             ReplayChunk.of(
                 *self._bounds(slice_.works),
@@ -94,7 +96,7 @@ class WindowReplay(ReplayKind):
         """Its windows and units."""
         return Forced(_part_of(_works(chunk)), self.reason(chunk))
 
-    def kind_of(self, dataflow: Dataflow) -> WindowKind:
+    def kind_of(self, dataflow: Dataflow) -> Kind[WindowSlice]:
         """Its windows and units."""
         return open_windows(self.platform, dataflow)
 

@@ -354,7 +354,7 @@ def _intent(
         fingerprint=fingerprint(run.dataflow),
         pinned=pinned,
         file_list=run.log.put_list(
-            run.name, f"{number:010d}-{aside.intent_id(number)}", run.kind.slice_to_rows(swap.slice)
+            run.name, f"{number:010d}-{aside.intent_id(number)}", run.kind.stored_slices.to_rows(swap.slice)
         ),
         files=size.files,
         work_units=size.work_units,

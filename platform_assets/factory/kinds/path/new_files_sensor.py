@@ -12,7 +12,7 @@ from partitions.path.skipped import skip_warnings
 from partitions.plan import counted
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
-from resources.kinds.path.opening import open_path
+from resources.kinds.path.opening import path_planning
 from resources.listing import Budget, Listing
 from resources.platform.platform import Platform
 
@@ -26,7 +26,7 @@ def files_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        listing = open_path(platform, dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
+        listing = path_planning(platform, dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
             more = "continues at the next tick" if listing.resume else _none(listing)
             looked_at = f"{more} ({counted(listing.listed.calls, 'listing call')})"

@@ -113,7 +113,7 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
 
 def _due(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:
     entry = platform.log.newest(dataflow.name)
-    plan = platform.kind(dataflow).plan(entry, tick.now)
+    plan = platform.kind(dataflow).planning.plan(entry, tick.now)
     if not plan.slices:
         return NoWork(plan.why)
     return Work(

@@ -13,7 +13,8 @@ from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice
 from partitions.sentinels import serialise
 from resources.connections.places import Place
-from resources.kinds.path.kind import PathKind
+from resources.kinds.contract.kind import Kind
+from resources.kinds.path.opening import path_kind
 from resources.sources.files.source import FileSource
 from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
@@ -33,7 +34,7 @@ def landing(tmp_path: Path) -> Path:
     return tmp_path / "landing"
 
 
-def _kind(landing: Path, **watermark: Any) -> PathKind:
+def _kind(landing: Path, **watermark: Any) -> Kind[PathSlice]:
     flow = Dataflow.model_validate(
         {
             "name": "flow",
@@ -42,7 +43,7 @@ def _kind(landing: Path, **watermark: Any) -> PathKind:
         }
     )
     log = WatermarkLog(LocalBlobs(landing.parent / "state"))
-    return PathKind(
+    return path_kind(
         flow, FileSource(Place(str(landing)), flow, Staging(Place(str(landing.parent / "staging")))), log
     )
 
@@ -66,10 +67,10 @@ def test_a_stored_slice_of_a_filtered_start_knows_its_beginning(landing: Path, s
         scope=scope,
         partition_filter={"prefix_template": "date=%Y-%m-%d", "lookback": 2},
     )
-    first, second = kind.plan(None, NOW).slices
+    first, second = kind.planning.plan(None, NOW).slices
     assert first.since is not None
     for before, slice_ in (({}, first), (dict(first.after), second)):
-        again = kind.slice_from_rows(_intent(before, slice_), kind.slice_to_rows(slice_))
+        again = kind.stored_slices.from_rows(_intent(before, slice_), kind.stored_slices.to_rows(slice_))
         assert again == replace(slice_, closing=None)
         shorter = again.take(1)
         assert (shorter.since, shorter.after) == (slice_.take(1).since, slice_.take(1).after)

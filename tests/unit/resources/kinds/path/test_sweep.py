@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from resources.kinds.path import kind as path_kind
-from resources.kinds.path.opening import open_path
+from resources.kinds.path import planning
+from resources.kinds.path.opening import path_planning
 from resources.listing import Budget
 from resources.watermarks.lists import QUARANTINED_FILES, StoredList
 from resources.watermarks.quarantine_list import read_quarantine
@@ -95,7 +95,7 @@ def test_quarantine_sets_all_aside_once_some_at_a_step(make: MakeArrivals) -> No
 
 
 def test_a_plan_looks_at_some_late_files_at_once(make: MakeArrivals, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(path_kind, "_LATE_AT_ONCE", 10)
+    monkeypatch.setattr(planning, "_LATE_AT_ONCE", 10)
     arrivals = make()
     arrivals.sweep()
     loaded: list[str] = []
@@ -171,7 +171,7 @@ class TestSettle:
         assert [skip.what for skip in arrivals.plan().skips] == ["d=1/young.ndjson"]
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("release", later) == ["d=1/young.ndjson"]
-        peek = open_path(arrivals.platform, arrivals.flow).peek
+        peek = path_planning(arrivals.platform, arrivals.flow).peek
         assert peek(arrivals.newest, NOW, Budget(), None).listed.files == ()
         assert [file.path for file in peek(arrivals.newest, later, Budget(), None).listed.files] == [
             "d=1/young.ndjson"
@@ -180,7 +180,7 @@ class TestSettle:
     @pytest.mark.parametrize("tracking", ["watermark", "set"])
     def test_a_new_file_that_has_not_settled_asks_for_no_run(self, tmp_path: Path, tracking: str) -> None:
         arrivals = Arrivals(tmp_path, watermark={"type": "path", "settle": "PT10M", "tracking": tracking})
-        peek = open_path(arrivals.platform, arrivals.flow).peek
+        peek = path_planning(arrivals.platform, arrivals.flow).peek
         arrivals.put("a.ndjson", age=30)
         arrivals.put("b.ndjson")
         behind = ["b.ndjson"] if tracking == "set" else []

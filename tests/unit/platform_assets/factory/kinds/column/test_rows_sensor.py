@@ -19,7 +19,7 @@ from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.column.triggers import column_schedule, rows_sensor
 from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.kinds.column.opening import open_column
+from resources.kinds.column.opening import column_look
 from resources.notes.looks import note_look
 from resources.outcome import Outcome
 from tests.support.ticks import Ticker, asked, flow_of, ticks
@@ -123,7 +123,7 @@ def test_a_watermark_is_told_by_its_columns() -> None:
 def _run_that_finds_nothing(ticker: Ticker) -> None:
     """What a run leaves that has looked at the files and has found no new row."""
     log, name = ticker.platform.log, ticker.flow.name
-    look = SourceLook(open_column(ticker.platform, ticker.flow).contents(), 0, 0)
+    look = SourceLook(column_look(ticker.platform, ticker.flow).contents(), 0, 0)
     plan = Plan[Any](name, "column", 0, datetime.fromtimestamp(ticker.now, UTC), "nothing new", look=look)
     entry = log.newest(name)
     note_look(log, Outcome(name, None, {}, entry.number if entry else 0, newest=entry, plan=plan))

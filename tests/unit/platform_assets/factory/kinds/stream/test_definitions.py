@@ -70,7 +70,7 @@ def test_new_input_of_each_source_of_a_list_wakes_a_run(tmp_path: Path, instance
 
     def loaded() -> None:
         """What a run that has read all there is leaves."""
-        plan = platform.kind(flow).plan(platform.log.newest(flow.name), NOW)
+        plan = platform.kind(flow).planning.plan(platform.log.newest(flow.name), NOW)
         entry = ticker.commit(kind="stream", watermark=serialise(StreamState().watermark()))
         note_look(platform.log, Outcome(flow.name, None, {}, 0, plan=plan, newest=entry))
 

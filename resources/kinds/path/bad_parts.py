@@ -1,0 +1,81 @@
+"""Files, and records of files, that cannot be read: which one it is, whether it is passed over, and what waits in quarantine (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, BadPart
+from partitions.path.bad_files import is_passed_over
+from partitions.path.slices import PathSlice
+from resources.kinds.contract.bad_parts import BadParts, SetsAside, SetsRecordsAside
+from resources.sources.files.checked import BadRecord
+from resources.sources.files.source import FileSource
+from resources.watermarks.entry import Entry
+from resources.watermarks.lists import QUARANTINED_FILES, StoredList
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine_list import read_quarantine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[PathSlice]):
+    """Bad files of one dataflow.
+
+    Attributes:
+        dataflow: which says what becomes of them.
+        source: its files.
+        log: which has the list of those in quarantine.
+    """
+
+    dataflow: Dataflow
+    source: FileSource
+    log: WatermarkLog
+
+    def find(self, spark: SparkSession, slice_: PathSlice, pinned: str, error: Exception) -> BadFile | None:
+        """Return the file that Spark names, with its line if a record does not parse."""
+        files = {file.path: file for file in slice_.files}
+        return self.source.find_bad_file(spark, files, pinned, error)
+
+    def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
+        """Return the slice without the file, if it is one to pass over."""
+        if not is_passed_over(self.dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
+            return None
+        return slice_.without(bad.part, bad.why)
+
+    def defer(self, slice_: PathSlice, parts: Collection[str]) -> PathSlice | None:
+        """Without these files: what lies beside the watermark is found again, whatever was loaded since."""
+        return slice_.leaving(parts)
+
+    def find_others(
+        self, spark: SparkSession, slice_: PathSlice, pinned: str, bad: BadPart
+    ) -> Sequence[BadFile]:
+        """All files that are bad in the same way: one by one, each would cost a number and a write."""
+        if not isinstance(bad, BadFile):
+            return ()
+        return self.source.find_similar(spark, slice_.files, pinned, bad)
+
+    def quarantine(self, entry: Entry | None, slice_: PathSlice) -> tuple[StoredList | None, int]:
+        """The files that are in quarantine after the slice."""
+        before = read_quarantine(self.log, entry)
+        after = before.after([file.path for file in slice_.files], slice_.quarantined)
+        kept = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
+        return kept, len(slice_.quarantined)
+
+    def bad_records(
+        self, spark: SparkSession, slice_: PathSlice, pinned: str
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through the files, up to the first record that is one too many.
+
+        Raises:
+            BadFile: the file of that record.
+        """
+        return self.source.bad_records(spark, slice_.files, pinned)
+
+    def parts(self, slice_: PathSlice) -> Sequence[str]:
+        """The paths of its files."""
+        return [file.path for file in slice_.all_files]

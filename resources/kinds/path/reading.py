@@ -1,0 +1,92 @@
+"""The rows of exactly the files of a slice, with the schema that they are read with (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from typing_extensions import override
+
+from partitions.errors import BadFile, SchemaError
+from partitions.loads import Lacking
+from partitions.path.hive import partition_columns
+from partitions.path.slices import PathSlice
+from partitions.path.source import SourceFile
+from resources.kinds.contract.reading import KnowsColumns, Reading, SliceBase, TellsLacking
+from resources.sources.files.source import FileSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class PathReading(Reading[PathSlice], KnowsColumns, TellsLacking[PathSlice]):
+    """Reads files.
+
+    Attributes:
+        source: the dataflow's files.
+    """
+
+    one_query: ClassVar[bool] = True
+    """Files are what slices differ in."""
+
+    source: FileSource
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of the files."""
+        return self.source.remarks
+
+    def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
+        """Declared, or inferred from a bounded sample of all files that wait."""
+        files = [file for slice_ in pending for file in slice_.files]
+        passed_over = [aside.file for slice_ in pending for aside in slice_.quarantined]
+        return self.source.pin(spark, files, passed_over)
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare ``source.schema`` with what was pinned."""
+        self.source.check_schema(spark, pinned)
+
+    def columns(self, pinned: str) -> StructType | None:
+        """Return the pinned columns and those that tell a row's file."""
+        return self.source.columns(pinned)
+
+    @override
+    def fix(self, slice_: PathSlice, base: SliceBase) -> PathSlice:
+        """A slice is planned from exact files: compare each with what was listed."""
+        self.check_unchanged(slice_)
+        return slice_
+
+    def check_unchanged(self, slice_: PathSlice) -> None:
+        """Compare size and version of every file with what was listed."""
+        self.source.check_unchanged(slice_.files)
+
+    def read(self, spark: SparkSession, slice_: PathSlice | None, pinned: str) -> DataFrame:
+        """Read exactly the slice's files.
+
+        Raises:
+            SchemaError: the folders of a file name a column that the pinned schema does not have.
+            BadFile: that file, if it lies beside the watermark: it must not hold back what is above it; or the first with an
+                open quote, or with fields that the pinned schema lacks (``unknown_fields: check``).
+        """
+        files = slice_.files if slice_ else ()
+        try:
+            return self.source.read(spark, files, pinned)
+        except SchemaError as error:
+            if slice_ is not None and slice_.why != "run" and (bad_file := _with_folder(error, files)):
+                raise bad_file from error
+            raise
+
+    def lacking(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[Lacking]:
+        """Return the columns that some of the slice's files do not have."""
+        return self.source.lacking(spark, slice_.files, pinned)
+
+
+def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:
+    """The first file below a folder of the column that an error names."""
+    path = next((file.path for file in files if error.field in partition_columns([file.path])), None)
+    if path is None:
+        return None
+    return BadFile(f"file {path}: {error.message}", path=path, why=error.message, choices=error.choices)

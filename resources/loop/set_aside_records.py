@@ -1,0 +1,35 @@
+"""What people are told of the records that a run has set aside (docs/schemas.md, Bad records)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from partitions.plan import counted
+
+if TYPE_CHECKING:
+    from resources.sources.files.checked import BadRecord
+
+
+class SetAsideRecords:
+    """Those of one run."""
+
+    def __init__(self) -> None:
+        """None are set aside yet."""
+        self._remarks: dict[str, None] = {}
+
+    def note(self, records: Sequence[tuple[str, BadRecord]], table: str | None) -> None:
+        """Note the bad records of a slice, each with its file, and the table that they go into."""
+        if not records:
+            return
+        path, first = records[0]
+        where = f"{path}, line {first.line}" if first.line else path
+        files = counted(len({path for path, _ in records}), "file")
+        self._remarks[
+            f"{counted(len(records), 'record')} of {files} did not parse: see table {table}. The first: file {where}: {first.why}"
+        ] = None
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """A sentence for each slice that has some, each once."""
+        return [*self._remarks]
