@@ -16,7 +16,7 @@ from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.dead_servers import Servers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from resources.kinds.column.opening import column_look
-from resources.kinds.column.written import WITHOUT
+from resources.kinds.column.writing import WITHOUT
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform

@@ -101,7 +101,7 @@ class ColumnLook:
         """Fix how far a run reads, and cut slices.
 
         Raises:
-            PlanError, NeedsDecision, SourceError: as :meth:`resources.kinds.column.kind.ColumnKind.plan`.
+            PlanError, NeedsDecision, SourceError: as :meth:`resources.kinds.column.planning.ColumnPlanning.plan`.
         """
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
         seen = self.above.observe(definition.columns, now)
@@ -151,6 +151,10 @@ class ColumnLook:
     def _watches(self, entry: Entry | None) -> bool:
         """Whether rows were read from a source that tells itself from others, and no decision has been about it since."""
         return entry is not None and entry.source is not None and self._definition.on_set_back == "stop"
+
+    def contents(self) -> str:
+        """Return what tells the source as it is from what it was, if it says so without being read; else nothing."""
+        return self.above.contents() if isinstance(self.above, TellsChanges) else ""
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.

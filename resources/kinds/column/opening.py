@@ -9,15 +9,20 @@ from partitions.column.slices import ColumnSlice
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.last_look import SourceLook
+from resources.kinds.column.bad_parts import ColumnBadParts
 from resources.kinds.column.decisions import ColumnRules
-from resources.kinds.column.kind import ColumnKind
+from resources.kinds.column.look import ColumnLook
+from resources.kinds.column.planning import ColumnPlanning
+from resources.kinds.column.reading import ColumnReading
+from resources.kinds.column.stored_slices import StoredColumnSlices
+from resources.kinds.column.writing import ColumnWriting
 from resources.kinds.contract.kind import Kind
 from resources.kinds.parts import unreadable_source
 from resources.notes.looks import last_awaited, last_look
 from resources.platform.stores import Stores
 from resources.sources.files.rows import FileRows
 from resources.sources.files.source import FileSource
-from resources.sources.source import ReadsAbove
+from resources.sources.source import PinsRows, ReadsAbove
 from resources.staging import Staging
 
 
@@ -27,16 +32,23 @@ def open_column(
     staging: Staging | None = None,
 ) -> Kind[ColumnSlice]:
     """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
-    kind = column_look(stores, dataflow, staging)
-    return Kind(kind, kind, kind, kind, kind)
+    rows, look = _opened(stores, dataflow, staging)
+    return Kind(
+        ColumnPlanning(dataflow, look),
+        StoredColumnSlices(),
+        ColumnReading(dataflow, rows, look.above),
+        ColumnWriting(dataflow),
+        ColumnBadParts(dataflow, rows, look.above),
+    )
 
 
-def column_look(
-    stores: Stores,
-    dataflow: Dataflow,
-    staging: Staging | None = None,
-) -> ColumnKind:
-    """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
+def column_look(stores: Stores, dataflow: Dataflow) -> ColumnLook:
+    """Return what looks at the source, for who reads no rows."""
+    return _opened(stores, dataflow, None)[1]
+
+
+def _opened(stores: Stores, dataflow: Dataflow, staging: Staging | None) -> tuple[PinsRows, ColumnLook]:
+    """The source, as its rows are pinned and as they are looked at."""
     if not isinstance(dataflow.watermark, ColumnWatermark):
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}"
@@ -44,9 +56,9 @@ def column_look(
     source, log = stores.source(dataflow, staging), stores.log
     if isinstance(source, FileSource):
         rows = _file_rows(stores, dataflow, source)
-        return ColumnKind(dataflow, rows, rows)
+        return rows, ColumnLook(dataflow, rows)
     if isinstance(source, ReadsAbove):
-        return ColumnKind(dataflow, source, source, partial(last_awaited, log, dataflow.name))
+        return source, ColumnLook(dataflow, source, partial(last_awaited, log, dataflow.name))
     raise unreadable_source(dataflow)
 
 

@@ -18,7 +18,7 @@ from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
-from resources.kinds.column.kind import ColumnKind
+from resources.kinds.column.look import ColumnLook
 from resources.kinds.column.opening import column_look
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
@@ -34,12 +34,12 @@ def rows_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        rows = column_look(platform, dataflow)
-        if not _is_due(rows, entry, tick.now):
+        column = column_look(platform, dataflow)
+        if not _is_due(column, entry, tick.now):
             return NoWork("no row is above the watermark")
         return Work(
             entry,
-            digest(entry.watermark if entry else None, rows.contents()),
+            digest(entry.watermark if entry else None, column.contents()),
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
         )
 
@@ -47,10 +47,10 @@ def rows_sensor(
     return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, look)
 
 
-def _is_due(rows: ColumnKind, entry: Entry | None, now: datetime) -> bool:
+def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
     """Whether a run has rows to read, or has to say that the source was set back: a run that fails is seen, and a look is not."""
     try:
-        return rows.has_new_rows(entry, now)
+        return look.has_new_rows(entry, now)
     except NeedsDecision:
         return True
 

@@ -1,0 +1,56 @@
+"""What cannot be read above columns: the file or the version; a range has no other parts (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from partitions.column.slices import ColumnSlice
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, SourceError
+from resources.kinds.contract.bad_parts import BadParts
+from resources.sources.source import (
+    HasVersions,
+    PinsRows,
+    ReadsAbove,
+    TellsFailures,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class ColumnBadParts(BadParts[ColumnSlice]):
+    """Bad parts of a source of rows.
+
+    Attributes:
+        dataflow: what the user declared.
+        rows: its source.
+        above: the same source, as rows above a watermark are read from it.
+    """
+
+    dataflow: Dataflow
+    rows: PinsRows
+    above: ReadsAbove
+
+    @override
+    def find(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> BadPart | None:
+        """Return the file that Spark names, or the version that is gone; a range has no other parts. What else the source says is raised.
+
+        Raises:
+            SourceError: the source refused, or did not answer.
+        """
+        of_source = self.rows.failure(error) if isinstance(self.rows, TellsFailures) else None
+        if isinstance(of_source, BadPart):
+            return of_source
+        if isinstance(of_source, SourceError) and not of_source.transient:
+            # No run can read the slice before somebody corrects source or definition: its number must not hold that up.
+            return BadPart(of_source.message, part=self.dataflow.source.shown, code=of_source.code)
+        if of_source is not None:
+            raise of_source from None  # Spark's own text may quote the options of a connection
+        if slice_.version is not None and isinstance(self.above, HasVersions):
+            return self.above.at(slice_.version).find_unreadable(spark, error)
+        return None

@@ -1,0 +1,164 @@
+"""What the commit of a slice above columns does: which rows of the table go, and what state its rows tell (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from partitions.column.definition import ColumnWatermark
+from partitions.column.slices import ColumnSlice
+from partitions.column.state import ColumnState, next_state
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.loads import ByValue, Load, ReplaceKeys, load_into
+from partitions.predicate import NOTHING, Predicate
+from partitions.replay.chunk_slice import later_rows
+from partitions.sentinels import deserialise, serialise
+from resources.kinds.column.look import deletes, rows_above
+from resources.kinds.contract.writing import (
+    ROWS,
+    SavesHighest,
+    StatsReader,
+    WatchesRows,
+    WriteStats,
+    Writing,
+)
+from resources.observation import observed
+from resources.sources.highest import as_value, highest_value
+from resources.spark.frames import observed_rows
+from resources.sql import quoted
+from resources.watermarks.entry import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from resources.tables.contract.table import Table
+
+
+WITHOUT = ""
+"""The key of the statistics of rows without a value; no column has this name."""
+
+
+@dataclass(frozen=True)
+class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest):
+    """Loads of rows above a watermark.
+
+    Attributes:
+        dataflow: which says how its target is loaded.
+    """
+
+    dataflow: Dataflow
+
+    @property
+    def _definition(self) -> ColumnWatermark:
+        return self.dataflow.column
+
+    @override
+    def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
+        """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
+        order = tuple(ByValue(name) for name in self._definition.columns)
+        again = slice_.why == "replay"  # what runs have loaded since is later
+        load = load_into(self.dataflow.target, self._replaced(slice_), order, guard=order if again else ())
+        return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
+
+    def _replaced(self, slice_: ColumnSlice) -> Predicate:
+        """The rows that the slice deletes, whatever their keys."""
+        if not deletes(slice_, self.dataflow.target):
+            return NOTHING
+        return slice_.rows if slice_.replaces else slice_.rows_with_value
+
+    def check_rows(self, rows: DataFrame) -> None:
+        """Rows must still have the watermark's columns after the user's step.
+
+        Raises:
+            ConfigurationError: code ``query``.
+        """
+        missing = [name for name in self._definition.columns if name not in rows.columns]
+        if missing:
+            step = "transform" if self.dataflow.transform else "sql" if self.dataflow.sql else None
+            after = f"; after `{step}` there" if step else "; there"
+            remedy = "Keep" if step else "Correct watermark.columns:"
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected rows with the watermark's columns {', '.join(self._definition.columns)}{after}"
+                f" are {', '.join(rows.columns)}. {remedy} {', '.join(missing)}",
+                code="query",
+            )
+
+    @override
+    def observe(self, rows: DataFrame, slice_: ColumnSlice) -> tuple[DataFrame, StatsReader]:
+        """The highest value of each column, and how many rows have none."""
+        return _observe_highest(rows, self._definition.columns)
+
+    def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
+        """The highest value that was written, and never more than the bound; behind a step of the user's, the bound. So of a chunk.
+
+        Of a write that nobody saw the table tells it.
+        """
+        if self.dataflow.source.asked_above.saves_bound or self.dataflow.has_step or intent.why == "replay":
+            return intent.watermark
+        return _state_written(intent, stats, table, reads_nulls=self._definition.nulls == "read")
+
+
+def _observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame, StatsReader]:
+    """Return the rows, observed, and what reads afterwards the highest value of each column, and how many rows have none."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observation = Observation()
+    types = dict(rows.dtypes)
+    aggregates = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
+    without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
+
+    def stats() -> WriteStats:
+        answer = observed(observation)
+        if not answer:
+            return {}
+        values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+        by_column: dict[Any, Sequence[Any]] = {
+            name: (value,) for name, value in zip(columns, values, strict=True)
+        }
+        return by_column | {WITHOUT: (answer["without"],), ROWS: (answer["rows"],)}
+
+    aggregates += [F.count(F.when(without, 1)).alias("without"), F.count(F.lit(1)).alias("rows")]
+    return observed_rows(rows, observation, *aggregates), stats
+
+
+def _state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nulls: bool) -> str:
+    """Return the highest value that was written, and never more than the bound; of a write that nobody saw the table tells it.
+
+    Args:
+        intent: of the write.
+        stats: as observed; empty if nobody saw it.
+        table: that was written.
+        reads_nulls: whether each run reads the rows without a value; else they are read once.
+    """
+    stats = stats or _written_times(intent, table)
+    without = stats[WITHOUT][0] if stats else 0
+    written = {name: value[0] for name, value in stats.items() if name != WITHOUT}
+    has_values = any(value is not None for value in written.values())
+    # Rows without a value are read once if the state is not empty any more, unless each run reads them.
+    once = without and not has_values and not reads_nulls
+    if not stats or once:
+        return intent.watermark
+    before, bounds = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
+    reached = ColumnState.of(next_state(before, written) or before)
+    return serialise(reached.capped(bounds).watermark())
+
+
+def _written_times(intent: Intent, table: Table) -> WriteStats:
+    """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
+    before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
+    highest_times: dict[str, Sequence[Any]] = {}
+    for name, bound in after.marks.items():
+        stored = before.marks.get(name)
+        value = bound.value
+        if isinstance(value, date):  # or a datetime, which is one
+            written = table.contents.highest_values([name], None, rows_above(name, before, bound))[name]
+            value = written if written is not None or stored is None else stored.value
+        if value is not None:
+            highest_times[name] = (value,)
+    return highest_times | {WITHOUT: (0,)} if highest_times else {}
