@@ -14,12 +14,17 @@ from partitions.window.slices import WindowSlice
 from partitions.window.units import listed
 from resources.connections.places import Place
 from resources.kinds.contract.kind import Kind
+from resources.kinds.window.bad_parts import WindowBadParts
+from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.decisions import WindowRules
-from resources.kinds.window.kind import WindowKind
+from resources.kinds.window.planning import WindowPlanning
+from resources.kinds.window.reading import WindowReading
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.kinds.window.stored_slices import StoredWindowSlices
 from resources.kinds.window.stream_completeness import Waits, find_waits
 from resources.kinds.window.unit_spelling import as_known
 from resources.kinds.window.units import rows_in_time
+from resources.kinds.window.writing import WindowWriting
 from resources.platform.stores import Stores
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source
@@ -36,14 +41,16 @@ def open_windows(
     units: Callable[[], tuple[str, ...]] | None = None,
 ) -> Kind[WindowSlice]:
     """Return the kind; ``units`` looks up its units for who needs them for more than the kind."""
-    kind = WindowKind(
-        dataflow,
-        _window_source(dataflow, stores.source(dataflow, staging)),
-        units or partial(units_of, stores, dataflow),
-        partial(stores.log.history, dataflow.name),
-        partial(_waits, stores, dataflow),
+    source, columns = _window_source(dataflow, stores.source(dataflow, staging)), WindowColumns.of(dataflow)
+    units, history = units or partial(units_of, stores, dataflow), partial(stores.log.history, dataflow.name)
+    reading = WindowReading(dataflow, source, columns)
+    return Kind(
+        WindowPlanning(dataflow, source, columns, units, history, partial(_waits, stores, dataflow)),
+        StoredWindowSlices(dataflow),
+        reading,
+        WindowWriting(dataflow, columns),
+        WindowBadParts(dataflow, source, reading),
     )
-    return Kind(kind, kind, kind, kind, kind)
 
 
 def window_rules(stores: Stores, dataflow: Dataflow) -> WindowRules:

@@ -1,7 +1,7 @@
 """How windows x units are read: from folders of files, one for each, or from a source that is asked for rows.
 
-Belongs here: what a work unit means to each shape of source. Planning, and what becomes of a work unit that cannot be read, is the
-kind's (:mod:`resources.kinds.window.kind`).
+Belongs here: what a work unit means to each shape of source. Planning, and what becomes of a work unit that cannot be read, is told by
+the modules beside this one.
 """
 
 from __future__ import annotations

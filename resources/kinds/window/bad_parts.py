@@ -1,0 +1,86 @@
+"""Work units that cannot be read: which ones they are, and the slice that passes over them (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, BadUnits, StrandlineError
+from partitions.window.slices import WindowSlice
+from partitions.window.work_unit import FailedUnit, WorkUnit
+from resources.kinds.contract.bad_parts import BadParts
+from resources.kinds.window.failures import bad_units, failing
+from resources.kinds.window.reading import WindowReading
+from resources.kinds.window.sources import AskedWindows, FolderWindows, WindowSource
+from resources.spark.errors import EngineLost
+from resources.spark.failures import cause
+from resources.spark.process import engine_lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class WindowBadParts(BadParts[WindowSlice]):
+    """Bad work units of one dataflow.
+
+    Attributes:
+        dataflow: what the user declared.
+        source: as windows x units read it.
+        reading: by which each work unit is tried.
+    """
+
+    dataflow: Dataflow
+    source: WindowSource
+    reading: WindowReading
+
+    def find(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+    ) -> BadUnits | None:
+        """The work units that the error names; else each is read alone, halving what fails, until all that do are known.
+
+        Raises:
+            SourceError: the source as a whole does not answer: no work unit is to blame then.
+        """
+        of_source = self._failure(error)
+        if of_source is not None and of_source.transient:
+            raise of_source from None  # Spark's own text may quote the options of a connection
+        source, bad = self.source, None
+        if isinstance(source, FolderWindows):
+            bad = source.named_by(spark, slice_, pinned, error)
+        bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned))
+        return bad_units(bad, self.dataflow.window.zone) if bad else None
+
+    def _failure(self, error: Exception) -> StrandlineError | None:
+        """What an error says of a source that is asked; of a file Spark names it."""
+        return self.source.failure(error) if isinstance(self.source, AskedWindows) else None
+
+    def _fails(
+        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
+    ) -> str | None:
+        try:
+            rows = self.reading.read_works(spark, slice_, works, pinned)
+            rows.write.format("noop").mode("overwrite").save()
+        except StrandlineError as error:
+            if error.transient:
+                raise
+            return error.why if isinstance(error, BadPart) else error.message
+        except Exception as error:
+            if lost := engine_lost(error):
+                doing = "looking for the work units that cannot be read"
+                raise EngineLost.of(self.dataflow.name, doing, lost) from error
+            of_source = self._failure(error)
+            if of_source is not None and of_source.transient:
+                raise of_source from None  # as above
+            return of_source.message if of_source is not None else cause(error)
+        return None
+
+    def slice_without(self, slice_: WindowSlice, bad: BadPart) -> WindowSlice | None:
+        """The slice that passes over them, and says so in its entry."""
+        if not isinstance(bad, BadUnits) or not slice_.contains(bad):
+            return None
+        return slice_.without(
+            [FailedUnit(work, bad.units[work.key]) for work in slice_.works if work.key in bad.units]
+        )

@@ -1,0 +1,101 @@
+"""Which windows x units are due (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.instants import milliseconds
+from partitions.plan import Plan
+from partitions.request import DUE, Request
+from partitions.sentinels import Watermark, deserialise
+from partitions.window.definition import WindowWatermark
+from partitions.window.early import began_ahead
+from partitions.window.plan import plan
+from partitions.window.slices import WindowSlice
+from partitions.window.state import WindowState, highest_of
+from resources.kinds.contract.planning import Planning
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.window.columns import WindowColumns
+from resources.kinds.window.sources import FolderWindows, WindowSource
+from resources.kinds.window.stream_completeness import Waits
+from resources.watermarks.entry import Entry
+
+
+@dataclass(frozen=True)
+class WindowPlanning(Planning[WindowSlice]):
+    """Windows x units, each with a high watermark of its own.
+
+    Attributes:
+        dataflow: what the user declared.
+        source: as windows x units read it.
+        window_columns: which columns tell a row's window and unit.
+        units: looks up the identities of all units.
+        history: all entries of the log that are left.
+        waits: looks up what windows wait for; None if they wait for nothing.
+    """
+
+    replans_after_load: ClassVar[bool] = False
+    """What was read within the grace would be due for ever."""
+
+    dataflow: Dataflow
+    source: WindowSource
+    window_columns: WindowColumns
+    units: Callable[[], tuple[str, ...]]
+    history: Callable[[], Iterable[Entry]] = tuple
+    waits: Callable[[], Waits | None] = lambda: None
+
+    @property
+    def _definition(self) -> WindowWatermark:
+        return self.dataflow.window
+
+    @property
+    def pacing(self) -> timedelta:
+        """As the user declares; a slice is one work unit then."""
+        return self._definition.pacing
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
+        """Plan on top of the entry; only the units are looked up."""
+        state = state_of(WindowState, self.dataflow, entry)
+        rewound = entry is not None and entry.replace_until is not None
+        deletes = self.dataflow.target.replace_by_watermark or rewound
+        waits = self.waits()
+        planned = plan(
+            self._definition.up_to(waits.reached) if waits else self._definition,
+            state,
+            self.units(),
+            now,
+            dataflow=self.dataflow.name,
+            number=entry.number if entry else 0,
+            # If only the window's start tells its rows, what is deleted is all of them.
+            whole=self.window_columns.tagged and deletes,
+            ranged=self.source.ranged,
+            request=request,
+            since=began_ahead(state, now, self._highs()),
+        )
+        if waits is not None:
+            planned = replace(planned, why=f"{planned.why}; {waits.in_words}")
+        if isinstance(self.source, FolderWindows):
+            works = [work for slice_ in planned.slices for work in slice_.works]
+            planned = replace(planned, skips=(*planned.skips, *self.source.empty_windows(works)))
+        if not rewound:
+            return planned
+        return replace(planned, slices=tuple(replace(slice_, makes_room=True) for slice_ in planned.slices))
+
+    def _highs(self) -> Iterator[tuple[int, int]]:
+        """Of each entry, the newest first: its time, and the highest high of its state."""
+        for entry in self.history():
+            time = milliseconds(datetime.fromisoformat(entry.time))
+            yield time, state_of(WindowState, self.dataflow, entry).highest or 0
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the high watermarks of all windows."""
+        return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
+
+    def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
+        """The end of the newest window that is loaded."""
+        ends = [work.end for work in slice_.works if work.end is not None]
+        return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None

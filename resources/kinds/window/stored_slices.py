@@ -1,0 +1,72 @@
+"""Slices of windows x units as the log keeps them: each work unit, with the error if it is passed over, and what it is read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.window.definition import WindowWatermark
+from partitions.window.slices import WindowSlice, files_of
+from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_unit import FailedUnit, Old, WorkUnit
+from resources.kinds.contract.stored_slices import StoredSlices
+from resources.watermarks.entry import Intent
+from resources.watermarks.lists import ListKind, StoredList
+from resources.watermarks.work_units import WORK_UNITS
+
+
+@dataclass(frozen=True)
+class StoredWindowSlices(StoredSlices[WindowSlice]):
+    """Lists of work units.
+
+    Attributes:
+        dataflow: whose slices they are.
+    """
+
+    dataflow: Dataflow
+
+    @property
+    def _definition(self) -> WindowWatermark:
+        return self.dataflow.window
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Work units."""
+        return WORK_UNITS
+
+    def to_rows(self, slice_: WindowSlice) -> StoredList:
+        """Each work unit, with the error if it is passed over; and what is read, when it was planned, and what was deferred."""
+        head: dict[str, Any] = {
+            "read_from": slice_.version,
+            "at": slice_.at,
+            "deferred": list(map(list, slice_.deferred)),
+            "early": list(map(list, slice_.early)),
+            "old": list(map(list, slice_.old)),
+        }
+        if slice_.files is not None:
+            head["files"] = [[list(file.row) for file in slice_.files[work.key]] for work in slice_.works]
+        loaded = [[*work, None] for work in slice_.works]
+        failed = [[*unit.work, unit.error] for unit in slice_.failed]
+        return StoredList(WORK_UNITS, [*loaded, *failed], head)
+
+    def from_rows(self, intent: Intent, stored: StoredList) -> WindowSlice:
+        """The same work units, read from the same. Its definition is the one that the slice was made with."""
+        rows = [(WorkUnit(*row), error) for *row, error in stored.rows]
+        works = tuple(work for work, error in rows if error is None)
+        time, listed = self._definition.time_entry, stored.head.get("files")
+        return WindowSlice(
+            works,
+            self._definition.zone,
+            self._definition.default_grid.text,
+            time.name if time else WindowSlice.name,
+            stored.head["at"],
+            failed=tuple(FailedUnit(work, error) for work, error in rows if error is not None),
+            deferred=tuple(DeferredUnits(*each) for each in stored.head["deferred"]),
+            early=tuple(DeferredUnits(*each) for each in stored.head["early"]),
+            old=tuple(Old(*each) for each in stored.head["old"]),
+            makes_room=intent.replaces == "own",
+            version=stored.head["read_from"],
+            files=None if listed is None else files_of(works, listed),
+            why="replay" if intent.why == "replay" else "run",
+        )
