@@ -6,11 +6,16 @@ from partitions.dataflow import Dataflow
 from partitions.stream.slices import EpochSlice
 from resources.kinds.contract.kind import Kind
 from resources.kinds.parts import unreadable_source
+from resources.kinds.stream.bad_parts import StreamBadParts
 from resources.kinds.stream.decisions import StreamRules
 from resources.kinds.stream.epochs import Epochs
 from resources.kinds.stream.file_epochs import EpochsOfFiles
-from resources.kinds.stream.kind import StreamKind
+from resources.kinds.stream.judging import Judging
+from resources.kinds.stream.planning import StreamPlanning
+from resources.kinds.stream.reading import StreamReading
+from resources.kinds.stream.stored_slices import StoredStreamSlices
 from resources.kinds.stream.table_epochs import EpochsOfVersions
+from resources.kinds.stream.writing import StreamWriting
 from resources.platform.stores import Stores
 from resources.sources.files.source import FileSource
 from resources.sources.table import TableRows
@@ -31,8 +36,15 @@ def open_stream(
         if isinstance(source, FileSource)
         else EpochsOfVersions(dataflow, source)
     )
-    kind = StreamKind(dataflow, epochs, stores.side_tables(dataflow))
-    return Kind(kind, kind, kind, kind, kind)
+    sides, bad_parts = stores.side_tables(dataflow), StreamBadParts(epochs)
+    judging = Judging(dataflow, epochs, sides)
+    return Kind(
+        StreamPlanning(dataflow, epochs),
+        StoredStreamSlices(),
+        StreamReading(dataflow, epochs, judging, bad_parts),
+        StreamWriting(dataflow, sides, judging),
+        bad_parts,
+    )
 
 
 def stream_rules(_: Stores, dataflow: Dataflow) -> StreamRules:

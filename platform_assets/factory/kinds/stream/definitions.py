@@ -27,7 +27,7 @@ from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
 from resources.dagster.run_options import RunOptions
-from resources.kinds.stream.kind import known_state
+from resources.kinds.stream.planning import known_state
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 

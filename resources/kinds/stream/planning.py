@@ -1,0 +1,94 @@
+"""Which epochs are due of a stream over splits (docs/streams.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, NeedsDecision, SourceError
+from partitions.plan import Plan
+from partitions.request import DUE, Forced, LateOnly, Request
+from partitions.sentinels import deserialise
+from partitions.stream.ending import pending
+from partitions.stream.plan import plan
+from partitions.stream.slices import EpochSlice
+from partitions.stream.state import StreamState
+from resources.kinds.contract.planning import Planning
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.stream.epochs import Epochs, Waiting
+from resources.watermarks.entry import Entry
+
+
+@dataclass(frozen=True)
+class StreamPlanning(Planning[EpochSlice]):
+    """Epochs of what a source adds.
+
+    Attributes:
+        dataflow: what the user declared.
+        epochs: its source.
+    """
+
+    replans_after_load: ClassVar[bool] = False
+    """A run reads what was there when it began."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
+    dataflow: Dataflow
+    epochs: Epochs
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[EpochSlice]:
+        """Look at the source, and cut epochs.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            NeedsDecision: the source is another one now, or does not tell what was not read yet.
+            SourceError: the source is not there, or has changed rows.
+        """
+        number, name = entry.number if entry else 0, self.dataflow.name
+        if isinstance(request, LateOnly):
+            return Plan(name, "stream", number, now, "a stream has late rows, and no late files")
+        if isinstance(request, Forced):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
+            )
+        state = known_state(self.dataflow, entry)
+        waiting = self._waiting(entry, state, now)
+        made = plan(
+            self.dataflow.stream,
+            state,
+            waiting.inputs,
+            now,
+            dataflow=name,
+            number=number,
+            held_back=waiting.held_back,
+            operators=self.dataflow.operators,
+        )
+        slices = tuple(replace(slice_, since=waiting.since) for slice_ in made.slices)
+        return replace(made, slices=slices, warnings=(*made.warnings, *waiting.warnings), calls=waiting.calls)
+
+    def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
+        """What the source has; if it does not answer, rows that a decision lets out leave all the same."""
+        try:
+            return self.epochs.waiting(entry, state, now)
+        except (SourceError, NeedsDecision) as error:
+            if state.flush is None and pending(state) is None:
+                raise
+            return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the global watermark, the splits that both have, and the source's position."""
+        after, before = StreamState.of(deserialise(state)), StreamState.of(deserialise(other))
+        both = [name for name in before.splits if name in after.splits]
+        pairs = [(after.splits[name].watermark, before.splits[name].watermark) for name in both]
+        pairs.append((after.value, before.value))
+        risen = all(old is None or (new is not None and new >= old) for new, old in pairs)
+        return risen and self.epochs.covers(after, before)
+
+
+def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
+    """Return the state of a stream over splits; of one that an older version wrote its newest entry tells when input came last."""
+    state = state_of(StreamState, dataflow, entry)
+    if state.heard_at is not None or entry is None or not state.epoch:
+        return state
+    return replace(state, heard_at=datetime.fromisoformat(entry.time))
