@@ -241,6 +241,11 @@ class Dataflow(Model):
         return self._watermark_as(StreamWatermark, "stream")
 
     @property
+    def spark_stream(self) -> StructuredStream:
+        """Its watermark, for what only streams on Spark's own engine have; any other raises a ConfigurationError."""
+        return self._watermark_as(StructuredStream, "stream")
+
+    @property
     def tagged(self) -> bool:
         """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
         watermark = self.window

@@ -32,7 +32,9 @@ from partitions.stream.state import Split, StreamState
 from partitions.stream.windows import Hop
 from resources.connections.places import Place
 from resources.kinds.spark_stream.folder import StreamFolder
-from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.kinds.spark_stream.inputs import Inputs
+from resources.kinds.spark_stream.planning import SparkStreamPlanning
+from resources.kinds.spark_stream.reading import SparkStreamReading
 from resources.spark.engine import SparkEngine
 from resources.staging import Staging
 from resources.watermarks.blobs import open_blobs
@@ -278,7 +280,9 @@ class _Streaming:
         places = [Place(str(source)) for source in self.sources]
         log = WatermarkLog(open_blobs(Place(str(self.folder / "state"))))
         lives, staging = Place(str(self.folder / "lives")), Staging(Place(str(self.folder / "staging")))
-        self.kind = SparkStreamKind(dataflow, places, lives, log, self.folder, staging)
+        inputs = Inputs.of(dataflow, places, staging, self.folder)
+        self.planning = SparkStreamPlanning(dataflow, inputs, lives, log)
+        self.reading = SparkStreamReading(inputs, lives)
 
     @property
     def declared_sources(self) -> Any:
@@ -314,7 +318,7 @@ class _Streaming:
 
     def check(self) -> None:
         """Have Spark look at the query, and read nothing."""
-        self.kind.pin(self.session, ())
+        self.reading.pin(self.session, ())
 
     @property
     def life(self) -> StreamFolder:
@@ -324,7 +328,7 @@ class _Streaming:
     def run(self) -> list[BatchProgress]:
         """Have Spark read what is new, and return what it says of each batch."""
         before = self.life.newest()
-        assert self.kind.run_ahead(self.session, None) is None
+        assert self.planning.run_ahead(self.session, None) is None
         batches = [self.life.report(number) for number in range(before + 1, self.life.newest() + 1)]
         told = [batch for batch in batches if batch is not None]
         self.watermark = _seconds(told[-1]) if told else self.watermark

@@ -6,9 +6,14 @@ from partitions.dataflow import Dataflow
 from partitions.spark_stream.batches import BatchSlice
 from resources.connections.places import Place
 from resources.kinds.contract.kind import Kind
+from resources.kinds.spark_stream.bad_parts import SparkStreamBadParts
 from resources.kinds.spark_stream.decisions import SparkStreamRules
 from resources.kinds.spark_stream.folder import STREAMS
-from resources.kinds.spark_stream.kind import SparkStreamKind
+from resources.kinds.spark_stream.inputs import Inputs
+from resources.kinds.spark_stream.planning import SparkStreamPlanning
+from resources.kinds.spark_stream.reading import SparkStreamReading
+from resources.kinds.spark_stream.stored_slices import StoredSparkStreamSlices
+from resources.kinds.spark_stream.writing import SparkStreamWriting
 from resources.platform.stores import Stores
 from resources.staging import Staging
 
@@ -21,9 +26,14 @@ def open_spark_stream(
     """Return the kind, with the folder of its checkpoints in the lake."""
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
     roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
-    own_staging = staging or stores.staging(dataflow)
-    kind = SparkStreamKind(dataflow, roots, folders, stores.log, stores.folder, own_staging)
-    return Kind(kind, kind, kind, kind, kind)
+    inputs = Inputs.of(dataflow, roots, staging or stores.staging(dataflow), stores.folder)
+    return Kind(
+        SparkStreamPlanning(dataflow, inputs, folders, stores.log),
+        StoredSparkStreamSlices(),
+        SparkStreamReading(inputs, folders),
+        SparkStreamWriting(dataflow),
+        SparkStreamBadParts(),
+    )
 
 
 def spark_stream_rules(_: Stores, dataflow: Dataflow) -> SparkStreamRules:

@@ -1,0 +1,121 @@
+"""Have Spark read what is new into the outbox, before anything of it is planned (docs/streams-on-spark.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError, in_one_line
+from resources.kinds.spark_stream.folder import StreamFolder
+from resources.kinds.spark_stream.inbox import Inbox, take_in
+from resources.kinds.spark_stream.inputs import Inputs
+from resources.kinds.spark_stream.run import run_available
+from resources.sources.files.failures import other_schema
+from resources.sources.schema import column_changes
+from resources.spark.advice import without_advice
+from resources.spark.errors import EngineLost
+from resources.spark.failures import cause, is_of_values
+from resources.spark.process import engine_lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class ReadAhead:
+    """Runs Spark's stream of one dataflow.
+
+    Attributes:
+        inputs: what it reads.
+    """
+
+    inputs: Inputs
+
+    @property
+    def _dataflow(self) -> Dataflow:
+        return self.inputs.dataflow
+
+    def check_columns(self, spark: SparkSession, pinned: str | None) -> None:
+        """Look at the query before anything is read for it.
+
+        Args:
+            spark: of the run.
+            pinned: text of the schema; None if none is pinned yet.
+
+        Raises:
+            SchemaError: its columns are not the pinned ones: what the table does not have would be read, and dropped.
+        """
+        columns = self.inputs.query(spark).schema
+        if changes := column_changes(columns, pinned) if pinned is not None else {}:
+            raise other_schema(
+                f"dataflow {self._dataflow.name}: expected the columns of the stream that were pinned, found others: {'; '.join(changes.values())}",
+                "Put the source, or source.schema, back",
+                self._dataflow.name,
+                next(iter(changes)),
+            )
+
+    def read(self, spark: SparkSession, folder: StreamFolder) -> StrandlineError | None:
+        """Read all that is new. Files are looked through, and copied into the inboxes, before Spark reads anything.
+
+        Returns:
+            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
+
+        Raises:
+            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+        """
+        inboxes = self.inputs.inboxes(folder)
+        most = self._dataflow.spark_stream.checkpoint.interval_files
+        for inbox in inboxes:
+            inbox.open()
+        with self._failures_of_query("its files were looked through"):
+            taken, bad = take_in(spark, inboxes, most)
+        if bad is None or taken:
+            self._read_on(spark, folder, inboxes)
+        return bad
+
+    def _read_on(self, spark: SparkSession, folder: StreamFolder, inboxes: Sequence[Inbox]) -> None:
+        """Have Spark read what is in the inboxes, and in the tables."""
+        definition, tables = self._dataflow.spark_stream, self.inputs.tables
+        if newest := {name: at for name, table in tables.items() if (at := table.tip(None).newest)}:
+            folder.note_tables(newest)
+        with self._failures_of_query("Spark read its stream"):
+            reports = run_available(
+                self.inputs.query(spark, inboxes),
+                output_mode=definition.output_mode,
+                policy=definition.policy,
+                checkpoint=folder.checkpoint,
+                outbox=folder.outbox,
+            )
+        folder.keep(reports)
+
+    @contextmanager
+    def _failures_of_query(self, when: str) -> Iterator[None]:
+        """Tell a failure of Spark's as one of the dataflow."""
+        try:
+            yield
+        except StrandlineError:
+            raise
+        except Exception as error:
+            if lost := engine_lost(error):
+                raise EngineLost.of(self._dataflow.name, when, lost) from error
+            name = self._dataflow.name
+            remedy = (
+                ". It fails over the values of a row, as it would each time: correct transform, sql or operators, or the rows at the source, and read the"
+                f" source anew: `strandline state reset {name} --replace --reason TEXT`"
+                if is_of_values(error)
+                else ". Batches that had ended are committed by the next run, which goes on behind them"
+            )
+            raise StrandlineError(
+                f"dataflow {name}: Spark's query failed: {_reason(error)}{remedy}", code="query"
+            ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Why a query failed: of code of the user's its own words, which stand below the last traceback."""
+    _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
+    lines = (line for line in rest.splitlines() if line and not line[0].isspace())
+    reason = next(lines, None) if traceback else None
+    return in_one_line(without_advice(reason) if reason else cause(error)).rstrip(" .;")

@@ -1,0 +1,21 @@
+"""What cannot be read of Spark's batches: nothing. A bad file ends what Spark reads (:mod:`resources.kinds.spark_stream.ahead`), before it is in a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from partitions.spark_stream.batches import BatchSlice
+from resources.kinds.contract.bad_parts import BadParts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkStreamBadParts(BadParts[BatchSlice]):
+    """None of any slice."""
+
+    @override
+    def find(self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception) -> None:
+        """None: an outbox that does not read is no fault of the source."""

@@ -1,0 +1,134 @@
+"""Which batches of Spark's are due (docs/streams-on-spark.md).
+
+A run has Spark read what is new (:meth:`SparkStreamPlanning.run_ahead`), and commits what lies in the outbox then, batch by batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, NeedsDecision, StrandlineError
+from partitions.plan import Plan, counted
+from partitions.request import DUE, LateOnly, Request
+from partitions.sentinels import deserialise
+from partitions.spark_stream.batches import BatchSlice
+from partitions.stream.state import StreamState
+from resources.connections.places import Place
+from resources.kinds.contract.planning import Planning, RunsAhead
+from resources.kinds.spark_stream.ahead import ReadAhead
+from resources.kinds.spark_stream.folder import StreamFolder, remove_others
+from resources.kinds.spark_stream.inputs import Inputs
+from resources.kinds.spark_stream.outbox import Outbox, newest_batch
+from resources.kinds.state_of_entry import state_of
+from resources.notes.looks import last_look
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
+    """Batches above the last committed one.
+
+    Attributes:
+        dataflow: what the user declared.
+        inputs: its sources.
+        folders: one for each life of its state.
+        log: the watermark log.
+        is_ahead: whether Spark has read what is new since this was opened.
+    """
+
+    replans_after_load: ClassVar[bool] = False
+    """Spark reads what is there when a run begins; what comes later is the next run's."""
+    pacing: ClassVar[timedelta] = timedelta(0)
+
+    dataflow: Dataflow
+    inputs: Inputs
+    folders: Place
+    log: WatermarkLog
+    is_ahead: bool = field(default=False, init=False)
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
+        """Look at the outbox, and whether the source looks as it did. Starts no Spark.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            NeedsDecision: the checkpoint is not the one that the state belongs to, or a table not the one that Spark has read.
+        """
+        number = entry.number if entry else 0
+        plan = Plan[BatchSlice](self.dataflow.name, "stream", number, now, "")
+        if isinstance(request, LateOnly):
+            return replace(plan, why="a stream has no late files")
+        if request != DUE:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected a run of what is due; a stream on Spark's engine reads nothing again"
+            )
+        state = state_of(StreamState, self.dataflow, entry)
+        folder = self._folder(entry, state)
+        waiting, look = self._outbox(folder).waiting(state), self.inputs.look()
+        plan = replace(plan, look=look)
+        if not waiting and not self.is_ahead:
+            # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
+            self._check_tables(folder)
+        seen = last_look(self.log, self.dataflow.name, entry)
+        if not waiting and not self.is_ahead and (seen is None or seen.contents != look.contents):
+            new = BatchSlice((), state)
+            return replace(plan, why="new input, which Spark has not read yet", slices=(new,))
+        why = f"{counted(len(waiting), 'batch', 'batches')} of Spark's to commit"
+        return replace(plan, why=why if waiting else "no new input", slices=tuple(waiting))
+
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
+        """Have Spark read all that is new into the outbox; what is in the table already goes from there.
+
+        Returns:
+            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
+
+        Raises:
+            NeedsDecision: as :meth:`plan`.
+            SchemaError: its columns are not the pinned ones.
+            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+        """
+        state = state_of(StreamState, self.dataflow, entry)
+        folder = self._folder(entry, state)
+        self._outbox(folder).waiting(state)  # raises unless the checkpoint is the state's
+        remove_others(self.folders, folder.place.url.rpartition("/")[2])
+        folder.remove_up_to(newest_batch(state))
+        ahead, pinned = ReadAhead(self.inputs), entry.pinned if entry else None
+        ahead.check_columns(spark, self.log.get_schema(pinned) if pinned else None)
+        self.is_ahead = True
+        return ahead.read(spark, folder)
+
+    def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
+        """The folder that a state belongs to; for a state that holds nothing a new one, named by the entry that it begins behind."""
+        name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
+        return StreamFolder(self.folders.child(name))
+
+    def _outbox(self, folder: StreamFolder) -> Outbox:
+        return Outbox(self.dataflow.name, folder)
+
+    def _check_tables(self, folder: StreamFolder) -> None:
+        """Raise unless each table has the version that Spark has read: it reads on by the number of a version, whatever the table is by now.
+
+        Raises:
+            NeedsDecision: code ``source_replaced``.
+        """
+        name, tables = self.dataflow.name, self.inputs.tables
+        for source, commit in folder.noted_tables().items():
+            head = tables[source].head(commit, None) if source in tables else None
+            if head is not None and head.newest is not None and not head.kept:
+                raise NeedsDecision(
+                    f"dataflow {name}: expected table {source} of which Spark has read versions up to {commit.version}, found another table of that"
+                    " name, or an older version of it. Put it back as it was; or reset the state with --replace to read what it holds now",
+                    code="source_replaced",
+                    choices=(f"strandline state reset {name} --replace --reason TEXT",),
+                )
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the numbers of batches; after a reset they begin again."""
+        newer, older = (StreamState.of(deserialise(text)) for text in (state, other))
+        return newer.epoch >= older.epoch

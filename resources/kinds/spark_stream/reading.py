@@ -1,0 +1,72 @@
+"""The rows of the batches that Spark has written to its outbox (docs/streams-on-spark.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from typing_extensions import override
+
+from partitions.spark_stream.batch_progress import BatchProgress
+from partitions.spark_stream.batches import BatchSlice
+from resources.connections.places import Place
+from resources.kinds.contract.reading import Reading, ReportsBatches, SliceBase
+from resources.kinds.spark_stream.folder import StreamFolder
+from resources.kinds.spark_stream.inputs import Inputs
+from resources.kinds.spark_stream.outbox import Outbox
+from resources.sources.files.pinned import PinnedSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
+    """Reads batches.
+
+    Attributes:
+        inputs: what Spark reads them from, for their columns.
+        folders: one for each life of the dataflow's state.
+    """
+
+    one_query: ClassVar[bool] = True
+    """Folders are what slices differ in."""
+
+    inputs: Inputs
+    folders: Place
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the sources have to say of their files."""
+        return self.inputs.remarks
+
+    @override
+    def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
+        """The columns of the query."""
+        return PinnedSchema(self.inputs.query(spark).schema.json(), ()).to_text()
+
+    @override
+    def fix(self, slice_: BatchSlice, base: SliceBase) -> BatchSlice:
+        """Itself: what is in the outbox does not change."""
+        return slice_
+
+    def read(self, spark: SparkSession, slice_: BatchSlice | None, pinned: str) -> DataFrame:
+        """Return the rows of the batches."""
+        schema = PinnedSchema.of(pinned).struct
+        if slice_ is None:
+            return spark.createDataFrame([], schema)
+        folder = self._folder_of(slice_)
+        places = {number: folder.rows_of(number) for number in slice_.batches}
+        lost = next((number for number, place in places.items() if place is None), None)
+        if lost is not None:
+            raise Outbox(self.inputs.dataflow.name, folder).rows_lost(str(lost))
+        return spark.read.schema(schema).parquet(*(place.spark_url for place in places.values() if place))
+
+    def reports(self, slice_: BatchSlice) -> Sequence[BatchProgress]:
+        """Return what Spark has said of a slice's batches, those that were kept."""
+        folder = self._folder_of(slice_)
+        return [report for number in slice_.batches if (report := folder.report(number)) is not None]
+
+    def _folder_of(self, slice_: BatchSlice) -> StreamFolder:
+        return StreamFolder(self.folders.child(slice_.after.position["folder"]))

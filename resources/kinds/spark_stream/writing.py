@@ -1,0 +1,36 @@
+"""What the commit of Spark's batches does to the rows of the table, by the output mode (docs/streams-on-spark.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from partitions.dataflow import Dataflow
+from partitions.loads import ByValue, Load, ReplaceAll, load_into
+from partitions.predicate import NOTHING
+from partitions.spark_stream.batches import BatchSlice
+from resources.kinds.contract.writing import Writing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SparkStreamWriting(Writing[BatchSlice]):
+    """Loads of batches.
+
+    Attributes:
+        dataflow: what the user declared.
+    """
+
+    dataflow: Dataflow
+
+    @override
+    def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:
+        """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
+        if self.dataflow.spark_stream.output_mode == "complete":
+            return ReplaceAll()
+        order = tuple(ByValue(name) for name in rows.columns if name == "window_end")
+        return load_into(self.dataflow.target, NOTHING, order)
