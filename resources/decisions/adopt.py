@@ -8,7 +8,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.files_in_table import held_rows
-from resources.kinds.state_rules import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
+from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
 from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table

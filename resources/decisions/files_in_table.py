@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from partitions.plan import counted
 from resources.decisions.draft import Draft
-from resources.kinds.state_rules import HeldFiles, KnowsFiles, StateRules
+from resources.kinds.contract.decisions import HeldFiles, KnowsFiles, StateRules
 from resources.watermarks.entry import Entry
 
 

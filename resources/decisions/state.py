@@ -26,7 +26,7 @@ from resources.decisions.draft import (
 from resources.decisions.files_in_table import held_rows
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.taken_over import taken_over
-from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_definition, check_form, definition_of, other_place
 from resources.loop.entries import keyed_by, moved
 from resources.platform.opener import Opener

@@ -15,7 +15,7 @@ from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import freed_files
 from resources.decisions.reasons import IMPORTED
-from resources.kinds.state_rules import KnowsFiles, NeverGoesBack
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state

@@ -1,4 +1,4 @@
-"""The one map from a definition's watermark to the parts of its kind. To add a kind: a room beside ``path`` and ``window``, and a line below."""
+"""The one map from a definition's watermark to its kind. To add a kind: a room beside ``path`` and ``window``, and a line below."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from partitions.stream.definition import StreamWatermark
 from partitions.window.definition import WindowWatermark
 from resources.kinds.column.opening import column_rules, open_column
 from resources.kinds.column.replay import ColumnReplay
-from resources.kinds.parts import KindParts
 from resources.kinds.path.opening import open_path, path_rules
 from resources.kinds.path.replay import FileReplay
+from resources.kinds.registered import RegisteredKind
 from resources.kinds.spark_stream.opening import open_spark_stream, spark_stream_rules
 from resources.kinds.stream.opening import open_stream, stream_rules
 from resources.kinds.window.opening import open_windows, window_rules
 from resources.kinds.window.replay import WindowReplay
 
-KINDS: Mapping[type, KindParts] = MappingProxyType(
+KINDS: Mapping[type, RegisteredKind] = MappingProxyType(
     {
-        PathWatermark: KindParts("path", open_path, path_rules, FileReplay),
-        ColumnWatermark: KindParts("column", open_column, column_rules, ColumnReplay),
-        WindowWatermark: KindParts("window", open_windows, window_rules, WindowReplay),
-        StreamWatermark: KindParts("stream", open_stream, stream_rules),
-        StructuredStream: KindParts("stream", open_spark_stream, spark_stream_rules),
+        PathWatermark: RegisteredKind("path", open_path, path_rules, FileReplay),
+        ColumnWatermark: RegisteredKind("column", open_column, column_rules, ColumnReplay),
+        WindowWatermark: RegisteredKind("window", open_windows, window_rules, WindowReplay),
+        StreamWatermark: RegisteredKind("stream", open_stream, stream_rules),
+        StructuredStream: RegisteredKind("stream", open_spark_stream, spark_stream_rules),
     }
 )
 """By the class of ``dataflow.watermark``."""

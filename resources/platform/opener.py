@@ -14,9 +14,9 @@ from partitions.evolution import evolved
 from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.schema_types import all_nullable
+from resources.kinds.contract.decisions import StateRules
 from resources.kinds.contract.kind import Kind
-from resources.kinds.parts import KindParts
-from resources.kinds.state_rules import StateRules
+from resources.kinds.registered import RegisteredKind
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
@@ -40,12 +40,12 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class Opener(Stores):
-    """Opens what a dataflow needs to run, by the parts of its kind."""
+    """Opens what a dataflow needs to run, as the registry has its kind."""
 
-    kinds: ClassVar[Mapping[type, KindParts]]
+    kinds: ClassVar[Mapping[type, RegisteredKind]]
 
-    def parts_of(self, dataflow: Dataflow) -> KindParts:
-        """Return the parts of a dataflow's kind of watermark."""
+    def registered(self, dataflow: Dataflow) -> RegisteredKind:
+        """Return what the registry has of a dataflow's kind of watermark."""
         return self.kinds[type(dataflow.watermark)]
 
     def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
@@ -55,11 +55,11 @@ class Opener(Stores):
             dataflow: its definition.
             staging: of the run that reads; None for who reads no rows.
         """
-        return self.parts_of(dataflow).open(self, dataflow, staging)
+        return self.registered(dataflow).open(self, dataflow, staging)
 
     def rules(self, dataflow: Dataflow) -> StateRules:
         """Return what decisions about a dataflow's state go by."""
-        return self.parts_of(dataflow).rules(self, dataflow)
+        return self.registered(dataflow).rules(self, dataflow)
 
     def replay(self, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
         """Return the replay of a range, which is not checked yet.
@@ -67,9 +67,9 @@ class Opener(Stores):
         Raises:
             ConfigurationError: the dataflow's kind reads nothing again.
         """
-        make_replay = self.parts_of(dataflow).replay
+        make_replay = self.registered(dataflow).replay
         if make_replay is None:
-            replayable = {parts.name for parts in self.kinds.values() if parts.replay is not None}
+            replayable = {kind.name for kind in self.kinds.values() if kind.replay is not None}
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
                 f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"

@@ -16,8 +16,8 @@ from partitions.predicate import Between
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fitted, kind_of_value
 from partitions.watermark import compare_values
+from resources.kinds.contract.decisions import StateRules
 from resources.kinds.state_of_entry import state_of
-from resources.kinds.state_rules import StateRules
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 

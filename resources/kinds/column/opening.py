@@ -17,7 +17,7 @@ from resources.kinds.column.reading import ColumnReading
 from resources.kinds.column.stored_slices import StoredColumnSlices
 from resources.kinds.column.writing import ColumnWriting
 from resources.kinds.contract.kind import Kind
-from resources.kinds.parts import unreadable_source
+from resources.kinds.registered import unreadable_source
 from resources.notes.looks import last_awaited, last_look
 from resources.platform.stores import Stores
 from resources.sources.files.rows import FileRows

@@ -1,7 +1,7 @@
 """A kind of watermark, bound to the source of a dataflow: a value that names its parts. Whoever needs one talks to the part.
 
 What only some kinds have is a contract of its own beside the part's, asked of the part by type. What operators' decisions need is in
-:mod:`resources.kinds.state_rules`.
+:mod:`resources.kinds.contract.decisions`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
+from resources.kinds.contract.decisions import HeldFiles, StateRules
 from resources.kinds.state_of_entry import cold_start_of, state_of
-from resources.kinds.state_rules import HeldFiles, StateRules
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.table import Table

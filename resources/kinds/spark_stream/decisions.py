@@ -13,7 +13,7 @@ from partitions.errors import ConfigurationError
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import deserialise
 from partitions.stream.state import StreamState
-from resources.kinds.state_rules import StateRules
+from resources.kinds.contract.decisions import StateRules
 from resources.watermarks.entry import Entry
 
 

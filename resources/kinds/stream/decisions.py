@@ -14,7 +14,7 @@ from partitions.sentinels import deserialise, serialise
 from partitions.stream.operators import OverWindow, one_of_splits
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
-from resources.kinds.state_rules import StateRules
+from resources.kinds.contract.decisions import StateRules
 from resources.watermarks.entry import Entry
 
 

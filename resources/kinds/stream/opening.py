@@ -5,7 +5,7 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.stream.slices import EpochSlice
 from resources.kinds.contract.kind import Kind
-from resources.kinds.parts import unreadable_source
+from resources.kinds.registered import unreadable_source
 from resources.kinds.stream.bad_parts import StreamBadParts
 from resources.kinds.stream.decisions import StreamRules
 from resources.kinds.stream.epochs import Epochs

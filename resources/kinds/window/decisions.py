@@ -14,8 +14,8 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.work_unit import WorkUnit
+from resources.kinds.contract.decisions import StateRules
 from resources.kinds.state_of_entry import state_of
-from resources.kinds.state_rules import StateRules
 from resources.watermarks.entry import Entry
 
 

@@ -1,4 +1,4 @@
-"""The parts of a kind of watermark: what the registry has of each."""
+"""What the registry has of a kind of watermark: how it is opened, what decisions go by, how it reads again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from resources.kinds.contract.decisions import StateRules
 from resources.kinds.contract.kind import Kind
-from resources.kinds.state_rules import StateRules
 from resources.platform.stores import Stores
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
 from resources.staging import Staging
 
 
-class KindParts(NamedTuple):
+class RegisteredKind(NamedTuple):
     """One kind of watermark.
 
     Attributes:

@@ -1,7 +1,4 @@
-"""What operators' decisions ask of a kind of watermark: one module a kind beside this one.
-
-Belongs here: the contract. What a run asks of a kind is in :mod:`resources.kinds.contract`; a decision knows no format of tables.
-"""
+"""What operators' decisions ask of a kind of watermark. A decision knows no format of tables."""
 
 from __future__ import annotations
 
