@@ -16,7 +16,7 @@ import pytest
 
 from partitions.errors import PlanError
 from partitions.plan import Plan
-from resources.kinds.column import look as column
+from resources.kinds.column import open_transactions
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import Columns, PostgresRows, on_postgres
@@ -45,7 +45,7 @@ def opened(postgres: pg.Postgres) -> Iterator[Open]:
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column, "_PATIENCE", 0.1)
+    monkeypatch.setattr(open_transactions, "_PATIENCE", 0.1)
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_time_to_settle_is_by_the_clock_alone(opened: Open, table: PostgresRow
 def test_100_000_rows_of_50_writers_who_commit_when_they_like_are_all_read_once(
     tmp_path: Path, engine: SparkEngine, table: PostgresRows, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(column, "_PATIENCE", 2.0)
+    monkeypatch.setattr(open_transactions, "_PATIENCE", 2.0)
     flow = on_postgres(tmp_path, engine, table, watermark=BY_ID | {"columns": [by]})
     random = Random(by)
     writers = [Writer(table, Random(random.random()), number) for number in range(50)]

@@ -11,12 +11,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, SourceError
 from resources.kinds.contract.bad_parts import BadParts
-from resources.sources.source import (
-    HasVersions,
-    PinsRows,
-    ReadsAbove,
-    TellsFailures,
-)
+from resources.sources.source import HasVersions, PinsRows, ReadsAbove, TellsFailures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
-from partitions.column.definition import TRANSACTIONS, ColumnWatermark
-from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit, upper_bound
+from partitions.column.definition import ColumnWatermark
+from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit
 from partitions.column.predicates import Range, replaced_rows, rows_in
 from partitions.column.set_back import behind, check_highest, check_identity
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
-from partitions.column.writers import (
-    Awaited,
-    Untold,
-    Writers,
-    before_oldest,
-    has_waiting_times,
-    up_to_settled,
-)
+from partitions.column.writers import Awaited
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.plan import Plan
@@ -32,7 +24,8 @@ from partitions.replay.chunk_slice import chunk_slice, is_done
 from partitions.request import Replay
 from partitions.sentinels import deserialise
 from partitions.target import Target
-from partitions.unit_values import TIMES, Kind, kind_of_value
+from partitions.unit_values import Kind, kind_of_value
+from resources.kinds.column.open_transactions import OpenTransactions
 from resources.kinds.state_of_entry import state_of
 from resources.sources.source import (
     PARTS,
@@ -41,7 +34,6 @@ from resources.sources.source import (
     ReadsAbove,
     TellsChanges,
     TellsCuts,
-    TellsWriters,
     at_version,
 )
 from resources.watermarks.entry import Entry
@@ -50,12 +42,6 @@ T = TypeVar("T")
 
 _OPEN: tuple[Kind, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
-
-_PATIENCE, _PAUSE = 2.0, 0.05
-"""Seconds that a plan waits for the transactions that were open when it looked, and between two looks: most take milliseconds."""
-
-_ANNOUNCED = 0.1
-"""Seconds after which a transaction is among those that a database tells: its time is taken a moment before."""
 
 _LOOK_SECONDS = 10.0
 """What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
@@ -107,7 +93,8 @@ class ColumnLook:
         seen = self.above.observe(definition.columns, now)
         self._check_source(entry, state, seen, now)
         seen = self._completed(seen, state, fixes=True)
-        seen, awaited = self._settled(seen, state)
+        transactions = OpenTransactions(self.dataflow, self.above, self.awaited)
+        seen, awaited = transactions.settled(seen, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, at_version(self.above, seen.version))
@@ -222,60 +209,6 @@ class ColumnLook:
         }
         return replace(seen, maxima={**seen.maxima, **highest})
 
-    def _settled(self, seen: Observed, state: ColumnState) -> tuple[Observed, Awaited | None]:
-        """The look, with each column bounded by what no open transaction can still write, and what the next run may read once some have ended.
-
-        Transactions are looked up after the highest values: whoever has taken a lower number since has a lock. A short wait lets most end.
-
-        Raises:
-            PlanError: the source does not tell its transactions, and the definition wants it.
-        """
-        definition = self._definition
-        if not definition.waits_for_transactions or not isinstance(self.above, TellsWriters):
-            return seen, None
-        if not self._new_bounds(seen, state) and definition.settle is None:
-            return seen, None
-        if any(seen.kinds.get(name) in TIMES and _is_fresh(seen, name) for name in definition.columns):
-            time.sleep(_ANNOUNCED)
-        first = self.above.writers(definition.columns)
-        if isinstance(first, Untold):
-            return self._untold(seen, first), None
-        seen = before_oldest(seen, first)
-        waits = {name: first.oldest_words for name in definition.columns if has_waiting_times(seen, name)}
-        seen = replace(seen, waits=waits)
-        limits = self._new_bounds(seen, state)
-        later, deadline = first, time.monotonic() + _PATIENCE
-        while any(later.still_open(first, seen.kinds.get(name)) for name in limits):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(_PAUSE)
-            again = self.above.writers(definition.columns)
-            later = again if isinstance(again, Writers) else later
-        return up_to_settled(seen, limits, state, (first, later), self.awaited())
-
-    def _new_bounds(self, seen: Observed, state: ColumnState) -> Mapping[str, Mark]:
-        """How far each column would be read that may have new values."""
-        limits = {name: upper_bound(self._definition, name, seen) for name in self._definition.columns}
-        return {
-            name: limit
-            for name, limit in limits.items()
-            if limit is not None
-            and not ((stored := state.marks.get(name)) is not None and stored.covers(limit))
-        }
-
-    def _untold(self, seen: Observed, untold: Untold) -> Observed:
-        """The look, with a warning that rows may come late; none of a database that never tells."""
-        remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
-        why = f"{self.dataflow.source.shown} does not tell its open transactions: {untold.why}"
-        if self._definition.settle == TRANSACTIONS:
-            raise PlanError(
-                f"dataflow {self.dataflow.name}: watermark.settle: expected a source that tells its open transactions, found that {why}. Instead {remedy}"
-            )
-        if untold.always:
-            return seen
-        warning = f"rows that are committed late may be missed: {why}. {remedy[0].upper()}{remedy[1:]}"
-        return replace(seen, warnings=(*seen.warnings, warning))
-
     def _with_kinds(self, source: FetchesRows, seen: Observed, state: ColumnState) -> Observed:
         """The look, with what each column holds that no declared schema tells: as its stored value, or else as some rows have it."""
         columns = [name for name in self._definition.columns if name not in seen.kinds]
@@ -349,16 +282,6 @@ def deletes(slice_: ColumnSlice, target: Target) -> bool:
     """Return whether a slice deletes rows of the table: those that it replaces, or those that it reads again by the definition."""
     # before any column has a stored value nothing that a slice reads is in the table
     return slice_.replaces or (target.replace_by_watermark and replaced_rows(slice_.ranges) is not None)
-
-
-def _is_fresh(seen: Observed, column: str) -> bool:
-    """Whether the highest time is so young that a transaction may have begun before it and not be announced yet; unknown ones may be."""
-    highest = seen.maxima.get(column)
-    if column in seen.maxima and not isinstance(highest, datetime):
-        return False
-    if not isinstance(highest, datetime) or highest.tzinfo is None:
-        return True
-    return seen.now - highest < timedelta(seconds=1)
 
 
 def rows_above(column: str, state: ColumnState, limit: Mark | None) -> Predicate:

@@ -16,18 +16,8 @@ from partitions.errors import SourceError
 from partitions.loads import Lacking
 from partitions.predicate import Predicate
 from resources.kinds.contract import reading as contract
-from resources.kinds.contract.reading import (
-    Reading,
-    SliceBase,
-)
-from resources.sources.source import (
-    FetchesRows,
-    HasRemarks,
-    PinsRows,
-    ReadsAbove,
-    TellsLacking,
-    at_version,
-)
+from resources.kinds.contract.reading import Reading, SliceBase
+from resources.sources.source import FetchesRows, HasRemarks, PinsRows, ReadsAbove, TellsLacking, at_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,9 +111,9 @@ def _up_to(range_: Range, highest: Any, stored: Mark | None) -> Range:
     """The range up to the highest value that was fetched; of one that has a bound the lower of both, and never below what is stored."""
     if range_.upper is None:
         return range_.up_to(highest)
-    found = Mark(highest) if highest is not None else stored
-    if stored is not None and found is not None and stored.covers(found):
-        found = stored
-    if found is None or found.covers(Mark(range_.upper, range_.upper_inclusive)):
+    reached = Mark(highest) if highest is not None else stored
+    if stored is not None and reached is not None and stored.covers(reached):
+        reached = stored
+    if reached is None or reached.covers(Mark(range_.upper, range_.upper_inclusive)):
         return range_
-    return replace(range_, upper=found.value, upper_inclusive=found.inclusive)
+    return replace(range_, upper=reached.value, upper_inclusive=reached.inclusive)

@@ -18,13 +18,7 @@ from partitions.replay.chunk_slice import adds_above, chunk_slice
 from partitions.replay.chunks import Chunk, chunk_column, chunks
 from partitions.replay.chunks import remaining as chunks_above
 from partitions.replay.every import fitted_chunks
-from partitions.replay.promotion import (
-    Loaded,
-    lies_below,
-    loaded_again,
-    promoted_rows,
-    swaps_nothing,
-)
+from partitions.replay.promotion import Loaded, lies_below, loaded_again, promoted_rows, swaps_nothing
 from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value

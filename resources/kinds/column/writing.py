@@ -19,14 +19,7 @@ from partitions.predicate import NOTHING, Predicate
 from partitions.replay.chunk_slice import later_rows
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.column.look import deletes, rows_above
-from resources.kinds.contract.writing import (
-    ROWS,
-    SavesHighest,
-    StatsReader,
-    WatchesRows,
-    WriteStats,
-    Writing,
-)
+from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, WatchesRows, WriteStats, Writing
 from resources.observation import observed
 from resources.sources.highest import as_value, highest_value
 from resources.spark.frames import observed_rows

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from partitions.errors import BadPart
 from partitions.plan import Skip
 from partitions.sentinels import Watermark
-from partitions.stream.inputs import (
-    Input,
-)
+from partitions.stream.inputs import Input
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.watermarks.entry import Entry

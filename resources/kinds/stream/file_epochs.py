@@ -13,10 +13,7 @@ from partitions.path.closing import closed
 from partitions.path.plan import plan as plan_of_files
 from partitions.path.position_of_state import position
 from partitions.path.state import PathState
-from partitions.stream.inputs import (
-    Files,
-    files_in_epochs,
-)
+from partitions.stream.inputs import Files, files_in_epochs
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.state_of_entry import cold_start_of

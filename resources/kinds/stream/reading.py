@@ -12,11 +12,7 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.stream.operators import EPOCH
 from partitions.stream.slices import EpochSlice
 from partitions.target import HELPER_PREFIX
-from resources.kinds.contract.reading import (
-    BuildsOnState,
-    Reading,
-    SliceBase,
-)
+from resources.kinds.contract.reading import BuildsOnState, Reading, SliceBase
 from resources.kinds.stream.bad_parts import StreamBadParts
 from resources.kinds.stream.emission import refusals_of_spark
 from resources.kinds.stream.epochs import Epochs

@@ -12,12 +12,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, NeedsDecision
 from partitions.sources import TableSource
-from partitions.stream.inputs import (
-    Chunk,
-    Versions,
-    begun_behind,
-    versions_in_epochs,
-)
+from partitions.stream.inputs import Chunk, Versions, begun_behind, versions_in_epochs
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.sources.table import TableRows

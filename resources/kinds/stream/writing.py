@@ -15,11 +15,7 @@ from partitions.stream.late_rows import are_diverted
 from partitions.stream.operators import EPOCH
 from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice
-from resources.kinds.contract.writing import (
-    Aside,
-    WritesAside,
-    Writing,
-)
+from resources.kinds.contract.writing import Aside, WritesAside, Writing
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.epoch import Epoch
 from resources.kinds.stream.judging import Judging

@@ -13,13 +13,7 @@ from partitions.errors import SourceError
 from partitions.loads import Lacking
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import WorkUnit
-from resources.kinds.contract.reading import (
-    KnowsColumns,
-    Reading,
-    ReadsVersions,
-    SliceBase,
-    TellsLacking,
-)
+from resources.kinds.contract.reading import KnowsColumns, Reading, ReadsVersions, SliceBase, TellsLacking
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource

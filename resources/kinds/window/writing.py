@@ -11,13 +11,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.window.slices import WindowSlice
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.contract.writing import (
-    KeepsStats,
-    StatsReader,
-    WatchesRows,
-    WriteStats,
-    Writing,
-)
+from resources.kinds.contract.writing import KeepsStats, StatsReader, WatchesRows, WriteStats, Writing
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.observed_changes import observe
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
