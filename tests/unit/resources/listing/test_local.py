@@ -3,12 +3,9 @@ from __future__ import annotations
 import os
 import socket
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from partitions.errors import SourceError
 from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, ListingStart
@@ -16,9 +13,8 @@ from partitions.path.order import FileKey
 from partitions.path.skipped import skip_warnings
 from partitions.path.time_template import TimeTemplate
 from resources.connections.places import Place
-from resources.listing import Budget, Listing, list_above
+from resources.listing import Listing, list_above
 from resources.listing import local as local_module
-from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING, write_files
 
 
@@ -32,27 +28,6 @@ def _found(listing: Listing) -> list[str]:
 
 def _warnings(listing: Listing) -> list[str]:
     return list(skip_warnings(listing.listed.skipped))
-
-
-@given(scene=scenes)
-@settings(max_examples=150, deadline=None)
-def test_a_listing_has_what_is_above_in_order(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
-    place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
-    assert _found(_list(place, scene.position)) == scene.expected
-
-
-@given(scene=scenes, pages=st.integers(1, 4))
-@settings(max_examples=80, deadline=None)
-def test_the_steps_of_a_listing_are_the_whole_listing_and_find_nothing_twice(
-    scene: Scene, pages: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
-    found: list[str] = []
-    step = Listing(_list(place, scene.position).listed, complete=False)
-    while not step.complete:
-        step = _list(place, scene.position, budget=Budget(pages=pages), resume=step.resume)
-        found += _found(step)
-    assert sorted(found, key=FileKey.of) == scene.expected
 
 
 def test_only_folders_that_can_hold_something_above_are_opened(tmp_path: Path) -> None:
@@ -102,44 +77,6 @@ def test_root_files_are_reported_where_they_have_the_ending(tmp_path: Path) -> N
     assert not _list(place, position).listed.root_files
     write_files(tmp_path, ["a.json"])
     assert _list(place, position).listed.root_files
-
-
-ODD = [
-    "sp ace/a b.json",
-    "uni é/日本😀.json",
-    "nfd/e\u0301.json",
-    "pct/a%20b%.json",
-    "t/2024-01-28T14:00:00.json",
-    "glob/*?[]{}.json",
-    "back/a\\b.json",
-    "plus/a+b&c.json",
-    "quote/'\"<>.json",
-    "line/a\nb.json",
-    "eq=/k=a=b.json",
-    "-/--.json",
-]
-
-
-def test_names_of_every_kind_are_returned_as_they_are(tmp_path: Path) -> None:
-    place = write_files(tmp_path, ODD)
-    assert _found(_list(place)) == sorted(ODD, key=FileKey.of)
-    for path in ODD:
-        above = [other for other in sorted(ODD, key=FileKey.of) if FileKey.of(other) > FileKey.of(path)]
-        assert _found(_list(place, AbovePath(FileKey.of(path)))) == above
-
-
-def test_ten_thousand_files_of_one_partition_are_listed_by_opening_it_once(tmp_path: Path) -> None:
-    folder = tmp_path / "d=1"
-    folder.mkdir()
-    for number in range(10_000):
-        (folder / f"{number:05}.json").touch()
-    listing = _list(Place(str(tmp_path)))
-    assert _found(listing) == [f"d=1/{number:05}.json" for number in range(10_000)]
-    assert listing.listed.calls == 2
-
-
-def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
-    assert _found(_list(Place(str(tmp_path)))) == []
 
 
 def test_links_are_followed_and_a_link_to_a_folder_above_itself_is_not(tmp_path: Path) -> None:
@@ -278,19 +215,3 @@ def test_a_refusal_of_the_system_is_told_apart(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(SourceError, match="not allowed") as caught:
         _list(Place(str(tmp_path)))
     assert caught.value.code == "source_denied"
-
-
-def test_seconds_are_by_the_given_clock_and_each_step_gets_on(tmp_path: Path) -> None:
-    place = write_files(tmp_path, [f"d={number}/a.json" for number in range(5)])
-    ticks = count()
-    first = _list(place, budget=Budget(seconds=2, clock=lambda: float(next(ticks))))
-    assert not first.complete
-    assert first.listed.calls == 2
-    stuck = _list(place, budget=Budget(seconds=0), resume=first.resume)
-    assert stuck.resume is not None
-    assert stuck.resume != first.resume
-
-
-def test_a_token_that_does_not_read_starts_anew(tmp_path: Path) -> None:
-    place = write_files(tmp_path, ["a.json"])
-    assert _found(_list(place, resume='["", "a.json"]')) == ["a.json"]

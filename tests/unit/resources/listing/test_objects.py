@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import count
 from unittest.mock import patch
 
 import pytest
@@ -35,20 +34,6 @@ NO_PATHS = [
     "d\x7f.json",
     "nul\x00.json",
 ]
-ODD = (
-    "sp ace/a b",
-    "uni é/日本😀",
-    "nfd/e\u0301",
-    "pct/a%20b%",
-    "t/14:00:00",
-    "glob/*?[]{}",
-    "back/a\\b",
-    "plus/a+b&c",
-    "quote/'\"<>",
-    "eq=/k=a=b",
-    "-/--",
-    "~#|^`/;,@!$()",
-)
 _LARGE = settings(max_examples=60, deadline=None)
 
 
@@ -80,12 +65,6 @@ def small_pages(keyed_s3: KeyedS3) -> Iterator[KeyedS3]:
 
 
 class TestTheLaw:
-    @given(scene=scenes)
-    @_LARGE
-    def test_a_listing_has_what_is_above_in_pair_order(self, scene: Scene, small_pages: KeyedS3) -> None:
-        listing = _list(small_pages.hold(scene.tree), scene.position)
-        assert _found(listing) == scene.expected
-
     @given(scene=scenes)
     @_LARGE
     def test_calls_are_the_requests_that_were_made(self, scene: Scene, small_pages: KeyedS3) -> None:
@@ -178,14 +157,6 @@ class TestItsCost:
 
 
 class TestKeysOfEveryKind:
-    def test_names_are_returned_and_accepted_as_they_are(self, keyed_s3: KeyedS3) -> None:
-        paths = sorted((path + ENDING for path in ODD), key=FileKey.of)
-        place = keyed_s3.hold(paths)
-        assert _found(_list(place, FromBeginning())) == paths
-        for path in paths:
-            above = [other for other in paths if FileKey.of(other) > FileKey.of(path)]
-            assert _found(_list(place, AbovePath(FileKey.of(path), leaf=True))) == above
-
     def test_paths_are_relative_to_the_places_prefix(self, keyed_s3: KeyedS3) -> None:
         root = keyed_s3.hold(["a b%20/x.json", "a b%20/y.json", "a b%20-/z.json", "a b%20.json"])
         place = root.child("a b%20")
@@ -251,24 +222,6 @@ class TestKeysOfEveryKind:
     def test_the_marker_of_the_prefix_itself_is_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["p.json/", "p.json/a.json"], size=0).child("p.json")
         assert _found(_list(place, FromBeginning())) == ["a.json"]
-
-
-def test_ten_thousand_files_of_one_partition(keyed_s3: KeyedS3) -> None:
-    paths = _names("d=1", range(10_000))
-    listing = _list(keyed_s3.hold(paths), FromBeginning())
-    assert (_found(listing), listing.listed.calls) == (paths, 10)
-
-
-def test_seconds_are_by_the_given_clock_and_each_step_gets_on(keyed_s3: KeyedS3) -> None:
-    place, ticks = keyed_s3.hold(_names("d=1", range(4000))), count()
-    first = _list(place, FromBeginning(), Budget(seconds=2, clock=lambda: float(next(ticks))))
-    assert (first.complete, first.listed.calls) == (False, 2)
-    stuck = _list(place, FromBeginning(), Budget(seconds=0), first.resume)
-    assert (stuck.complete, stuck.listed.calls) == (False, 1)
-
-
-def test_a_token_that_does_not_read_starts_anew(keyed_s3: KeyedS3) -> None:
-    assert _found(_list(keyed_s3.hold(["a.json"]), FromBeginning(), resume="/a.json")) == ["a.json"]
 
 
 def test_the_prefixes_of_another_day_go_on_where_the_listing_stopped(keyed_s3: KeyedS3) -> None:

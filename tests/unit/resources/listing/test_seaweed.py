@@ -6,13 +6,10 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from secrets import token_hex
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from partitions.errors import SourceError
 from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning
@@ -22,52 +19,14 @@ from resources.connections.places import Place
 from resources.listing import Budget, Listing, list_above
 from resources.listing import pages as listing_pages
 from tests.support.proxy import CountingProxy, Record
-from tests.support.scenes import Scene, scenes
 from tests.support.seaweed import Seaweed
 from tests.support.trees import ENDING, put_objects
 
 pytestmark = pytest.mark.s3
 
-_FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 
 def _found(listing: Listing) -> list[str]:
     return [file.path for file in listing.listed.files]
-
-
-@pytest.fixture(scope="module")
-def roots(seaweed: Seaweed) -> Iterator[Iterator[Place]]:
-    """Places without end, each empty, in one bucket."""
-    with seaweed.bucket() as bucket:
-        yield (bucket.child(f"tree-{number}") for number in count())
-
-
-@given(scene=scenes)
-@_FEW
-def test_a_listing_is_what_is_above_of_all_files_in_pair_order(scene: Scene, roots: Iterator[Place]) -> None:
-    assume(scene.shows_folder_by_folder)
-    place = put_objects(next(roots), scene.tree)
-    with patch.object(listing_pages, "PAGE", 3):  # so that a small tree is jumped in
-        assert _found(list_above(place, scene.position, (ENDING,))) == scene.expected
-
-
-@given(scene=scenes, pages=st.integers(1, 3))
-@_FEW
-def test_steps_of_a_listing_are_the_whole(scene: Scene, pages: int, roots: Iterator[Place]) -> None:
-    assume(scene.shows_folder_by_folder)
-    place, found = put_objects(next(roots), scene.tree), list[str]()
-    resume: str | None = ""
-    with patch.object(listing_pages, "PAGE", 3):
-        while resume is not None:
-            before = resume
-            step = list_above(
-                place, scene.position, (ENDING,), budget=Budget(pages=pages), resume=resume or None
-            )
-            found += _found(step)
-            resume = step.resume
-            assert resume is None or resume != before, "else it would never end"
-    once = found if not scene.closes else set(found)
-    assert sorted(once, key=FileKey.of) == scene.expected
 
 
 @pytest.fixture(scope="module")
@@ -125,27 +84,6 @@ def test_a_listing_that_breaks_off_returns_nothing(counted: tuple[Place, Record]
         list_above(place, FromBeginning(), (ENDING,))
     assert (caught.value.code, caught.value.transient) == ("source_unreachable", True)
     assert len(record.lists) > 2, "it was tried again before"
-
-
-def test_names_of_every_kind_are_returned_and_accepted_as_they_are(bucket: Place) -> None:
-    stems = [
-        "sp ace/a b",
-        "uni é/日本😀",
-        "nfd/e\u0301",
-        "pct/a%20b%",
-        "t/14:00:00",
-        "glob/*?[]{}",
-        "plus/a+b&c",
-        "quote/'\"<>",
-        "k=v/k=a=b",
-        "~#|^`/;,@!$()",
-    ]
-    paths = sorted((stem + ENDING for stem in stems), key=FileKey.of)
-    place = put_objects(bucket.child("a b%20é"), paths)
-    assert _found(list_above(place, FromBeginning(), (ENDING,))) == paths
-    for path in paths:
-        listing = list_above(place, AbovePath(FileKey.of(path)), (ENDING,))
-        assert _found(listing) == [other for other in paths if FileKey.of(other) > FileKey.of(path)]
 
 
 def test_a_folders_own_key_is_no_file(bucket: Place, seaweed: Seaweed) -> None:
