@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 
-from partitions.errors import ConfigurationError, SourceError, SourceUnreachable
+from partitions.errors import ConfigurationError, SourceError, SourceUnreachable, StrandlineError
 from partitions.sources import JdbcSource, TableSource
 from platform_assets.cli.main import strandline
 from resources.connections.jdbc import JdbcConnection
@@ -57,39 +57,32 @@ def test_a_drivers_words_for_schema_and_encryption_are_known(postgres: pg.Postgr
     assert "pg_class of erp has" in look_at_database(connection, _source(table="pg_class"))
 
 
-@pytest.mark.postgres
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ({"table": "nope"}, 'found: relation "nope" does not exist'),
-        ({"query": "selec"}, "found: syntax error"),
-    ],
-)
-def test_a_databases_own_word_is_the_error(postgres: pg.Postgres, source: dict[str, str], said: str) -> None:
-    with pytest.raises(SourceError, match=said) as refused:
-        look_at_database(_connection(postgres), _source(**source))
-    assert not refused.value.transient
+REFUSED: dict[str, tuple[dict[str, str], dict[str, str], type[StrandlineError], str]] = {
+    "no table": ({}, {"table": "nope"}, SourceError, 'found: relation "nope" does not exist'),
+    "no SQL": ({}, {"query": "selec"}, SourceError, "found: syntax error"),
+    "no such column": ({}, {"window_column": "At"}, ConfigurationError, r"source\.window_column: .*has id, at; found At \(did you mean at\?\)"),
+    "wrong credentials": ({"password": "wrong-sesame"}, {"table": "t"}, SourceError, "expected to be let in"),
+    "no server": ({"port": str(free_port())}, {"table": "t"}, SourceUnreachable, "expected an answer"),
+}  # fmt: skip
 
 
 @pytest.mark.postgres
-def test_a_column_that_is_not_there_is_named(postgres: pg.Postgres, table: str) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"source\.window_column: .*has id, at; found At \(did you mean at\?\)"
-    ):
-        look_at_database(_connection(postgres), _source(table=table, window_column="At"))
-
-
-@pytest.mark.postgres
-def test_wrong_credentials_are_named_and_not_shown(postgres: pg.Postgres) -> None:
-    with pytest.raises(SourceError, match="expected to be let in") as refused:
-        look_at_database(_connection(postgres, password="wrong-sesame"), _source(table="t"))
+@pytest.mark.parametrize(("connection", "source", "error", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_a_database_refuses_is_told_in_its_words(
+    postgres: pg.Postgres,
+    table: str,
+    connection: dict[str, str],
+    source: dict[str, str],
+    error: type[StrandlineError],
+    said: str,
+) -> None:
+    with pytest.raises(error, match=said) as refused:
+        look_at_database(
+            _connection(postgres, **connection),
+            _source(**({"table": table} if "window_column" in source else {}) | source),
+        )
+    assert refused.value.transient == (error is SourceUnreachable)
     assert "wrong-sesame" not in refused.value.message
-
-
-@pytest.mark.postgres
-def test_a_database_that_does_not_answer_may_answer_later(postgres: pg.Postgres) -> None:
-    with pytest.raises(SourceUnreachable, match="expected an answer"):
-        look_at_database(_connection(postgres, port=str(free_port())), _source(table="t"))
 
 
 def test_mariadb_says_what_it_has(mariadb: MariaDB) -> None:
