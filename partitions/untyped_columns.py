@@ -42,6 +42,11 @@ def typed_fields(schema: Schema) -> Schema:
     return {**schema, "fields": [field for field in typed if field["type"] != NO_VALUE]}
 
 
+def with_untyped_values(schema: Schema) -> Schema:
+    """Return a schema without the columns that hold no value in any row: lists, maps and structs of nothing but null are values."""
+    return {**schema, "fields": [field for field in schema["fields"] if field["type"] != NO_VALUE]}
+
+
 def _typed(kind: Type) -> Type:
     if isinstance(kind, str):
         return kind

@@ -35,7 +35,12 @@ def new_field_fault(name: str, item: Any, above: str) -> Fault | None:
 def _look_at_field(name: str, item: Any, above: str, *, in_list: bool) -> _FirstLook:
     look = first_look(item, f"{above}{name}", in_list=in_list)
     if look.fault is None and look.has_value and not name:
-        return _FirstLook(Fault(f"field {above}'': expected a name, found an empty one, which no column has"))
+        return _FirstLook(
+            Fault(
+                f"field {above}'': expected a name, found an empty one, which no column has: give it one, or leave new fields out, by `unknown_fields: ignore`"
+                " in the place of `schema_mode: merge`"
+            )
+        )
     return look
 
 

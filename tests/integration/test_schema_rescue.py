@@ -187,3 +187,18 @@ def test_forms_without_texts_of_their_own_are_refused_with_the_reason(make_feed:
     feed = make_feed(source={"format": "excel", "schema": None}, target=RESCUE)
     with pytest.raises(InvalidProject, match="found rescue beside excel, expected strict or merge"):
         _ = feed.dataflow
+
+
+def test_lists_of_nothing_and_microseconds_are_kept(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "parquet", "schema": "id long, l array<int>"}, target=RESCUE)
+    untyped = {
+        "l": pa.array([[None], []], pa.list_(pa.null())),
+        "m": pa.array([[], [None]], pa.list_(pa.null())),
+    }
+    at = pa.array([1_767_225_600_000_001, None], pa.timestamp("us"))
+    pq.write_table(pa.table({"id": [1, 2], **untyped, "at": at}), feed.landing / "a.parquet")
+    feed.load()
+    assert rows(feed, "id", "l") == [
+        (1, [None], {"m": [], "at": "2026-01-01T00:00:00.000001"}),
+        (2, [], {"m": [None]}),
+    ]

@@ -204,6 +204,16 @@ class TestFolders:
         if kind == pa.int64():
             assert "folder v=5: expected a column v that a text tells, found struct" in error.message
 
+    def test_a_folder_without_a_value_above_a_column_with_parts_is_named(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, v array<long>"})
+        feed.put("v=__HIVE_DEFAULT_PARTITION__/a.ndjson", {"id": 1})
+        error = feed.fail()
+        assert error.code == "bad_file"
+        assert (
+            "folder v=__HIVE_DEFAULT_PARTITION__: expected a column v that a text tells, found array"
+            in error.message
+        )
+
     def test_two_folders_that_name_one_column_make_the_file_bad(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
         feed.put("v=1/v=2/a.ndjson", 1)

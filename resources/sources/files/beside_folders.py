@@ -36,7 +36,13 @@ def folder_fields(path: str, pinned: PinnedSchema) -> dict[str, str]:
 
 def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
     """Return whether a field has another value than the folder, whose text has the column's type; a field without a value has none."""
-    return value.isNotNull() & ~is_value_of_folder(value, folder, data_type)
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import VariantType
+
+    has_value = value.isNotNull()
+    if isinstance(data_type, VariantType):
+        has_value &= ~F.is_variant_null(value)
+    return has_value & ~is_value_of_folder(value, folder, data_type)
 
 
 def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -> Fault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from partitions.errors import BadFile
-from partitions.path.hive import folder_value
+from partitions.path.hive import NULL_FOLDER, folder_value
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading, Type
 from partitions.records.judge import fault_of_text, shown
@@ -48,9 +48,9 @@ def _why_wrong(folder: str, types: Mapping[str, tuple[str, Type]], reading: Read
     for name in spellings([folder]).values():
         column, data_type = types.get(name.casefold(), (name, "string"))
         value = folder_value(folder, name)
-        if value is not None and not isinstance(data_type, str):
+        if not isinstance(data_type, str):
             return (
-                f"folder {name}={value}: expected a column {column} that a text tells, found {shown(data_type)}: if they are two things, give the folder,"
+                f"folder {name}={NULL_FOLDER if value is None else value}: expected a column {column} that a text tells, found {shown(data_type)}: if they are two things, give the folder,"
                 " or the placeholder in source.path, another name"
             )
         fault = None if value is None else fault_of_text(value, data_type, reading)

@@ -30,6 +30,12 @@ _TEXT = r'"(?:[^"\\]|\\.)*+"'
 _WRITTEN_ANEW = r"[0-9][.eE]|(?<![0-9])0(?![0-9])"
 """In numbers as Spark's parser of texts writes them: they may have had other letters, such as ``1.50``, ``1e3`` or ``-0``."""
 
+_EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Spark's own forms cut times to milliseconds."""
+
 Parse = Callable[["StructField", "StructField"], "Column | None"]
 """Makes a value of the second column of one of the first; None if nothing can."""
 
@@ -281,7 +287,7 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
     if not values:
         return F.lit(None).cast("string")
     has_any = any_of([value.isNotNull() for _, value in values])
-    return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values])))
+    return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values]), _EXACT_TIMES))
 
 
 def _exact_part(members: Column, parsed: Column, name: str, kind: DataType, reading: Reading) -> Column:

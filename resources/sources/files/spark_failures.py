@@ -77,7 +77,7 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
         return other_type(
             path, column, expected_type.lower(), f"{form}'s type {found_type}", may_rescue=may_rescue
         )
-    why = f"cannot be read: {_in_words(said_by_spark)}"
+    why = f"cannot be read: {why_unreadable(error)}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
@@ -105,6 +105,19 @@ _WORDS = (
 """What Spark's readers say, as people understand it."""
 
 
+_LIMITS = tuple(
+    (pattern, f"{what} than {option} of source.options allows: set that higher")
+    for pattern, what, option in (
+        ("exceeds the maximum number of characters defined", "a value is longer", "maxCharsPerColumn"),
+        (r"univocity\.[^\n]*ArrayIndexOutOfBounds", "a line has more columns", "maxColumns"),
+        ("getMaxNestingDepth", "a record is nested more deeply", "maxNestingDepth"),
+        ("getMaxStringLength", "a text is longer", "maxStringLen"),
+        ("getMaxNumberLength", "a number is longer", "maxNumLen"),
+    )
+)
+"""What the readers say of a limit that an option sets, anywhere in their words."""
+
+
 _CLASS = re.compile(r"^(?:\([\w.$]+\) |(?:[\w.$]*\.)?\w*(?:Exception|Error)[\w$]*: )+")
 
 
@@ -113,11 +126,9 @@ _ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
 
 def why_unreadable(error: Exception) -> str:
     """Return why Spark cannot read a file: without a class of Java, the file's address, or a value."""
-    return _in_words(cause(error))
-
-
-def _in_words(said_by_spark: str) -> str:
+    said_by_spark, text = cause(error), str(error)
     words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)
+    words = words or next((words for pattern, words in _LIMITS if re.search(pattern, text)), None)
     return words or _ADDRESS.sub("it", _CLASS.sub("", _without_values(said_by_spark)))
 
 

@@ -186,6 +186,9 @@ def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
         ("a.b.ParquetDecodingException: could not verify page integrity, CRC checksum verification failed", "a page has another checksum than the one beside it: it is damaged"),
         ("shaded.TProtocolException: Required field 'x' was not found! Struct: org.a.B$C@15b5", "a page is damaged"),
         ("a.IncompatibleSchemaException: Cannot convert Avro type to SQL", "Cannot convert Avro type to SQL"),
+        ("com.univocity.parsers.common.TextParsingException: Length of parsed input (6) exceeds the maximum number of characters defined in your parser settings (5).\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 5 out of bounds for length 5", "a value is longer than maxCharsPerColumn of source.options allows: set that higher"),
+        ("com.univocity.parsers.common.TextParsingException: java.lang.ArrayIndexOutOfBoundsException - Index 1 out of bounds for length 1\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 1 out of bounds for length 1", "a line has more columns than maxColumns of source.options allows: set that higher"),
+        ("c.f.j.StreamConstraintsException: Number value length (5) exceeds the maximum allowed (2, from `StreamReadConstraints.getMaxNumberLength()`)", "a number is longer than maxNumLen of source.options allows: set that higher"),
         ("java.lang.RuntimeException: s3a://bucket/in/a.parquet is not what it was", "it is not what it was"),
     ],
 )  # fmt: skip

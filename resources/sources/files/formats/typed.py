@@ -10,7 +10,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.conversions import paths_without_value
 from partitions.records.forms import Type
-from partitions.untyped_columns import typed_fields
+from partitions.untyped_columns import typed_fields, with_untyped_values
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
 from resources.sources.files.checked import CheckedFiles, Unknown
@@ -69,7 +69,7 @@ class TypedFiles(FormatReader):
             pinned: the schema.
         """
         bad = dict(bad_files)
-        if self.dataflow.unknown_fields != "ignore":
+        if not self.rules.rescues and self.dataflow.unknown_fields != "ignore":
             sound = [file for file in files if file.path not in bad]
             bad |= files_with_untyped_values(self, spark, sound, types, pinned)
         if not self.rules.rescues:
@@ -93,15 +93,16 @@ class TypedColumns(FileColumns):
     def _types_of(
         self, groups: Mapping[str, SourceFile], columns_of: Callable[[str, SourceFile], StructType]
     ) -> Mapping[str, StructType]:
-        """Return the columns of some files in Spark's types; those of the files before are forgotten.
+        """Return the columns of some files in Spark's types; those of the files before are forgotten. Fields without a type are left out, unless what has no column is rescued.
 
         Args:
             groups: files by what tells their columns.
             columns_of: returns the columns of one.
         """
         before = self._types
+        taken = with_untyped_values if self._form.rules.rescues else typed_fields
         self._types = {
-            text: before.get(text) or struct_of(typed_fields(columns_of(text, file).jsonValue()))
+            text: before.get(text) or struct_of(taken(columns_of(text, file).jsonValue()))
             for text, file in groups.items()
         }
         return self._types

@@ -133,7 +133,7 @@ def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_not
 
 def test_names_of_fields_without_a_type_that_no_column_has_are_told() -> None:
     rule = _rule(id="long", l="void")
-    empty = "expected a name, found an empty one, which no column has"
+    empty = "expected a name, found an empty one, which no column has: give it one, or leave new fields out, by `unknown_fields: ignore` in the place of `schema_mode: merge`"
     for text in ('"": 1', '"new": {"": 1}', '"l": {"": [1]}'):
         fault = rule.judge(f'{{"id": 1, {text}}}').fault
         assert fault is not None
