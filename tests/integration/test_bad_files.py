@@ -386,8 +386,7 @@ def test_a_bad_record_is_told_as_one_where_columns_are_inferred_too(
 ) -> None:
     feed = make_feed(source={"format": name.partition(".")[2], "schema": None})
     feed.put_text(name, text)
-    error = feed.run().error
-    assert error is not None
+    error = feed.fail()
     assert (error.code, f"file {name}, {why}" in error.message) == ("bad_record", True), error.message
     assert feed.open_intent is None
 

@@ -21,14 +21,11 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks import holder
 from tests.support.feed import NOW, Feed
+from tests.support.steps import Killed
 
 pytestmark = pytest.mark.full
 
 _PARTITIONS = ("date=2026-01-01", "date=2026-01-02")
-
-
-class _Crash(BaseException):
-    """Ends a run as SIGKILL does: nothing in the product catches it."""
 
 
 @dataclass(frozen=True)
@@ -155,14 +152,14 @@ class World:
 
         def observer(step: Step, line: str) -> None:
             if step is sweep.step:
-                raise _Crash
+                raise Killed
 
         feed = self.feed
         try:
             return late_step(
                 feed.platform, feed.dataflow, NOW, Budget(pages=sweep.pages), observer=observer
             ).step.complete
-        except _Crash:
+        except Killed:
             return False
         except StrandlineError as error:
             note(f"  {error}")
@@ -197,12 +194,12 @@ class World:
             seen.append(step)
             if step is run.step and seen.count(step) == run.times:
                 if not run.other:
-                    raise _Crash
+                    raise Killed
                 self._beside(run.mistaken)
 
         try:
             outcome = self.feed.run(observer)
-        except _Crash:
+        except Killed:
             return
         note(f"  {outcome.status}, {outcome.error}")
         assert outcome.error is None or outcome.error.code in ("bad_file", "held", "conflict")

@@ -130,8 +130,7 @@ def test_a_bad_file_of_one_source_holds_back_all(tmp_path: Path, spark_engine: S
     union = Sources.of(tmp_path, spark_engine, {"type": "union"}).define(unknown_fields="ignore")
     union.put_text("left/0.ndjson", '{"id": 1, "ts": "2026-01-01T00:00:00Z", "more": 1}\n')
     union.put_text("right/0.ndjson", '{"id": 2, "ts": "09:15"}\n')
-    error = union.run().error
-    assert error is not None
+    error = union.fail()
     assert error.code == "bad_record"
     assert "source right: file 0.ndjson, line 1: field ts" in error.message
     assert union.ids == []
@@ -232,8 +231,7 @@ def test_a_table_that_spark_did_not_read_stops(how: str, tmp_path: Path, spark_e
     if how != "made again":
         shutil.copytree(tmp_path / "copy", table)
     append(11, 12, 13)
-    error = union.run().error
-    assert error is not None
+    error = union.fail()
     assert (error.exit_code, error.code) == (4, "source_replaced")
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
     union.decide("reset", "--replace")

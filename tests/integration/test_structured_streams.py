@@ -167,8 +167,7 @@ def test_csv_is_read_by_spark_streams_and_headers_named(tmp_path: Path, spark_en
     stream.load()
     assert stream.rows("device", "id", "day") == [('a "b"', "1", date(2026, 1, 2))]
     stream.put_text("day=2026-01-02/3.csv", "ts,id,device\n2026-01-01T00:00:11,2,a\n")
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "bad_header"
     assert "3.csv: expected the header ts,device,id, found ts,id,device" in error.message
     assert len(stream.rows("id")) == 1
@@ -241,8 +240,7 @@ def test_a_batch_beyond_its_checkpoint_lands_once(stream: Stream, monkeypatch: p
 def test_a_lost_outbox_with_open_rows_stops_with_4(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     die_behind_spark(stream, monkeypatch)
     shutil.rmtree(stream.streams / "first" / "outbox")
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert (error.exit_code, error.code) == (4, "outbox_lost")
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
 
@@ -261,8 +259,7 @@ def test_a_foreign_checkpoint_stops_with_4_and_choices(stream: Stream, damage: s
     else:
         shutil.rmtree(checkpoint / "commits")
     stream.add("2.ndjson", 40)
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert (error.exit_code, error.code) == (4, code)
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
     assert stream.counts() == [(10, 5)]
@@ -314,8 +311,7 @@ def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream
     broken = SILENCES.replace("n, last = self.seen.get()", "n, last = self.missing.get()")
     (stream.folder / "silences_broken.py").write_text(broken.replace("if self.seen.exists()", "if True"))
     stream.define(operators=[keeping_state("silences_broken:Silences")])
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "query"
     assert "AttributeError: 'Silences' object has no attribute 'missing'" in error.message
 
@@ -327,8 +323,7 @@ def test_a_row_that_the_query_fails_over_is_mended_and_read_anew_by_the_command_
     tumble = {"type": "aggregate", "window": {"type": "tumble", "size": "PT1S"}}
     stream.define(operators=[tumble | {"aggregates": {"total": "sum(CAST(id AS INT))"}}])
     stream.put("0.ndjson", {"ts": "2026-01-01T00:00:00", "device": "a", "id": "x"})
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "query"
     assert "try_cast" not in error.message
     name = stream.dataflow.name
@@ -344,8 +339,7 @@ def test_a_row_that_the_query_fails_over_is_mended_and_read_anew_by_the_command_
 def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     stream.run()
     stream.define(watermark={"policy": "max"})
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert (error.exit_code, error.code) == (4, "definition_changed")
     assert (
         "policy was min, is max (Spark's checkpoint keeps the policy that it was begun with)" in error.message
@@ -363,8 +357,7 @@ def test_columns_that_change_after_the_first_batch_stop_before_a_read(stream: St
     assert stream.run().error is None
     stream.define(source={"schema": _SCHEMA})
     stream.add("2.ndjson", 40)
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "schema"
     assert "id is new (string)" in error.message
     stream.define(source={"schema": "ts timestamp, device string"})
@@ -400,8 +393,7 @@ def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(stream: 
     with pytest.raises(Killed):
         stream.run(killed_at(Step.INTENT_PUT, 1))
     stream.define(source={"options": {"timeZone": "UTC"}})
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "intent_changed"
     assert error.choices[0] == "strandline state accept flow --reason TEXT"
     stream.decide("accept")
@@ -421,8 +413,7 @@ def test_a_slice_of_other_options_is_given_up_by_accept_and_loaded_once(stream: 
 
 def test_a_table_without_state_is_not_answered_with_a_refused_set(stream: Stream) -> None:
     write_deltalake(str(stream.table), pa.table({"n": [1]}))
-    lost = stream.run().error
-    assert lost is not None
+    lost = stream.fail()
     assert lost.code == "state_lost"
     assert "strandline state reset flow --reason TEXT" not in lost.choices
     adopted = stream.cli("state", "adopt", "flow", "--reason", "mine", "--yes")
@@ -468,8 +459,7 @@ def test_objects_come_in_order_and_once(tmp_path: Path, spark_engine: SparkEngin
         time.sleep(0.01)
     assert [batch.rows_in for batch in stream.load().batches or ()] == [1, 1, 1, 1]
     landing.put("wrong.ndjson", b'{"ts": "09:15"}')
-    error = stream.run().error
-    assert error is not None
+    error = stream.fail()
     assert error.code == "bad_record"
     landing.put("wrong.ndjson", b'{"ts": "2026-01-01T00:00:14", "id": "14"}\n{"id": "15"}')
     stream.load()

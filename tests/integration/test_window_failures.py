@@ -140,8 +140,7 @@ class TestDatabase:
             target={"load": "append"},
         )
         outcome = feed.run(now=instant("2020-01-05"))
-        assert outcome.error is not None
-        assert 'invalid input syntax for type integer: "x"' in outcome.error.message
+        assert 'invalid input syntax for type integer: "x"' in str(outcome.error)
         assert (outcome.work_units, outcome.failed_units, feed.ids) == (3, 3, [0])
         assert [entry.why for entry in feed.entries] == ["run"], (
             "no number was taken for a query that was refused"

@@ -25,15 +25,12 @@ from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Intent
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from tests.support.feed import NAME, Row
+from tests.support.steps import Killed
 from tests.support.window_feed import REPLACED, LakeTable, Windows, event, instant, on_lake, watermark
 
 START = instant("2020-01-01")
 UNITS = "abc"
 DAY = 86_400_000
-
-
-class _Crash(BaseException):
-    """Ends a run as SIGKILL does: nothing in the product catches it."""
 
 
 @dataclass(frozen=True)
@@ -248,14 +245,14 @@ class World:
         def observer(step: Step, line: str) -> None:
             seen.append(step)
             if step is run.step and seen.count(step) == run.times:
-                raise _Crash
+                raise Killed
 
         table = self.made.table
         gone = [number for number, row in table.rows.items() if row["unit"] == run.broken]
         try:
             with table.without(*(gone or [-1])):
                 outcome = self.made.feed.run(observer, now=self.now, **options)
-        except _Crash:
+        except Killed:
             return
         note(f"  {outcome.status}, {outcome.error}")
         assert outcome.error is None or (outcome.error.code == "failed_units" and run.broken)
@@ -268,11 +265,11 @@ class World:
 
         def observer(step: Step, line: str) -> None:
             if step is action.step:
-                raise _Crash
+                raise Killed
 
         try:
             outcome = feed.platform.loop(feed.dataflow, self.now, request, observer=observer).run()
-        except _Crash:
+        except Killed:
             return
         assert outcome.error is None
 
