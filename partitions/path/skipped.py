@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from partitions.path.hidden import is_hidden
+from partitions.sources.first_draft import ending_of
 from partitions.sources.formats import FORMATS
-from partitions.sources.sniffing import ending_of
 
 _KEPT = 1000
 """Names of one reason that a listing keeps; it counts the others."""

@@ -1,8 +1,8 @@
-"""Tell why too many rows of a stream wait: for its slowest split, or for what an operator holds open (docs/streams.md)."""
+"""Stop a stream before more rows wait than may, and say what they wait for: its slowest split, or an operator (docs/streams.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
@@ -11,17 +11,17 @@ from partitions.stream.splits import split_in_words
 from partitions.stream.state import StreamState
 
 
-def buffer_full_error(
+def check_buffer(
     dataflow: str,
     epoch: int,
     operators: Sequence[Operator],
     after: StreamState,
     *,
     waiting: int,
-    for_splits: int,
+    count_for_splits: Callable[[], int],
     most: int,
-) -> StrandlineError:
-    """Return the error of an epoch after which more rows would wait than may.
+) -> None:
+    """Raise StrandlineError, code ``buffer_full``, if more rows would wait after an epoch than may.
 
     Args:
         dataflow: its name.
@@ -29,15 +29,18 @@ def buffer_full_error(
         operators: of the dataflow.
         after: the state after the epoch.
         waiting: how many rows would wait.
-        for_splits: those of them at or above the global watermark; all others wait for the operator.
-        most: how many may wait.
+        count_for_splits: counts those of them at or above the global watermark, all others wait for the operator; asked only if there are too many.
+        most: how many may wait (``watermark.buffer.max_rows``).
     """
+    if waiting <= most:
+        return
+    for_splits = count_for_splits()
     reasons = [(for_splits, f"for {split_in_words(_slowest_split(after))}, the slowest")]
     if operators:
         reasons.append((waiting - for_splits, f"for {_held_open(operators)}"))
     causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
     remedy = "Mend the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
-    return StrandlineError(
+    raise StrandlineError(
         f"dataflow {dataflow}: {counted(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
         f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {remedy} raise the limit",
         code="buffer_full",

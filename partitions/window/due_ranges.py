@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from partitions.intervals import union
-from partitions.window.cutoffs import Cutoffs
+from partitions.window.grace import Cutoffs
 from partitions.window.known_windows import Known, KnownWindows
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from partitions.errors import ConfigurationError
 from partitions.intervals import consecutive, difference, union
-from partitions.window.cutoffs import Cutoffs
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import UnitDue
+from partitions.window.grace import Cutoffs
 from partitions.window.stale import recut
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval

@@ -1,4 +1,4 @@
-"""Units and instants as texts that Dagster takes for partition keys, and back."""
+"""Units, windows and both together as texts that Dagster takes for partition keys, and back."""
 
 from __future__ import annotations
 
@@ -120,3 +120,18 @@ def _printable(character: str) -> str:
 def _percent(character: str) -> str:
     # quote() lets dots be.
     return "%2E" if character == "." else quote(character, safe="", errors="surrogatepass")
+
+
+BETWEEN = "|"
+"""Between the unit and the window in a key: Dagster orders the dimensions by name."""
+
+
+def key_of_both(unit: str | None, window: str | None) -> str | None:
+    """Return the key of a partition by its unit's key and its window's; None: the dimension is none; None if both are none."""
+    return BETWEEN.join(part for part in (unit, window) if part is not None) or None
+
+
+def parts_of_key(key: str) -> tuple[str, str] | None:
+    """Return the unit's key and the window's of a partition of two dimensions; None if it is no such key."""
+    unit, between, window = key.partition(BETWEEN)
+    return None if not between or BETWEEN in window else (unit, window)

@@ -20,6 +20,8 @@ from partitions.window.partition_keys import (
     bucket_keys,
     instant_key,
     instant_of_key,
+    key_of_both,
+    parts_of_key,
     unit_key,
 )
 from partitions.window.partition_ranges import PartitionRange
@@ -37,9 +39,6 @@ MOST_PARTITIONS = 500
 """Partitions of one run, at most: Dagster stores four events for each of them, two of these before the run starts."""
 
 UnitDimension = Literal["static", "dynamic", "buckets"]
-
-_BETWEEN = "|"
-"""Between the unit and the window in a key: Dagster orders the dimensions by name."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Partitioning:
     def key(self, start: TimeBound, unit: str) -> str | None:
         """The partition that holds a work unit; None if the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
-        return _together(self.unit_key(unit) if self.units else None, window)
+        return key_of_both(self.unit_key(unit) if self.units else None, window)
 
     def ranges(
         self,
@@ -118,7 +117,7 @@ class Partitioning:
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
         corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, most)
         return [
-            PartitionRange(_together(unit, window), _together(last_unit, last_window))
+            PartitionRange(key_of_both(unit, window), key_of_both(last_unit, last_window))
             for (window, unit), (last_window, last_unit) in corners
         ]
 
@@ -173,12 +172,12 @@ class Partitioning:
             return "", key
         if not self.timed:
             return key, ""
-        unit, between, window = key.partition(_BETWEEN)
-        if not between or _BETWEEN in window:
+        both = parts_of_key(key)
+        if both is None:
             raise ConfigurationError(
                 f"dataflow {self.name}: expected a partition such as unit|window, found {key!r}"
             )
-        return unit, window
+        return both
 
 
 def _unit_dimension(watermark: WindowWatermark) -> UnitDimension | None:
@@ -189,7 +188,3 @@ def _unit_dimension(watermark: WindowWatermark) -> UnitDimension | None:
         return "dynamic" if listed is None else "static"
     few = listed is not None and listed <= _FEW
     return "static" if few and watermark.dagster_units == "auto" else None
-
-
-def _together(unit: str | None, window: str | None) -> str | None:
-    return _BETWEEN.join(part for part in (unit, window) if part is not None) or None

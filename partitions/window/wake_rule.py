@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from partitions.instants import milliseconds
-from partitions.window.cutoffs import job_cutoff
 from partitions.window.definition import WindowWatermark
+from partitions.window.grace import job_cutoff
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
 

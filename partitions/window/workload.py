@@ -15,11 +15,11 @@ from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import Part
 from partitions.window.bound_work_units import Group, Groups, packed, taken
-from partitions.window.cutoffs import Cutoffs, job_cutoff
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueRange, Reason, UnitDue
 from partitions.window.early import loaded_early
 from partitions.window.fair_share import Neighbours, PlanBudget, UnitSelector
+from partitions.window.grace import Cutoffs, job_cutoff
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import DeferredUnits

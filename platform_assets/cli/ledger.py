@@ -11,7 +11,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.exit_codes import collect_results
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import LedgerPage
 from platform_assets.platform import build_platform

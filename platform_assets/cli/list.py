@@ -16,7 +16,7 @@ from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
 from partitions.plan import counted, lasting
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.exit_codes import collect_results
+from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, WaitingWork
 from platform_assets.file_views import files_aside
 from platform_assets.kinds import PROFILES, profile_of

@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.exit_codes import collect_results
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from resources.notes.last_run import last_attempt

@@ -13,8 +13,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.exit_codes import worst
 from platform_assets.cli.plan import print_plans
+from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
 from resources.outcome import Outcome, Step
 

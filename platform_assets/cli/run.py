@@ -60,9 +60,9 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
     Raises:
         StrandlineError: if the only dataflow is held, or needs a decision, and the answer is JSON.
     """
-    from platform_assets.cli.exit_codes import worst
     from platform_assets.cli.run_in_order import run_in_order
     from platform_assets.cli.running import print_outcome
+    from platform_assets.cli.several import worst
     from platform_assets.project import InvalidProject
 
     broken = context.project.broken if everything else {}

@@ -11,7 +11,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.window.simulate import graces_of
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.exit_codes import collect_results
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import required
 from platform_assets.kinds.profile import CanSimulate
 from platform_assets.platform import build_platform

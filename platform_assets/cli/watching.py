@@ -18,9 +18,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, in_one_line
 from partitions.pauses import RetryBackoff
 from partitions.plan import lasting
-from partitions.watch.dataflow import Finding, WatchedDataflow, is_about_to_change
+from partitions.watch.due_runs import Finding, WatchedDataflow, is_about_to_change
 from partitions.watch.project_files import ProjectFiles
-from partitions.watch.waiting import LONG, Wait, reminder
+from partitions.watch.reminders import LONG, Wait, reminder
 from platform_assets.cli.context import Context
 from platform_assets.cli.running import Runner, print_outcome, say
 from platform_assets.factory.in_flight import in_flight

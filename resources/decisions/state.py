@@ -34,37 +34,6 @@ from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
 
 
-def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
-    """An empty watermark, which passes the guards as a decision.
-
-    Args:
-        reason: of the operator.
-        replace: whether the next run's first commit empties the table; else the table is left as it is.
-    """
-
-    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
-        entry = draft_entry(
-            platform,
-            dataflow,
-            last,
-            "reset",
-            reason,
-            watermark="{}",
-            takes_table=True,
-            total_rows=last.total_rows if replace and last else 0,
-            total_files=0,
-            modified=None,
-            pinned=None,  # the next run reads a schema again
-            since=None,
-            replace_until=None,
-            replace_table=replace,
-            quarantine=None,
-        )
-        return Draft(entry.model_copy(update={"era": entry.number}))
-
-    return build_draft
-
-
 def accept(reason: str) -> DraftBuilder:
     """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
 

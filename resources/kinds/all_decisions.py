@@ -8,7 +8,8 @@ from resources.decisions.adopt import adopt
 from resources.decisions.deciding import decide
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.previewing import Preview, preview
-from resources.decisions.state import accept, reset, rewind, set_watermark
+from resources.decisions.reset import reset
+from resources.decisions.state import accept, rewind, set_watermark
 from resources.decisions.taken_over import import_entries
 from resources.kinds.path.file_decisions import quarantine_late, release, unprocess
 

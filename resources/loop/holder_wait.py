@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from resources.kinds.contract.slices import SliceT
+from resources.loop import lease
 from resources.loop.context import RunContext
 from resources.loop.intents import held
-from resources.loop.lease import is_renewed
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
 
@@ -33,12 +33,6 @@ class Patience:
     wait: Callable[[float], None] = time.sleep
 
 
-def is_held(run: RunContext[SliceT], intent: Intent, patience: Patience) -> bool:
-    """Return whether a holder works on an intent. If neither the process nor Dagster tells, the lease does."""
-    alive = holders.is_alive(intent.holder, intent.id, patience.run_is_live)
-    return is_renewed(run.log, intent, patience.wait) if alive is None else alive
-
-
 def abandoned_intent(
     run: RunContext[SliceT], entry: Entry | None, patience: Patience
 ) -> tuple[Entry | None, Intent | None]:
@@ -49,7 +43,7 @@ def abandoned_intent(
     """
     deadline = time.monotonic() + patience.hold_wait.total_seconds()
     while (intent := run.log.open_intent(run.name, entry)) is not None:
-        alive = is_held(run, intent, patience)
+        alive = lease.is_held(run.log, intent, patience.run_is_live, patience.wait)
         # A holder that is gone may have finished before it went.
         newest = run.log.newest(run.name)
         if (newest and newest.id) != (entry and entry.id):

@@ -14,7 +14,7 @@ from typing import Any
 
 from partitions.errors import StrandlineError
 from resources.watermarks.entry import Entry, Intent, utc_now
-from resources.watermarks.holder import host_name, process_is_alive
+from resources.watermarks.holder import RunIsLive, host_name, is_alive, process_is_alive
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import LEASES
 
@@ -47,6 +47,16 @@ def keep_lease(log: WatermarkLog, intent: Intent) -> Iterator[None]:
         thread.join()
         with suppress(StrandlineError):
             log.delete(intent.dataflow, LEASES, [_name(intent)])
+
+
+def is_held(log: WatermarkLog, intent: Intent, run_is_live: RunIsLive, wait: Callable[[float], None]) -> bool:
+    """Return whether the holder of an intent lives: its process tells, or Dagster of a run on another machine; if neither does, the lease.
+
+    Raises:
+        ProviderError: if the log cannot be read.
+    """
+    alive = is_alive(intent.holder, intent.id, run_is_live)
+    return is_renewed(log, intent, wait) if alive is None else alive
 
 
 def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None]) -> bool:

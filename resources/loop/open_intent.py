@@ -10,8 +10,9 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
 from resources.loop.giving_up import close, drop, preview_close
-from resources.loop.holder_wait import Patience, is_held
+from resources.loop.holder_wait import Patience
 from resources.loop.intents import held
+from resources.loop.lease import is_held
 from resources.loop.verifying import guarded_head
 from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
@@ -64,6 +65,8 @@ class Unfinished(Generic[SliceT]):
     def _open(self) -> tuple[Entry | None, Intent | None]:
         entry = self._run.log.newest(self._run.name)
         intent = self._run.log.open_intent(self._run.name, entry)
-        if intent is not None and is_held(self._run, intent, self._patience):
+        if intent is not None and is_held(
+            self._run.log, intent, self._patience.run_is_live, self._patience.wait
+        ):
             raise held(intent)
         return entry, intent

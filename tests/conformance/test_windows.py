@@ -12,8 +12,8 @@ from partitions.errors import SourceError
 from partitions.instants import Instant, milliseconds, zone_of
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, Request
-from partitions.window.cutoffs import cutoff
 from partitions.window.definition import WindowWatermark
+from partitions.window.grace import cutoff
 from partitions.window.plan import plan
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice

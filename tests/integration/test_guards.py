@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
 from resources.kinds import all_decisions as decisions
-from resources.loop import holder_wait
+from resources.loop import lease
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import following
@@ -307,11 +307,11 @@ class TestHolderThatFinishes:
     def test_a_waiter_goes_on_from_the_holders_end(self, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
         feed.put("5.ndjson", 5)
 
-        is_held = holder_wait.is_held
+        is_held = lease.is_held
 
         def finishes_now(*_: Any) -> bool:
             """As a holder that is found to be gone a moment after it has finished."""
-            monkeypatch.setattr(holder_wait, "is_held", is_held)
+            monkeypatch.setattr(lease, "is_held", is_held)
             feed.load()
             return False
 
@@ -322,7 +322,7 @@ class TestHolderThatFinishes:
         with pytest.raises(_Killed):
             feed.run(died)
         loop = feed.platform.loop(feed.dataflow, NOW, hold_wait=timedelta(minutes=1))
-        monkeypatch.setattr(holder_wait, "is_held", finishes_now)
+        monkeypatch.setattr(lease, "is_held", finishes_now)
         outcome = loop.run()
         assert (outcome.status, outcome.files, outcome.rows) == ("nothing", 0, 0)
         assert outcome.before == {"path": "5.ndjson"}

@@ -314,7 +314,7 @@ def test_never_started(
     short: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that waits for a daemon that is gone is told of, and waited for until somebody ends it."""
-    monkeypatch.setattr("partitions.watch.waiting.LONG", 0.2)
+    monkeypatch.setattr("partitions.watch.reminders.LONG", 0.2)
     with in_this_process(short, monkeypatch) as (watch, instance):
         queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
         short.put("2.ndjson", 2)

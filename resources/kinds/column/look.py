@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit
 from partitions.column.predicates import Range, replaced_rows, rows_in
-from partitions.column.set_back import behind, check_highest, check_identity
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
+from partitions.column.source_set_back import behind, check_highest, check_identity
 from partitions.column.state import ColumnState, Mark
 from partitions.column.writers import Awaited
 from partitions.dataflow import Dataflow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.stream.buffer_limit import buffer_full_error
+from partitions.stream.buffer_limit import check_buffer
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.drain import drained
 from partitions.stream.ending import raised_by
@@ -157,16 +157,15 @@ class Judging:
         late, waiting = judged.tally.late, judged.tally.buffered
         if are_refused(definition.late, late):
             raise late_rows_error(name, slice_.number, late, _latest_splits(epoch))
-        if waiting > definition.buffer.max_rows:
-            raise buffer_full_error(
-                name,
-                slice_.number,
-                self.dataflow.operators,
-                judged.after,
-                waiting=waiting,
-                for_splits=self.emission.above(epoch),
-                most=definition.buffer.max_rows,
-            )
+        check_buffer(
+            name,
+            slice_.number,
+            self.dataflow.operators,
+            judged.after,
+            waiting=waiting,
+            count_for_splits=lambda: self.emission.above(epoch),
+            most=definition.buffer.max_rows,
+        )
 
     def epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
         """Return an epoch that was judged before, with its rows."""

@@ -8,8 +8,9 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
-from resources.loop.holder_wait import abandoned_intent, is_held
+from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import held
+from resources.loop.lease import is_held
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.isolated.removing import has_table, remove
@@ -69,7 +70,7 @@ def drop(
     if (
         begun is not None
         and begun.id == aside.intent_id(begun.number)
-        and is_held(live.context, begun, live.patience)
+        and is_held(live.context.log, begun, live.patience.run_is_live, live.patience.wait)
     ):
         raise held(begun)
     mark(log, aside, "dropping")

@@ -20,8 +20,7 @@ from partitions.records.first_types import (
     types_of_document,
     types_of_lines,
 )
-from partitions.sources.formats import FORMATS, Option
-from partitions.sources.sniffing import (
+from partitions.sources.first_draft import (
     apart,
     elements_inside_root,
     ending_of,
@@ -35,6 +34,7 @@ from partitions.sources.sniffing import (
     row_tag,
     separator_of,
 )
+from partitions.sources.formats import FORMATS, Option
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
 from resources.sources.files.lines import fault_of_archive, opened

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from resources.tables.contract.commits import TableCommit, TaggedCommit
+from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
+
+if TYPE_CHECKING:
+    from deltalake.transaction import Transaction
 
 _OF_COLUMNS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
 """Operations that change columns or properties alone."""
@@ -162,3 +166,26 @@ class Commit:
 def file_name(path: str) -> str:
     """Return the last part of a data file's path, which writers make unique: the rest is written in more than one way."""
     return path.rsplit("/", 1)[-1]
+
+
+def write_options(tag: Tag, text: str) -> dict[str, Any]:
+    """Return the options of Spark's writer by which a commit carries a tag, and a text as its user metadata."""
+    return {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
+
+
+def merge_settings(tag: Tag, text: str) -> dict[str, str]:
+    """Return the settings of a session by which the commit of a MERGE carries a tag, and a text as its user metadata."""
+    return {
+        "spark.databricks.delta.write.txnAppId": tag.app_id,
+        "spark.databricks.delta.write.txnVersion": str(tag.number),
+        "spark.databricks.delta.commitInfo.userMetadata": text,
+        # A MERGE looks at its rows twice; a source is read once, and may have changed the second time.
+        "spark.databricks.delta.merge.materializeSource": "all",
+    }
+
+
+def app_transaction(tag: Tag) -> Transaction:
+    """Return what deltalake puts into a commit so that it carries a tag."""
+    from deltalake.transaction import Transaction
+
+    return Transaction(tag.app_id, tag.number, int(time.time() * 1000))

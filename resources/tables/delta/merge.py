@@ -14,6 +14,7 @@ from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag
+from resources.tables.delta.commit import merge_settings
 from resources.tables.rows.merge_statement import merging_writer
 from resources.tables.rows.scd2 import changed_versions
 
@@ -41,7 +42,7 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> N
     _check_columns(place, rows, table)
     if isinstance(load, Scd2):
         rows = changed_versions(read_once(rows), there, load)
-    with settings_for_a_while(session, _tagged(tag, text)):
+    with settings_for_a_while(session, merge_settings(tag, text)):
         merging_writer(rows, load, _name(place), table).merge()
 
 
@@ -57,13 +58,3 @@ def _check_columns(place: Place, rows: DataFrame, table: StructType) -> None:
 
 def _name(place: Place) -> str:
     return f"delta.{quoted(place.spark_url)}"
-
-
-def _tagged(tag: Tag, text: str) -> dict[str, str]:
-    return {
-        "spark.databricks.delta.write.txnAppId": tag.app_id,
-        "spark.databricks.delta.write.txnVersion": str(tag.number),
-        "spark.databricks.delta.commitInfo.userMetadata": text,
-        # A MERGE looks at its rows twice; a source is read once, and may have changed the second time.
-        "spark.databricks.delta.merge.materializeSource": "all",
-    }

@@ -27,7 +27,7 @@ from resources.tables.data_files.written import (
     write_files,
     written_files,
 )
-from resources.tables.delta.commit import file_name
+from resources.tables.delta.commit import app_transaction, file_name
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_change import (
     OTHER_COLUMNS,
@@ -275,14 +275,14 @@ class OwnCommit:
 
     def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Schema
-        from deltalake.transaction import Transaction, create_table_with_add_actions
+        from deltalake.transaction import create_table_with_add_actions
 
         text = committed_by(self.text, "Strandline (deltalake)")
         properties = CommitProperties(
             custom_metadata={"userMetadata": text, **change.described(removals)},
             # Not deltalake's own: the tag must be looked for before each of them.
             max_commit_retries=0,
-            app_transactions=[Transaction(self.tag.app_id, self.tag.number, int(time.time() * 1000))],
+            app_transactions=[app_transaction(self.tag)],
         )
         # Checkpoints are made as often as Delta makes them, which deltalake does not.
         hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from partitions.errors import WriteConflict, in_one_line
 from partitions.evolution import Evolution, SchemaMode
@@ -17,6 +17,7 @@ from resources.dialects.spark import SPARK
 from resources.spark.process import said
 from resources.sql import literal, quoted
 from resources.tables.contract.commits import Tag
+from resources.tables.delta.commit import write_options
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.inexact_statistics import distrust
 from resources.tables.delta.log import DeltaLog
@@ -210,8 +211,7 @@ class DeltaWrites:
         evolution: Evolution | None = None,
     ) -> None:
         """Have Delta's own writer write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
-        tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
-        writer = rows.write.format("delta").options(**tags)
+        writer = rows.write.format("delta").options(**write_options(tag, text))
         if evolution is not None:
             if evolution.action == "merge":
                 self._prepare(rows, evolution)

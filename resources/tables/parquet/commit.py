@@ -37,8 +37,8 @@ from resources.tables.parquet.commit_list import (
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
+from resources.tables.parquet.plain_reader_files import has_visible_files, visible_files
 from resources.tables.parquet.staging import StagedFolder
-from resources.tables.parquet.visible_files import has_visible_files, visible_files
 from resources.tables.row_columns import with_columns_of
 from resources.tables.rows.replacement import Replacement
 from resources.watermarks.entry import utc_now

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from partitions.errors import SourceError, TargetError
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
+from resources.tables.parquet.plain_reader_files import visible_files
 from resources.tables.parquet.staging import is_own
-from resources.tables.parquet.visible_files import visible_files
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from resources.tables.parquet.head import adopted, compared, tip_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
-from resources.tables.parquet.visible_files import visible_files
+from resources.tables.parquet.plain_reader_files import visible_files
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE
 

@@ -18,10 +18,15 @@ from partitions.records.judge import Fault
 from partitions.schema_policy import may_take_columns
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
-from resources.sources.files.failures import bad_encoding, bad_header, bad_records, open_quote
+from resources.sources.files.failures import bad_encoding, bad_records, open_quote
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import only, read_alike
-from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice
+from resources.sources.files.formats.csv_headers import (
+    CsvHeaders,
+    folded,
+    headers_with_name_twice,
+    other_header,
+)
 from resources.sources.files.formats.csv_inferring import CsvColumns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.lines import (
@@ -66,7 +71,7 @@ class CsvCheck:
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and hold all records against the rule of the schema."""
-        bad_files = {} if self._form.rules.is_strict else self._with_name_twice(files)
+        bad_files = {} if self._form.rules.is_strict else headers_with_name_twice(self._headers.of(files))
         records: list[tuple[str, BadRecord]] = []
         sound = [file for file in files if file.path not in bad_files]
         for group, schema in read_alike(self._form, sound, pinned):
@@ -74,14 +79,6 @@ class CsvCheck:
             bad_files |= checked.bad_files
             records += checked.bad_records
         return CheckedFiles(bad_files, in_order(records, files))
-
-    def _with_name_twice(self, files: Sequence[SourceFile]) -> dict[str, BadFile]:
-        """Files whose header names a column twice."""
-        return {
-            path: bad_header(path, (), header.names)
-            for path, header in self._headers.of(files).items()
-            if has_name_twice(header.names)
-        }
 
     def _check_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
@@ -306,15 +303,13 @@ class CsvCheck:
         return bad_records(path, records, show=self._form.dataflow.show_bad_records)
 
     def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Compare a file's header with the one that it must have."""
+        """Return why a file's header is not the one that it must have; None if it is."""
         header = self._headers.first_record(file)
         if header is None or not self._form.rules.is_strict:
             return None
         expected = self._form.beside_folders(file, pinned).data.fieldNames()
-        if folded(expected) == folded(header.names):
-            return None
         takes = self._form.dataflow.target.schema_mode == "strict" and may_take_columns(self._form.dataflow)
-        return bad_header(file.path, expected, header.names, takes=takes)
+        return other_header(file.path, expected, header, takes=takes)
 
 
 class _Rejected:

@@ -1,4 +1,4 @@
-"""The headers of CSV files: the first record of each, and the form that it is read in."""
+"""The headers of CSV files: the first record of each, the form that it is read in, and whether it names the columns that it must."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.csv_form import CsvForm
 from partitions.sources.formats import Option
 from resources.connections.places import Place
+from resources.sources.files.failures import bad_header
 from resources.sources.files.lines import beginning
 
 _HEADERS_KEPT = 10_000
@@ -105,3 +107,26 @@ def folded(names: Sequence[str]) -> list[str]:
 def has_name_twice(names: Sequence[str]) -> bool:
     """Return whether a name stands twice, in any case."""
     return len(set(folded(names))) < len(names)
+
+
+def headers_with_name_twice(headers: Mapping[str, Header]) -> dict[str, BadFile]:
+    """Return why files are bad whose header names a column twice, by path."""
+    return {
+        path: bad_header(path, (), header.names)
+        for path, header in headers.items()
+        if has_name_twice(header.names)
+    }
+
+
+def other_header(path: str, expected: Sequence[str], header: Header, *, takes: bool) -> BadFile | None:
+    """Compare a file's header with the columns that it must have, in any case of letters; return why it is another one, None if it is not.
+
+    Args:
+        path: of the file.
+        expected: the columns, in their order.
+        header: of the file.
+        takes: whether the dataflow could take other columns with ``schema_mode: merge``.
+    """
+    if folded(expected) == folded(header.names):
+        return None
+    return bad_header(path, expected, header.names, takes=takes)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from partitions.stream.buffer_limit import buffer_full_error
+from partitions.errors import StrandlineError
+from partitions.stream.buffer_limit import check_buffer
 from partitions.stream.late_rows import OnLateRows, are_diverted, are_refused, late_rows_error
 from partitions.stream.state import Split, StreamState
 
@@ -31,8 +32,10 @@ def test_the_error_of_late_rows_names_the_splits() -> None:
 def test_the_error_of_a_full_buffer_names_the_slowest_split() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     state = StreamState(splits={"a": Split(at), "b": Split(at.replace(hour=1))}, value=at)
-    error = buffer_full_error("clicks", 2, (), state, waiting=3, for_splits=3, most=2)
-    assert error.message == (
+    check_buffer("clicks", 2, (), state, waiting=3, count_for_splits=lambda: 3, most=3)
+    with pytest.raises(StrandlineError) as raised:
+        check_buffer("clicks", 2, (), state, waiting=3, count_for_splits=lambda: 3, most=2)
+    assert raised.value.message == (
         "dataflow clicks: 3 rows would wait after epoch 2: 3 for split a, the slowest. That is more than watermark.buffer.max_rows, 2."
         " Nothing of this epoch was committed. Mend the split, remove it, or raise the limit"
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from partitions.pauses import FIRST
-from partitions.watch.dataflow import Finding, WatchedDataflow, is_about_to_change
+from partitions.watch.due_runs import Finding, WatchedDataflow, is_about_to_change
 
 NOON = datetime(2026, 1, 28, 12, tzinfo=UTC)
 

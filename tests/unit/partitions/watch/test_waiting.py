@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.watch.waiting import LONG, Wait, reminder
+from partitions.watch.reminders import LONG, Wait, reminder
 
 
 def test_what_lasts_is_told_less_and_less_often() -> None:

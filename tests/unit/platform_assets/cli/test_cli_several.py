@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from platform_assets.cli import main
-from platform_assets.cli.exit_codes import worst
+from platform_assets.cli.several import worst
 
 FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 

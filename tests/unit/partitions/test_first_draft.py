@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from partitions.sources.sniffing import (
+from partitions.sources.first_draft import (
     apart,
     elements_inside_root,
     ending_of,

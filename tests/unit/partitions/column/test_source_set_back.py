@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from partitions.column.predicates import Range
-from partitions.column.set_back import check_highest, check_identity
 from partitions.column.source import Observed
+from partitions.column.source_set_back import check_highest, check_identity
 from partitions.column.state import ColumnState
 from partitions.errors import NeedsDecision
 
