@@ -83,15 +83,17 @@ def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> St
         steps.append("source.options")
     if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
         return None
-    anew = (
-        f" (other operators load the source anew: `strandline state reset {run.name} --replace --reason TEXT`)"
-        if run.dataflow.operators
-        else ""
-    )
+    which = " or ".join(steps)
+    remedy = f"correct {which}, or the rows at the source, and run again"
+    if run.dataflow.operators:
+        remedy = (
+            f"correct the rows at the source and run again, if they came with this slice; else correct them, or {which}, and load the source anew:"
+            f" `strandline state reset {run.name} --replace --reason TEXT`"
+        )
     verb = "fail" if steps == ["operators"] else "fails"
     return StrandlineError(
-        f"dataflow {run.name}: {' or '.join(steps)} {verb} over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
-        f" loaded, and its number was given up: correct {' or '.join(steps)}{anew}, or the rows at the source, and run again",
+        f"dataflow {run.name}: {which} {verb} over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f" loaded, and its number was given up: {remedy}",
         code="query",
     )
 
