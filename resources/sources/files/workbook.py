@@ -117,18 +117,25 @@ def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named:
 
 
 def sheets_of(place: Place, path: str) -> tuple[Sequence[str], str | None]:
-    """Return the sheets of a workbook that are shown, and the first of them with a header and a record below it; None: none has.
+    """Return the sheets of a workbook that are shown, and the first of them with a header of several columns and a record below it; None: none has.
+
+    Where no header has several, one of a single column counts: a cover looks like that, too.
 
     Raises:
-        BadFile: it is no workbook, or a sheet in front of the first with records is bad.
+        BadFile: it is no workbook, or a sheet in front of the one with records is bad.
         SourceError: the store refuses, or does not answer.
     """
     content = content_of(place, path)
     with _failures(path):
         names = _visible(_workbook(content, path))
     looks = (read_sheet(place, path, ExcelOptions(sheet=name)) for name in names)
-    filled = (sheet.name for sheet in looks if sheet.columns and next(sheet.records, None) is not None)
-    return names, next(filled, None)
+    of_one_column: str | None = None
+    for sheet in looks:
+        if sheet.columns and next(sheet.records, None) is not None:
+            if len(sheet.columns) > 1:
+                return names, sheet.name
+            of_one_column = of_one_column or sheet.name
+    return names, of_one_column
 
 
 def _workbook(content: bytes, path: str) -> CalamineWorkbook:

@@ -191,6 +191,8 @@ def test_of_several_sheets_with_cells_one_is_named_where_nothing_else_tells_it(t
     ("first", "more", "sheet"),
     [
         ([["Report of 2026"]], {"More": ROWS, "Last": ROWS}, "More"),
+        ([["Report"], ["2026"]], {"More": ROWS}, "More"),
+        ([["id"], [1]], {"More": []}, "Data"),
         ([], {"More": [["id"]]}, None),
         (ROWS, {"More": ROWS}, "Data"),
     ],
