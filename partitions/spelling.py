@@ -1,4 +1,4 @@
-"""Names that were meant."""
+"""Names in messages: the first few of many, and the one that was meant."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[(close or begins)[0]] if close or begins else None
 
 
+def first_few(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """Return at most so many names as a text, and how many more there are: "a, b and 3 more"."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{between.join(names[:most])}{more}"
+
+
 def beside_known(missing: Sequence[str], known: Sequence[str]) -> str:
     """Return names that are not there, what the first may stand for, and the names that are there."""
     close = nearest(missing[0], known)
     meant = f" (did you mean {close}?)" if close else ""
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"{', '.join(missing)}{meant}; there are {', '.join(known[:_SHOWN])}{more}"
+    return f"{', '.join(missing)}{meant}; there are {first_few(known, _SHOWN)}"

@@ -16,6 +16,7 @@ from partitions.api.values import SentNumber
 from partitions.errors import in_one_line
 from partitions.json_faults import in_plain_words
 from partitions.json_types import json_type
+from partitions.spelling import first_few
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _SHOWN = 10
@@ -314,5 +315,4 @@ def _what_is_there(rest: Any, names: Sequence[str]) -> str:
     where = f"at {'.'.join(passed)} " if passed else ""
     if not isinstance(value, Mapping):
         return f"{where}{json_type(value)}"
-    more = f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else ""
-    return f"{where}only {', '.join(list(value)[:_SHOWN]) or 'an empty object'}{more}"
+    return f"{where}only {first_few(list(value), _SHOWN) or 'an empty object'}"

@@ -10,6 +10,7 @@ from typing import Any, Self
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.sentinels import deserialise, serialise
+from partitions.spelling import first_few
 from partitions.unit_values import TIMES, Kind
 from partitions.watermark import compare_values
 
@@ -204,6 +205,4 @@ def has_waiting_times(seen: Observed, column: str) -> bool:
 
 def in_words(transactions: Sequence[Transaction]) -> str:
     """Some transactions for people."""
-    named = [each.words or each.id for each in transactions[:_SHOWN]]
-    more = len(transactions) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    return first_few([transaction.words or transaction.id for transaction in transactions], _SHOWN)

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from partitions.records.forms import DECIMAL, INTEGER_BITS, WHOLE_BITS, Reading, Type
+from partitions.spelling import first_few
 
 _SHOWN = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Spark's words in DDL, where they are others than those of its JSON."""
@@ -44,13 +45,8 @@ class Fault(NamedTuple):
 def without_known_fields(expected: Sequence[str], names: Sequence[str]) -> Fault:
     """Return what is wrong with a record that has none of the schema's fields."""
     return Fault(
-        f"expected fields of the schema ({_listed(expected)}), found none of them, but {_listed(list(dict.fromkeys(names)))}"
+        f"expected fields of the schema ({first_few(expected, _MOST_NAMES)}), found none of them, but {first_few(list(dict.fromkeys(names)), _MOST_NAMES)}"
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def shown(data_type: Type) -> str:

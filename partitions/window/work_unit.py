@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from partitions.instants import as_datetime
+from partitions.spelling import first_few
 from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
 from partitions.window.units import unit_of
@@ -70,8 +71,7 @@ def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
         for unit, ranges in by_unit.items()
         for start, end in ranges
     ]
-    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-    return ", ".join(shown[:5]) + more or "nothing"
+    return first_few(shown, 5) or "nothing"
 
 
 def words(unit: str) -> str:

@@ -20,6 +20,7 @@ from partitions.path.state import PathState
 from partitions.plan import Plan, Skip, counted
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
+from partitions.spelling import first_few
 from resources.kinds.contract.planning import CountsFirstLoads, Planning
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.state_of_entry import cold_start_of, state_of
@@ -156,8 +157,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         known = Ingested(self.log, self.dataflow.name, entry).all()
         gone = [file.path for file in known if within.above(file.path) and file.path not in there]
         if gone:
-            more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
-            yield f"gone at the source, so their rows stay: {', '.join(gone[:_NAMED])}{more}"
+            yield f"gone at the source, so their rows stay: {first_few(gone, _NAMED)}"
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime

@@ -19,6 +19,7 @@ from partitions.predicate import Among, Between, Predicate
 from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
+from partitions.spelling import first_few
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
@@ -149,6 +150,4 @@ class FileReplay(ReplayKind):
 
 
 def _named(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:5])
-    more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
-    return f"{counted(len(paths), 'file')} ({shown}{more})"
+    return f"{counted(len(paths), 'file')} ({first_few(paths, 5)})"

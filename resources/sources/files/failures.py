@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.schema_policy import may_take_columns
+from partitions.spelling import first_few
 from resources.sources.files.checked import NAMED, BadRecord
 
 BAD_RECORD = "bad_record"
@@ -85,8 +86,7 @@ def bad_records(
     )
     which = "the record" if len(records) == 1 else "them"
     hint = "" if show else f" (show_bad_records: true shows {which})"
-    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    too = f" Bad records are also in {', '.join(others[:NAMED])}{more}." if others else ""
+    too = f" Bad records are also in {first_few(others, NAMED)}." if others else ""
     return BadFile(
         f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + too if too else ''}",
         path=path,
@@ -207,12 +207,16 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, take
     missing = [name for name in expected if name not in found]
     new = [name for name in found if name not in expected]
     differs = [
-        *([f"without {', '.join(missing)}"] if missing else []),
-        *([f"{', '.join(new)} not in the schema"] if new else []),
+        *([f"without {first_few(missing, _MOST_NAMES)}"] if missing else []),
+        *([f"{first_few(new, _MOST_NAMES)} not in the schema"] if new else []),
     ]
     misread = _named_twice(found) or _other_separator(expected, found)
-    header = f"the header {','.join(expected)}" if expected else "a header that names each column once"
-    why = f"expected {header}, found {','.join(found)} ({misread or '; '.join(differs) or 'another order'})"
+    header = (
+        f"the header {first_few(expected, _MOST_NAMES, ',')}"
+        if expected
+        else "a header that names each column once"
+    )
+    why = f"expected {header}, found {first_few(found, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
         "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
         if takes and differs and not misread
@@ -231,7 +235,11 @@ def _named_twice(found: Sequence[str]) -> str | None:
     """Which columns a header names more than once, in any case: no schema can hold them."""
     folded = [name.casefold() for name in found]
     twice = dict.fromkeys(name for name, fold in zip(found, folded, strict=True) if folded.count(fold) > 1)
-    return f"{', '.join(twice)}: a column is named twice; give each another name" if twice else None
+    return (
+        f"{first_few(list(twice), _MOST_NAMES)}: a column is named twice; give each another name"
+        if twice
+        else None
+    )
 
 
 def _other_separator(expected: Sequence[str], found: Sequence[str]) -> str | None:
@@ -277,7 +285,7 @@ def unknown_field(
         "take new fields with `schema_mode: merge` below `target`, or " if may_take_columns(dataflow) else ""
     )
     where = f"line {line}: " if line else ""
-    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {_listed(names)} beside them"
+    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {first_few(names, _MOST_NAMES)} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
         f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
@@ -308,7 +316,7 @@ def without_known_columns(
         is_declared: whether the definition says the schema.
     """
     where = f"{place}: " if place else ""
-    why = f"{where}expected columns of the {_schema_word(is_declared)} ({_listed(expected)}), found none of them, but {_listed(names)}{hint}"
+    why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found none of them, but {first_few(names, _MOST_NAMES)}{hint}"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or load files with such columns by a dataflow of their own; the"
         " watermark stays below it",
@@ -320,8 +328,3 @@ def without_known_columns(
 
 def _schema_word(is_declared: bool) -> str:
     return "declared schema" if is_declared else "pinned schema"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"

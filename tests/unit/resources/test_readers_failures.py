@@ -200,3 +200,12 @@ def test_why_a_file_does_not_read_is_told_without_a_class_or_an_address(caused: 
     in_this_process = f"Job aborted\nCaused by: org.apache.spark.SparkException: {silent}\n\tat c.D"
     for text in (silent, in_this_process):
         assert why_unreadable(Exception(text)) == "it is damaged, or ends too early"
+
+
+def test_of_a_header_of_many_columns_the_first_ones_are_shown() -> None:
+    many = [f"c{number}" for number in range(1_300)]
+    why = bad_header("a.csv", (), [*many, "c0"]).why
+    assert why == (
+        "expected a header that names each column once, found c0,c1,c2,c3,c4,c5,c6,c7,c8,c9 and 1,291 more"
+        " (c0: a column is named twice; give each another name)"
+    )
