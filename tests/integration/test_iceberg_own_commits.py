@@ -49,6 +49,7 @@ def test_the_bounds_of_an_append_are_those_that_sparks_own_commit_has(lake: Iceb
         for column, bound in mine[side].items():
             assert column == commit or bound == theirs[side].get(column, bound), (side, column)
     assert mine["record_count"] == 3
+    assert [row["_commit"] for row in iceberg_rows(lake.folder, ["_commit"])] == [f"{APP}:0000000002"] * 3
 
 
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MILLIS"])
