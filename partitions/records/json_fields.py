@@ -89,8 +89,8 @@ def first_in_two_cases(names: Iterable[str]) -> tuple[str, str] | None:
 def in_two_cases(first: str, second: str, above: str) -> Fault:
     """Return what is wrong with two names of a record, or of a record and the schema, that differ in upper and lower case only."""
     return Fault(
-        f"expected fields with names of their own, found {above}{first} and {above}{second}, which differ in upper and lower case only (give one of them"
-        " another name, or declare source.schema with one of them and set unknown_fields: ignore)"
+        f"expected fields with names of their own, found {above}{first} and {above}{second}, which differ in upper and lower case only",
+        hint="give one of them another name, or declare source.schema with one of them and set unknown_fields: ignore",
     )
 
 

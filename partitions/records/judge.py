@@ -36,10 +36,12 @@ class Fault(NamedTuple):
     Attributes:
         reason: what was expected, and what stands there instead; it quotes no value.
         value: the text that does not fit, as it stands there; None if there is none to show.
+        hint: what may help, which is the same for each record with this fault; "" if nothing is known.
     """
 
     reason: str
     value: str | None = None
+    hint: str = ""
 
 
 def without_known_fields(expected: Sequence[str], names: Sequence[str]) -> Fault:

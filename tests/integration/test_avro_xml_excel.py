@@ -363,7 +363,7 @@ class TestExcel:
             " sheet Data, A7: field id: expected bigint, found text, 'b'; 4 bad records in all",
             "c.xlsx": "sheet Data, A2: field on: expected date, found text, 'soon'",
             "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
-            "e.xlsx": "sheet Data, B2: expected values below a name of the header in row 1 only (options.header_row can name another), found a number, '6'",
+            "e.xlsx": "sheet Data, B2: expected values below a name of the header in row 1 only, found a number, '6' (options.header_row can name another row)",
             "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []

@@ -50,9 +50,9 @@ def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -
     text = folder_value(path, spelt)
     expected, folder = ("no value", f"{spelt}={NULL_FOLDER}") if text is None else (text, f"{spelt}={text}")
     return Fault(
-        f"field {column}: expected {expected}, as the folder {folder} says, found another value (if they are two things, give the folder, or the"
-        " placeholder in source.path, another name)",
+        f"field {column}: expected {expected}, as the folder {folder} says, found another value",
         value,
+        hint="if they are two things, give the folder, or the placeholder in source.path, another name",
     )
 
 
@@ -145,8 +145,8 @@ def contradicting_files(
             for bad_path, place, value in first_values(form.scan(spark, group, read), path, others):
                 name = read.names[place]
                 fault = fault_beside_folder(name, spelt[name], bad_path, value)
-                why = shown_record(BadRecord("", fault.reason, None, fault.value), show=show)
-                bad_files.setdefault(bad_path, bad_document(bad_path, why))
+                why = shown_record(BadRecord.of(fault), show=show)
+                bad_files.setdefault(bad_path, bad_document(bad_path, f"{why} ({fault.hint})"))
     return bad_files
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
+from partitions.records.judge import Fault
 
 NAMED = 3
 """Bad records of a file that its error names, if there are as many."""
@@ -21,12 +22,19 @@ class BadRecord(NamedTuple):
         why: what was expected of it, and what stands there instead; it quotes no value.
         line: of the file, from 1; None if no line tells.
         value: the text that does not fit; None if there is none to show.
+        hint: what may help, told once for all records with the same one; "" if nothing is known.
     """
 
     text: str
     why: str
     line: int | None = None
     value: str | None = None
+    hint: str = ""
+
+    @classmethod
+    def of(cls, fault: Fault, text: str = "", line: int | None = None, *, where: str = "") -> BadRecord:
+        """Return the record that has a fault; ``where`` tells its place in the file beside the line."""
+        return cls(text, f"{where}{fault.reason}", line, fault.value, fault.hint)
 
 
 @dataclass(frozen=True)

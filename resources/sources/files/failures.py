@@ -81,9 +81,9 @@ def bad_records(
         remedy: what helps.
     """
     total = total or (f"{len(records)} bad records in all" if len(records) > 1 else None)
-    why = "; ".join(
-        [*(shown_record(record, show=show) for record in records[:NAMED]), *([total] if total else [])]
-    )
+    shown = [shown_record(record, show=show) for record in records[:NAMED]]
+    hints = dict.fromkeys(f" ({record.hint})" for record in records[:NAMED] if record.hint)
+    why = "; ".join([*shown, *([total] if total else [])]) + "".join(hints)
     which = "the record" if len(records) == 1 else "them"
     hint = "" if show else f" (show_bad_records: true shows {which})"
     too = f" Bad records are also in {first_few(others, NAMED)}." if others else ""

@@ -177,10 +177,7 @@ class _JudgedLines:
             [(path, text) for path, text, _ in bad]
             + [(path, text) for path, (text, _) in self.unknown.items()]
         )
-        records = [
-            (path, BadRecord(text, fault.reason, lines.next(path, text), fault.value))
-            for path, text, fault in bad
-        ]
+        records = [(path, BadRecord.of(fault, text, lines.next(path, text))) for path, text, fault in bad]
         records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
         unknown = {
             path: Unknown(judgement.unknown, lines.next(path, text))
@@ -245,20 +242,14 @@ def check_documents(
         misread = _first_misread(by_spark, rejected[file.path])
         if misread is not None and fault is None and not items:
             number, of_value = misread
-            why = f"record {number}: {of_value.reason}"
-            bad_records.append((file.path, BadRecord("", why, None, of_value.value)))
+            bad_records.append((file.path, BadRecord.of(of_value, where=f"record {number}: ")))
     return CheckedFiles(bad_files, bad_records, unknown=unknown)
 
 
 def records_of(items: Sequence[Item]) -> list[BadRecord]:
     """Return those items of a document, or lines, that have a fault."""
     return [
-        BadRecord(
-            item.text,
-            f"{f'record {item.number}: ' if item.number else ''}{fault.reason}",
-            item.line,
-            fault.value,
-        )
+        BadRecord.of(fault, item.text, item.line, where=f"record {item.number}: " if item.number else "")
         for item in items
         if (fault := item.judgement.fault) is not None
     ]

@@ -200,7 +200,7 @@ class CsvCheck:
                 if any(item.is_open for item in items):
                     bad_files[path] = open_quote(path, opened, over_lines=form.over_lines)
                 records += [
-                    (path, BadRecord(item.text, item.fault.reason, line, item.fault.value))
+                    (path, BadRecord.of(item.fault, item.text, line))
                     for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
                 ]
         return CheckedFiles(bad_files, records)
@@ -287,7 +287,7 @@ class CsvCheck:
         bad_files: dict[str, BadFile] = {}
         for bad_path, place, value in first_values(rows, path, others):
             fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
-            record = BadRecord("", fault.reason, None, fault.value)
+            record = BadRecord.of(fault)
             bad = bad_records(bad_path, [record], show=self._form.dataflow.show_bad_records)
             bad_files.setdefault(bad_path, bad)
         return bad_files
@@ -299,7 +299,7 @@ class CsvCheck:
     def _bad(self, path: str, items: Sequence[CsvItem]) -> BadFile:
         if items[0].is_open:
             return open_quote(path, items[0].line, over_lines=self._headers.form(path).over_lines)
-        records = [BadRecord(item.text, item.fault.reason, item.line, item.fault.value) for item in items]
+        records = [BadRecord.of(item.fault, item.text, item.line) for item in items]
         return bad_records(path, records, show=self._form.dataflow.show_bad_records)
 
     def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:

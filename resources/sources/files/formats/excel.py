@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, ConfigurationError
 from partitions.path.hive import folder_value
 from partitions.path.source import SourceFile
+from partitions.records.judge import Fault
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
@@ -250,12 +251,13 @@ class _Rows:
         """Raise _BadCellError if a value stands under no name."""
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
+                row = self._sheet.header_row
                 below = (
-                    f"expected values below a name of the header in row {self._sheet.header_row} only (options.header_row can name another)"
-                    if self._sheet.header_row
-                    else "expected values in the columns of source.schema only"
+                    f"below a name of the header in row {row}" if row else "in the columns of source.schema"
                 )
-                raise self._bad(record, number, f"{below}, found {in_words(cell)}")
+                what = f"expected values {below} only, found {in_words(cell)}"
+                hint = "options.header_row can name another row" if row else ""
+                raise self._bad(record, number, Fault(what, hint=hint))
 
     def _converted(
         self, record: Record, field: Any, number: int | None, convert: Callable[[Cell], Any]
@@ -279,7 +281,7 @@ class _Rows:
         else:
             return value
         what = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
-        raise self._bad(record, number, what)
+        raise self._bad(record, number, Fault(what))
 
     def _check_beside_folder(
         self, record: Record, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
@@ -288,11 +290,10 @@ class _Rows:
         text = folder_value(self._path, self._spelt[column])
         if text is None or convert(text) != value:
             fault = fault_beside_folder(column, self._spelt[column], self._path, None)
-            raise self._bad(record, number, fault.reason)
+            raise self._bad(record, number, fault)
 
-    def _bad(self, record: Record, number: int, what: str) -> _BadCellError:
+    def _bad(self, record: Record, number: int, fault: Fault) -> _BadCellError:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
-        why = f"{self._sheet.place(record.row, number)}: {what}"
         cell = record.cells[number]
-        value = None if cell is None else as_text(cell)
-        return _BadCellError(BadRecord(text, why, value=value))
+        of_cell = fault._replace(value=None if cell is None else as_text(cell))
+        return _BadCellError(BadRecord.of(of_cell, text, where=f"{self._sheet.place(record.row, number)}: "))

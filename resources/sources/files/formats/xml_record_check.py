@@ -174,7 +174,7 @@ class XmlCheck:
                     line, why = fault
                     count += 1
                     if count <= NAMED:
-                        record = BadRecord(_shown(element), f"record {number}: {why.reason}", line, why.value)
+                        record = BadRecord.of(why, _shown(element), line, where=f"record {number}: ")
                         first.append(record)
         except BrokenXmlError as broken:
             return [*first[: NAMED - 1], broken_record(broken)], count + 1
@@ -202,7 +202,7 @@ def _beside_folder(path: str, answer: Row, spelt: Mapping[str, str]) -> list[Bad
     for place, name in enumerate(spelt):
         if (value := answer[f"other{place}"]) is not None:
             fault = fault_beside_folder(name, spelt[name], path, value)
-            return [BadRecord("", fault.reason, None, fault.value)]
+            return [BadRecord.of(fault)]
     return []
 
 
