@@ -317,7 +317,7 @@ def test_an_error_of_a_class_of_the_user_is_told_in_its_own_words(stream: Stream
 
 
 @pytest.mark.full
-def test_a_row_that_the_query_fails_over_is_mended_and_read_anew_by_the_command_that_is_named(
+def test_a_row_that_fails_the_query_is_mended_and_read_anew_by_the_named_command(
     stream: Stream,
 ) -> None:
     tumble = {"type": "aggregate", "window": {"type": "tumble", "size": "PT1S"}}

@@ -129,13 +129,20 @@ def test_failing(short: Feed) -> None:
 
 
 @pytest.mark.full
-def test_changed(short: Feed) -> None:
-    """Changed project files are taken; one with errors leaves the others at work."""
+@pytest.mark.each_case
+@pytest.mark.parametrize("how", ["broken", "removed beside broken settings"])
+def test_changed(short: Feed, how: str) -> None:
+    """Changed project files are taken: one that is broken or removed leaves the others at work, and broken settings leave all as it was."""
     with watching(short):
         other = Feed(short.folder, short.engine, name="other")
         other.put("1.ndjson", 7)
         until(lambda: other.ids == [7])
-        (other.folder / "dataflows" / "other.yaml").write_text("source: 7\n")
+        file = other.folder / "dataflows" / "other.yaml"
+        if how == "broken":
+            file.write_text("source: 7\n")
+        else:
+            file.unlink()
+            (short.folder / "platform.yaml").write_text("lake: [\n")
         short.put("2.ndjson", 2)
         until(lambda: short.ids == [1, 2])
 
@@ -380,19 +387,6 @@ def test_several_at_once(short: Feed) -> None:
     left.send_signal(signal.SIGINT)
     left.communicate(timeout=PATIENCE)
     assert left.returncode == 0
-
-
-@pytest.mark.full
-def test_removed(short: Feed) -> None:
-    """A dataflow whose file is removed is watched no more; settings with errors leave all as it was."""
-    with watching(short):
-        other = Feed(short.folder, short.engine, name="other")
-        other.put("1.ndjson", 7)
-        until(lambda: other.ids == [7])
-        (other.folder / "dataflows" / "other.yaml").unlink()
-        (short.folder / "platform.yaml").write_text("lake: [\n")
-        short.put("2.ndjson", 2)
-        until(lambda: short.ids == [1, 2])
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
+from tests.support.feed import Feed
 from tests.support.window_feed import DatabaseTable, Windows, event, instant, on_lake, on_postgres, watermark
 
 Make = Callable[..., Windows]
@@ -24,6 +25,15 @@ def make(tmp_path: Path, engine: SparkEngine) -> Make:
         return on_lake(tmp_path / "project", engine, **({"target": APPENDED} | definition))
 
     return made
+
+
+def of_listed_units(
+    folder: Path, engine: SparkEngine, table: DatabaseTable, listed: list[dict[str, Any]]
+) -> Feed:
+    """A dataflow over a day of a table, whose units such inputs list."""
+    source = {"table": f"{table.schema}.events", "window_column": "at", "unit_columns": {"u": "unit"}}
+    day = watermark("2020-01-01", "2020-01-02", None, secondary_input=listed)
+    return on_postgres(folder / "project", engine, table, source, watermark=day, target=APPENDED)
 
 
 def u(*names: str) -> list[str]:
@@ -104,14 +114,7 @@ class TestQuery:
         table.ask("INSERT INTO {s}.members VALUES ('a', true), ('b', true), ('c', false), ('a', true)")
         query = f"SELECT name AS u, open FROM {table.schema}.members -- all of them;"
         listed = [{"query": query, "fields": ["u"], "filters": {"open": "true"}}]
-        flow = on_postgres(
-            tmp_path / "project",
-            engine,
-            table,
-            {"table": f"{table.schema}.events", "window_column": "at", "unit_columns": {"u": "unit"}},
-            watermark=watermark("2020-01-01", "2020-01-02", None, secondary_input=listed),
-            target=APPENDED,
-        )
+        flow = of_listed_units(tmp_path, engine, table, listed)
         now = instant("2020-01-03")
         assert flow.run(now=now).error is None
         assert (flow.ids, sorted(flow.watermark["units"])) == ([0, 1], u("a", "b"))
@@ -126,16 +129,8 @@ class TestQuery:
         table = DatabaseTable(postgres)
         table.put(event(1, "2020-01-01", "a"))
         listed = [{"query": "SELECT u FROM nowhere", "fields": ["u"]}]
-        flow = on_postgres(
-            tmp_path / "project",
-            engine,
-            table,
-            {"table": f"{table.schema}.events", "window_column": "at", "unit_columns": {"u": "unit"}},
-            watermark=watermark("2020-01-01", "2020-01-02", None, secondary_input=listed),
-            target=APPENDED,
-        )
-        error = flow.run(now=instant("2020-01-03")).error
-        assert error is not None
+        flow = of_listed_units(tmp_path, engine, table, listed)
+        error = flow.fail(now=instant("2020-01-03"))
         assert error.code == "secondary_input"
         assert "nowhere" in error.message
         assert flow.rows("id") == []
