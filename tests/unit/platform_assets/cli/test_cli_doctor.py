@@ -13,8 +13,8 @@ from partitions.errors import ConfigurationError
 from platform_assets.cli import main
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
+from tests.support.projects import FILES, project_of
 
-FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 FOLDERS = (
     "source: {type: files, path: './landing/{start:%Y-%m-%d}', format: ndjson}\n"
     "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '-'}}], window: daily}\n"
@@ -27,11 +27,7 @@ LAND = "connections: {land: {type: s3, endpoint: 'http://127.0.0.1:1', region: u
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    (tmp_path / "dataflows").mkdir()
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
-    (tmp_path / "dataflows/good.yaml").write_text(FILES)
-    return tmp_path
+    return project_of(tmp_path, good=FILES)
 
 
 def checks(project: Path, *arguments: str) -> dict[str, dict[str, Any]]:

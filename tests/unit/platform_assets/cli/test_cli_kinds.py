@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from platform_assets.cli.main import strandline
+from tests.support.projects import project_of
 from tests.support.ticks import WINDOWS
 
 FILES = {
@@ -21,12 +22,7 @@ FILES = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "dataflows").mkdir()
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
-    for name, definition in (("files", FILES), ("windows", WINDOWS)):
-        (tmp_path / f"dataflows/{name}.yaml").write_text(yaml.safe_dump(definition))
-    return tmp_path
+    return project_of(tmp_path, files=yaml.safe_dump(FILES), windows=yaml.safe_dump(WINDOWS))
 
 
 @pytest.mark.parametrize(

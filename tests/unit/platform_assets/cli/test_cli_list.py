@@ -22,8 +22,8 @@ from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, Holder, Intent, following
 from resources.watermarks.log import WatermarkLog
+from tests.support.projects import FILES, project_of
 
-FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 WINDOWS = (
     "source: {type: jdbc, connection: erp, table: public.a, window_column: at}\n"
     "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '2026-01-04'}}], window: daily}\n"
@@ -39,11 +39,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "dataflows").mkdir()
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
-    (tmp_path / "dataflows/good.yaml").write_text(FILES)
-    return tmp_path
+    return project_of(tmp_path, good=FILES)
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from click.testing import CliRunner, Result
 from partitions.errors import Conflict, NeedsDecision, SourceError
 from platform_assets.cli import main
 from platform_assets.cli.context import Context, shared
-
-GOOD = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+from tests.support.projects import FILES, project_of
 
 Probe = Callable[[Context], Any]
 
@@ -51,10 +50,7 @@ def _raise(error: BaseException) -> Probe:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with a good and a bad dataflow."""
-    (tmp_path / "dataflows").mkdir()
-    (tmp_path / "dataflows/good.yaml").write_text(GOOD)
-    (tmp_path / "dataflows/bad.yaml").write_text(GOOD + "lyer: x\n")
-    return tmp_path
+    return project_of(tmp_path, good=FILES, bad=FILES + "lyer: x\n")
 
 
 OPTIONS = ["--json", "--project", "somewhere", "--now", "2026-04-03T09:15:00+02:00"]

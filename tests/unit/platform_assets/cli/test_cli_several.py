@@ -8,17 +8,13 @@ from click.testing import CliRunner
 
 from platform_assets.cli import main
 from platform_assets.cli.several import worst
-
-FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+from tests.support.projects import FILES, project_of
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with two dataflows that are not of kind window."""
-    (tmp_path / "dataflows").mkdir()
-    for name in ("one", "two"):
-        (tmp_path / f"dataflows/{name}.yaml").write_text(FILES)
-    return tmp_path
+    return project_of(tmp_path, one=FILES, two=FILES)
 
 
 @pytest.mark.parametrize("command", ["simulate"])

@@ -12,18 +12,15 @@ from click.testing import CliRunner
 
 from platform_assets.cli.main import strandline
 from tests.support.environment import clean_environment
+from tests.support.projects import FILES, project_of
 
-GOOD = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with two mistakes in one of its files."""
-    (tmp_path / "dataflows").mkdir()
-    (tmp_path / "dataflows/good.yaml").write_text(GOOD)
-    (tmp_path / "dataflows/bad.yaml").write_text(GOOD.replace("ndjson", "ndjsn") + "layr: x\n")
-    return tmp_path
+    return project_of(tmp_path, good=FILES, bad=FILES.replace("ndjson", "ndjsn") + "layr: x\n")
 
 
 def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> None:
@@ -72,7 +69,7 @@ def test_a_folder_that_is_no_project_is_exit_2_with_an_error(tmp_path: Path) -> 
 def test_validate_opens_nothing_that_the_files_name(project: Path) -> None:
     (project / "dataflows/bad.yaml").unlink()
     CliRunner().invoke(strandline, ["validate", "--project", str(project)])
-    assert sorted(path.name for path in project.iterdir()) == ["dataflows"]
+    assert sorted(path.name for path in project.iterdir()) == ["dataflows", "landing", "platform.yaml"]
 
 
 def test_the_real_command_prints_one_json_document_and_imports_nothing_heavy() -> None:

@@ -11,14 +11,11 @@ from partitions.sources import SOURCES
 from partitions.spelling import nearest
 from platform_assets.project import ProjectError
 from platform_assets.project.shapes import any_of
+from tests.support.projects import FILES as GOOD
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
 
-GOOD = """\
-source: {type: files, path: ./landing, format: ndjson}
-watermark: {type: path}
-"""
 
 # Each row: the text of flow.yaml; then line, key, found, expected, nearest of its one error.
 FLOW = [

@@ -10,14 +10,10 @@ import pytest
 from partitions.errors import ConfigurationError
 from platform_assets.project import InvalidProject, load_project
 from resources.connections.places import Place, S3Connection
+from tests.support.projects import FILES as GOOD
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
-
-GOOD = """\
-source: {type: files, path: ./landing, format: ndjson}
-watermark: {type: path}
-"""
 
 
 def test_every_setting_has_a_default(make: Make) -> None:

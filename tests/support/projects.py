@@ -1,0 +1,18 @@
+"""Project folders made of texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+"""A dataflow over files."""
+
+
+def project_of(folder: Path, **dataflows: str) -> Path:
+    """Write a project with a landing zone, its settings, and these dataflows by their names."""
+    for name in ("dataflows", "landing"):
+        (folder / name).mkdir()
+    (folder / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+    for name, text in dataflows.items():
+        (folder / "dataflows" / f"{name}.yaml").write_text(text)
+    return folder
