@@ -113,8 +113,14 @@ def rescued_records(
     whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
     records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "").withColumn("item", whole)
     both = StructType([*data.fields, *[folder.field for folder in folders]])
-    parsed = records.withColumn("parsed", F.from_json("item", both, {**options, "mode": "PERMISSIVE"}))
-    members = F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>")
+    # Columns of their own, so that each record is parsed twice, and not once more for each member and column that asks for it.
+    parsed = records.withColumns(
+        {
+            "parsed": F.from_json("item", both, {**options, "mode": "PERMISSIVE"}),
+            "members": F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>"),
+        }
+    )
+    members = F.col("members")
     written = _written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
     reading = Reading.of(options)
