@@ -203,3 +203,17 @@ def test_lists_of_nothing_and_microseconds_are_kept(make_feed: MakeFeed) -> None
         (1, [None], {"m": [], "at": "2026-01-01T00:00:00.000001"}),
         (2, [], {"m": [None]}),
     ]
+
+
+def test_a_number_of_too_many_digits_and_a_text_that_is_not_base64_are_kept_beside_the_others(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(source={"schema": "id long, b binary, d decimal(38,10)"}, target=RESCUE)
+    feed.put_text(
+        "a.ndjson",
+        '{"id": 1, "b": "x", "d": 1e-400}\n{"id": 2, "b": "eA==", "d": 1.5}\n{"id": 3, "d": 1.00000000000000000000000000000000000000001}\n',
+    )
+    feed.load()
+    kept = [row[-1] for row in feed.rows("id", "b", "d", "_rescued_data")]
+    assert feed.rows("id", "b", "d") == [(1, None, None), (2, b"x", Decimal("1.5")), (3, None, None)]
+    assert kept == ['{"b":"x","d":1e-400}', None, '{"d":1.00000000000000000000000000000000000000001}']

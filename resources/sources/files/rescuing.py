@@ -13,6 +13,7 @@ from resources.sources.files.converting import converted, lies_within_years, sur
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
+from resources.sources.files.written_members import written_members
 from resources.sql import all_of, any_of, quoted
 from resources.tables.row_columns import as_type
 
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![\s\S])"
+
 _SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
 """Since 1970, as a number of JSON may say a time."""
-
-_PIECE = r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++'
-"""A name or text, a sign, or a number or word of JSON."""
 
 _TEXT = r'"(?:[^"\\]|\\.)*+"'
 _WRITTEN_ANEW = r"[0-9][.eE]|(?<![0-9])0(?![0-9])"
@@ -112,7 +112,7 @@ def rescued_records(
 
     whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
     records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "").withColumn("item", whole)
-    both = StructType([*data.fields, *[folder.field for folder in folders]])
+    both = StructType([_readable(field) for field in [*data.fields, *[folder.field for folder in folders]]])
     # Columns of their own, so that each record is parsed twice, and not once more for each member and column that asks for it.
     parsed = records.withColumns(
         {
@@ -121,12 +121,12 @@ def rescued_records(
         }
     )
     members = F.col("members")
-    written = _written_members(F.col("item"))
+    written = written_members(F.col("item"))
     known = {field.name: field.dataType for field in data.fields}
     reading = Reading.of(options)
     rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
-        _exact_part(members, _part(F.col("parsed"), name), name, kind, reading).alias(name)
+        _exact_part(members, _parsed(name, kind), name, kind, reading).alias(name)
         for name, kind in known.items()
         if not isinstance(kind, StringType)
     ]
@@ -140,6 +140,22 @@ def rescued_records(
     return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, known), RESCUED_DATA)
 
 
+def _readable(field: StructField) -> StructField:
+    """Return a column as Spark's parser reads it: over a text that is not base64 it gives the whole record up."""
+    from pyspark.sql.types import BinaryType, StringType, StructField
+
+    return StructField(field.name, StringType()) if isinstance(field.dataType, BinaryType) else field
+
+
+def _parsed(name: str, kind: DataType) -> Column:
+    """The value of a column that was read as :func:`_readable` says; NULL if it is none of its type."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import BinaryType
+
+    value = _part(F.col("parsed"), name)
+    return F.when(value.rlike(_BASE64), F.unbase64(value)) if isinstance(kind, BinaryType) else value
+
+
 def _misfits_as_written(
     data: StructType, folders: Sequence[FolderValue], members: Column, written: Column, reading: Reading
 ) -> Column:
@@ -149,7 +165,7 @@ def _misfits_as_written(
         data: the pinned columns, which ``parsed`` holds as Spark has read them.
         folders: the pinned columns that folders tell; ``parsed`` holds them, too.
         members: of the record, by name, as variants.
-        written: the same, as :func:`_written_members` gives them.
+        written: the same, as :func:`resources.sources.files.written_members.written_members` gives them.
         reading: how Spark reads values.
     """
     from pyspark.sql import functions as F
@@ -157,7 +173,7 @@ def _misfits_as_written(
     names = [*data.names, *(folder.field.name for folder in folders)]
 
     def fits(value: Column, field: StructField) -> Column:
-        return _fits(value, _part(F.col("parsed"), field.name), field.dataType, reading)
+        return _fits(value, _parsed(field.name, field.dataType), field.dataType, reading)
 
     def is_misfit(name: Column) -> Column:
         value = F.try_element_at(members, name)
@@ -166,7 +182,7 @@ def _misfits_as_written(
             (name == field.name)
             & ~(
                 fits(value, field)
-                & is_value_of_folder(_part(F.col("parsed"), field.name), text, field.dataType)
+                & is_value_of_folder(_parsed(field.name, field.dataType), text, field.dataType)
             )
             for field, text in folders
         ]
@@ -209,47 +225,6 @@ def _text_as_written(value: Column, parsed: Column, name: str, written: Column) 
     letters = F.try_element_at(F.transform(own, lambda member: member["text"]), F.lit(1))
     is_text = F.schema_of_variant(value) == "STRING"
     return F.when(~_is_null(value), F.when(is_text, parsed).otherwise(letters))
-
-
-def _written_members(record: Column) -> Column:
-    """The members of an object as it is written, in its order: each with its name, the name in its quotes, and the letters of its value without blanks around tokens."""
-    from pyspark.sql import functions as F
-
-    member = "struct<quoted:string,text:string>"
-    begin = F.struct(
-        F.lit(0).alias("depth"),
-        F.lit("").alias("quoted"),
-        F.lit("").alias("text"),
-        F.array().cast(f"array<{member}>").alias("members"),
-    )
-
-    def with_piece(seen: Column, piece: Column) -> Column:
-        is_inside = seen["depth"] == 1
-        step = F.when(piece.isin("{", "["), 1).when(piece.isin("}", "]"), -1).otherwise(0)
-        ends = is_inside & piece.isin(",", "}")
-        is_name = is_inside & (seen["quoted"] == "") & piece.startswith('"')
-        is_colon = is_inside & (seen["text"] == "") & (piece == ":")
-        own = F.struct(seen["quoted"].alias("quoted"), seen["text"].alias("text"))
-        is_part = (seen["depth"] > 0) & ~is_name & ~is_colon
-        return F.struct(
-            (seen["depth"] + step).alias("depth"),
-            F.when(ends, "").when(is_name, piece).otherwise(seen["quoted"]).alias("quoted"),
-            F.when(ends, "")
-            .when(is_part, F.concat(seen["text"], piece))
-            .otherwise(seen["text"])
-            .alias("text"),
-            F.when(ends & (seen["quoted"] != ""), F.array_append(seen["members"], own))
-            .otherwise(seen["members"])
-            .alias("members"),
-        )
-
-    members = F.aggregate(F.regexp_extract_all(record, F.lit(_PIECE), 0), begin, with_piece)["members"]
-
-    def with_name(member: Column) -> Column:
-        name = F.from_json(F.concat(F.lit("["), member["quoted"], F.lit("]")), "array<string>")
-        return F.struct(F.try_element_at(name, F.lit(1)).alias("name"), member["quoted"], member["text"])
-
-    return F.transform(members, with_name)
 
 
 def surviving(file_field: StructField, pinned_field: StructField) -> Column | None:
@@ -359,12 +334,23 @@ def _fits_within(value: Column, parsed: Column, kind: DataType, reading: Reading
 def _is_exact_value(value: Column, kind: DataType, reading: Reading) -> Column:
     """Whether the text of a value is what its column's type holds exactly; Spark has judged whether it is a number or a text."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import DateType, FractionalType, TimestampNTZType, TimestampType
+    from pyspark.sql.types import (
+        BinaryType,
+        DateType,
+        DecimalType,
+        FractionalType,
+        TimestampNTZType,
+        TimestampType,
+    )
 
+    if isinstance(kind, BinaryType):
+        return F.schema_of_variant(value) == "STRING"
     if not isinstance(kind, DateType | FractionalType | TimestampNTZType | TimestampType):
         return F.lit(True)
     text = F.try_variant_get(value, "$", "string")
     exact = is_exact(text, kind.jsonValue(), reading)
+    if isinstance(kind, DecimalType):  # a variant has no more digits of such a number than a double
+        exact = exact & (F.schema_of_variant(value) != "DOUBLE")
     if isinstance(kind, TimestampType):
         exact = exact | text.rlike(_SECONDS)
     return F.coalesce(exact, F.lit(False))
