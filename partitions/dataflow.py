@@ -167,7 +167,7 @@ class Dataflow(Model):
     @property
     def keeps_table_in_reset(self) -> bool:
         """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
-        return self.kind != "stream" or self.target.load != "append"
+        return self.kind != "stream" or not self.target.only_adds
 
     @property
     def table(self) -> str:

@@ -157,17 +157,8 @@ HOLD_RECORDS = ("ndjson", "csv")
 """Forms whose records can be set aside one by one."""
 
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
-_NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
 
-RESCUES: Fits = {
-    "ndjson": None,
-    "json": None,
-    "csv": None,
-    "parquet": None,
-    "avro": None,
-    "xml": _NO_PARTS,
-    "excel": _NO_PARTS,
-}
+RESCUES: Fits = {name: form.no_rescue for name, form in FILE_FORMATS.items()}
 """By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
 
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {

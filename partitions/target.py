@@ -90,6 +90,11 @@ class Target(Model):
         return "replace_by_watermark" if replaces else self.load
 
     @property
+    def only_adds(self) -> bool:
+        """Whether a load leaves all rows of the table as they are, and finds none of them again."""
+        return self.load == "append"
+
+    @property
     def merges(self) -> bool:
         """Whether rows of the table are found again by their keys."""
         by_keys = self.load == "merge_overwrite" and not self.replace_by_watermark
@@ -139,7 +144,7 @@ class Target(Model):
                 "nothing",
                 f"the columns that tell rows apart, beside load: {self.load}{instead and f',{instead}'}",
             )
-        if self.merge_keys and self.load in ("append", "overwrite"):
+        if self.merge_keys and (self.only_adds or self.load == "overwrite"):
             yield Refusal(
                 ("target", "merge_keys"),
                 ", ".join(self.merge_keys),

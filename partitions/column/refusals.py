@@ -32,7 +32,7 @@ def refusals(
             f"{TRANSACTIONS} beside a source of type {source.type}",
             "a duration such as PT5M, or, of numbers, backward: {by: 1000} with target.merge_keys (only PostgreSQL tells its open transactions)",
         )
-    if target.load == "append":
+    if target.only_adds:
         yield from _appended_twice(watermark)
     yield from replacement_refusals(target, watermark.backward)
     yield from _doubled(watermark, target)

@@ -45,7 +45,7 @@ def chunk_slice(
 
 def adds_above(target: Target, columns: Sequence[str], state: ColumnState) -> bool:
     """Return whether the next run adds rows above the state to those that are there: it replaces by a range only from a stored value on."""
-    if target.way == "append":
+    if target.only_adds:
         return True
     return target.way == "replace_by_watermark" and any(name not in state.marks for name in columns)
 

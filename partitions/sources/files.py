@@ -136,11 +136,10 @@ class FilesSource(SourceDefinition):
         """Yield formats and options that only Spark reads."""
         yield from super().unit_refusals()
         yield from self.path_refusals()
-        if self.format in ("avro", "xml"):
-            listed = (
-                "csv, ndjson, json, parquet or excel (load other files by a dataflow, and name its table)"
-            )
-            yield Refusal(("source", "format"), self.format, listed)
+        if not FORMATS[self.format].lists_units:
+            *others, last = (name for name, form in FORMATS.items() if form.lists_units)
+            expected = f"{', '.join(others)} or {last} (load other files by a dataflow, and name its table)"
+            yield Refusal(("source", "format"), self.format, expected)
         for name in sorted(self.options) if self.format != "excel" else ():
             if self.format != "csv" or name not in CSV_UNIT_OPTIONS:
                 known = f"one of {', '.join(CSV_UNIT_OPTIONS)}" if self.format == "csv" else "no options"

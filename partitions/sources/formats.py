@@ -64,6 +64,8 @@ class FileFormat:
         options: those that the format has; None: those of Spark's reader.
         reader_options: of Spark's reader, those that may be named, in their usual spelling.
         is_of_lines: whether Spark finds lines before it reads the letters, so that it must be told the bytes that end one.
+        no_rescue: why values that do not fit cannot be kept in ``_rescued_data``, as what is expected instead; None: they can.
+        lists_units: whether a file can list units, which are read without Spark.
     """
 
     endings: tuple[str, ...]
@@ -74,6 +76,10 @@ class FileFormat:
     options: type[Model] | None = None
     reader_options: Sequence[str] = ()
     is_of_lines: bool = False
+    no_rescue: str | None = (
+        "strict or merge (a value that does not fit is found by the record, not by the field)"
+    )
+    lists_units: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
@@ -254,6 +260,8 @@ FORMATS: Mapping[str, FileFormat] = {
         },
         reader_options=_JSON_OPTIONS,
         is_of_lines=True,
+        no_rescue=None,
+        lists_units=True,
     ),
     "json": FileFormat(
         (".json",),
@@ -262,14 +270,20 @@ FORMATS: Mapping[str, FileFormat] = {
             "multiline": "no such option: a file is one document; `format: ndjson` reads a record a line",
         },
         reader_options=_JSON_OPTIONS,
+        no_rescue=None,
+        lists_units=True,
     ),
     "csv": FileFormat(
         (".csv", ".tsv"),
         always_checked="the header of a csv file must be the schema's",
         refused={**CSV_REFUSED, "inferschema": _INFERENCE},
         reader_options=_CSV_OPTIONS,
+        no_rescue=None,
+        lists_units=True,
     ),
-    "parquet": FileFormat((".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS),
+    "parquet": FileFormat(
+        (".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS, no_rescue=None, lists_units=True
+    ),
     "avro": FileFormat(
         (".avro",),
         is_text=False,
@@ -280,6 +294,7 @@ FORMATS: Mapping[str, FileFormat] = {
             "ignoreextension": "no such option: source.extensions names the endings of the files that are read",
         },
         reader_options=_AVRO_OPTIONS,
+        no_rescue=None,
     ),
     "xml": FileFormat(
         (".xml",),
@@ -287,6 +302,8 @@ FORMATS: Mapping[str, FileFormat] = {
         refused={**_OF_JSON, "inferschema": _INFERENCE},
         reader_options=_XML_OPTIONS,
     ),
-    "excel": FileFormat((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions),
+    "excel": FileFormat(
+        (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions, lists_units=True
+    ),
 }
 """By the word that a user writes."""

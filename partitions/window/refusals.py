@@ -39,7 +39,7 @@ def refusals(
     yield from _centuries(source, watermark)
     shared = list(_places(source, watermark))
     yield from shared or _unsaid_bounds(source, watermark)
-    if not source.asked_windows.by_range and target.load == "append" and watermark.partial and timed:
+    if not source.asked_windows.by_range and target.only_adds and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
@@ -47,7 +47,7 @@ def refusals(
         )
     yield from _abstinence(source, watermark)
     yield from _load(watermark, target)
-    if target.load == "append" or not (target.merges or rows_tell(source, timed=timed, unit_fields=fields)):
+    if target.only_adds or not (target.merges or rows_tell(source, timed=timed, unit_fields=fields)):
         yield from _moving(watermark)
 
 
@@ -165,7 +165,7 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
         )
     if target.load != "merge_overwrite" and target.replace_by_watermark:
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
-    if target.load != "append":
+    if not target.only_adds:
         return
     if watermark.grace:
         yield Refusal(

@@ -119,7 +119,7 @@ def _again(
     target = dataflow.target
     if target.merges:
         return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys"]
-    if draft.entry.replace_until or target.load != "append" or not added:
+    if draft.entry.replace_until or not target.only_adds or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [
             f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"

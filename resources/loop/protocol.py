@@ -168,7 +168,7 @@ def _kept_stats(
     """
     stats = dict(read_stats())
     (seen,) = stats.pop(ROWS, (None,))
-    if seen is not None and seen != tagged.rows and run.dataflow.target.load == "append":
+    if seen is not None and seen != tagged.rows and run.dataflow.target.only_adds:
         return {}
     if stats and isinstance(run.kind.writing, KeepsStats):
         rows = run.kind.writing.stats_to_rows(stats)

@@ -108,7 +108,7 @@ def _checked(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: 
     name, target = dataflow.name, dataflow.target
     replay = platform.replay(dataflow, options, now)
     replay.check()
-    if target.load == "append" and not options.replace:
+    if target.only_adds and not options.replace:
         ways = (
             replace(options, replace=True),
             replace(options, table=f"{dataflow.table}_replay", save_watermark=False),

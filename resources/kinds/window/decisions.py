@@ -53,7 +53,7 @@ class WindowRules(StateRules):
 
     def replaces_reloaded_rows(self) -> bool:
         """If a slice finds the rows of what it reads."""
-        return self._dataflow.target.load != "append"
+        return not self._dataflow.target.only_adds
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""

@@ -217,7 +217,7 @@ FILES = {"type": "files", "path": "./units", "format": "csv"}
         (API | {"window_column": "at"}, "source.window_column: expected no such key"),
         (API | {"unit_columns": {"u": "v"}}, "source.unit_columns: expected no such key"),
         (FILES | {"path": "./units/{start}"}, "source.path: expected the path without placeholders"),
-        (FILES | {"format": "avro"}, "source.format: expected csv, ndjson, json, parquet or excel"),
+        (FILES | {"format": "avro"}, "source.format: expected ndjson, json, csv, parquet or excel"),
         (FILES | {"missing": "empty"}, "source.missing: expected no such key"),
         (
             FILES | {"options": {"nullValue": "-"}},
