@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from partitions.errors import StrandlineError
+from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, utc_now
-from resources.watermarks.holder import RunIsLive, host_name, is_alive, process_is_alive
+from resources.watermarks.holder import RunIsLive, host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import LEASES
 
@@ -55,7 +56,7 @@ def is_held(log: WatermarkLog, intent: Intent, run_is_live: RunIsLive, wait: Cal
     Raises:
         ProviderError: if the log cannot be read.
     """
-    alive = is_alive(intent.holder, intent.id, run_is_live)
+    alive = holders.is_alive(intent.holder, intent.id, run_is_live)
     return is_renewed(log, intent, wait) if alive is None else alive
 
 
