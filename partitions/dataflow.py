@@ -15,7 +15,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
 from partitions.inputs import Input, tables_read, unit_refusals, view_refusals
 from partitions.maintenance_periods import Maintenance
-from partitions.model import Duration, Model
+from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
@@ -101,12 +101,12 @@ class Dataflow(Model):
     late_files: LatePolicy = "ingest"
     on_bad_file: OnBadFile = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
-    show_bad_records: Annotated[bool, Field(strict=True)] | None = None
+    show_bad_records: Flag | None = None
     max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS, strict=True)] = 0
     transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
     inputs: dict[str, TableName] = Field(default_factory=dict)
-    run_after_upstream: Annotated[bool, Field(strict=True)] = True
+    run_after_upstream: Flag = True
     description: str | None = None
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _ISO = re.compile(r"P(?!$)(\d+W)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 
@@ -23,11 +23,20 @@ def _within_the_calendar(value: timedelta) -> timedelta:
     return value
 
 
+def _flag(value: object) -> object:
+    text = value.casefold() if isinstance(value, str) else None
+    return {"true": True, "false": False}.get(text, value) if text is not None else value
+
+
 LONGEST = timedelta(days=365_000)
 """So long before any now a calendar has days."""
 
 Duration = Annotated[timedelta, BeforeValidator(_iso), AfterValidator(_within_the_calendar)]
 """An ISO 8601 duration such as PT2S or P30D, not negative, of a thousand years at most."""
+
+
+Flag = Annotated[bool, Field(strict=True), BeforeValidator(_flag)]
+"""True or false, also as a text, as variables of the environment have it; no other text or number."""
 
 
 class Model(BaseModel):

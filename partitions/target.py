@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from partitions.evolution import SchemaMode
-from partitions.model import Model
+from partitions.model import Flag, Model
 from partitions.refusal import Refusal
 from partitions.schema_merging import RESCUED_DATA
 from partitions.sources.table import TableName
@@ -73,15 +73,15 @@ class Target(Model):
         BeforeValidator(_in_lower_case),
     ] = "append"
     merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    replace_by_watermark: Annotated[bool, Field(strict=True)] = False
+    replace_by_watermark: Flag = False
     effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
     format: Literal["delta", "iceberg", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     schema_mode: SchemaMode = "strict"
-    origin_columns: Annotated[bool, Field(strict=True)] = True
-    shared: Annotated[bool, Field(strict=True)] = False
+    origin_columns: Flag = True
+    shared: Flag = False
 
     @property
     def way(self) -> str:

@@ -14,7 +14,7 @@ from partitions.api.calendar_ranges import Unit
 from partitions.api.paging import Cursor, Location, Name, Paging, names_of
 from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
 from partitions.errors import ConfigurationError
-from partitions.model import Model
+from partitions.model import Flag, Model
 from partitions.placeholders import Placeholder, Template
 from partitions.refusal import Refusal
 from partitions.sources.definition import (
@@ -122,7 +122,7 @@ class ApiSource(RowsSource):
     params: dict[Name, Param] = Field(default_factory=dict)
     body: dict[str, Any] | None = None
     records: Annotated[str, AfterValidator(_dotted)] | None = None
-    records_optional: Annotated[bool, Field(strict=True)] = False
+    records_optional: Flag = False
     errors: Annotated[str, AfterValidator(_dotted)] | None = None
     paging: Paging | None = None
     watermark_param_mapping: dict[ColumnName, Name] = Field(default_factory=dict)
@@ -132,7 +132,7 @@ class ApiSource(RowsSource):
     watermark_param_range: ParamRange | None = None
     watermark_param_exclusive: Exclusive | None = None
     watermark_param_timezone: Annotated[str, AfterValidator(_known_zone)] | None = None
-    watermark_from_exclusive: Annotated[bool, Field(strict=True)] = False
+    watermark_from_exclusive: Flag = False
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     ignore_http_codes: tuple[Ignored, ...] = ()
     total: Annotated[str, AfterValidator(_dotted)] | None = None

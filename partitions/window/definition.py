@@ -19,7 +19,7 @@ from pydantic import (
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, zone_of
 from partitions.json_faults import in_plain_words
-from partitions.model import Duration, Model
+from partitions.model import Duration, Flag, Model
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
 from partitions.window.extent import Unit
@@ -159,10 +159,10 @@ class WindowWatermark(Model):
     type: Literal["window"]
     definition: Annotated[tuple[Entry, ...], BeforeValidator(_json_array)]
     window: Annotated[Grain | Composite, BeforeValidator(_window)] = "none"
-    partial: Annotated[bool, Field(strict=True)] = True
+    partial: Flag = True
     grace: Period = timedelta(0)
     abstinent: Period = timedelta(0)
-    abstinent_skips: Annotated[bool, Field(strict=True)] = False
+    abstinent_skips: Flag = False
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)
