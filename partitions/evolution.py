@@ -112,13 +112,13 @@ def evolved(known: Schema, incoming: Schema, mode: SchemaMode) -> Evolution:
     return Evolution("merge" if kept else "none", merged_schema(known, incoming), kept)
 
 
-def differences(known: Schema, incoming: Schema) -> Iterator[SchemaChange]:
+def differences(schema: Schema, incoming: Schema) -> Iterator[SchemaChange]:
     """Yield how the columns of rows differ from those that are there: types and missing columns in their order, then new ones.
 
     Whether a column may be NULL counts at the top level only: inside of columns rows seldom know.
     """
     found = {each["name"].casefold(): each for each in incoming["fields"]}
-    for column in known["fields"]:
+    for column in schema["fields"]:
         other = found.get(column["name"].casefold())
         if other is None:
             yield SchemaChange(column["name"], column["type"], None)
@@ -128,7 +128,7 @@ def differences(known: Schema, incoming: Schema) -> Iterator[SchemaChange]:
             yield SchemaChange(
                 column["name"], column["type"], column["type"], not other.get("nullable", True)
             )
-    yield from _new(known, incoming, "")
+    yield from _new(schema, incoming, "")
 
 
 def _is_merged(change: SchemaChange) -> bool:
@@ -160,37 +160,37 @@ def _is_rescued(change: SchemaChange) -> bool:
     return change.found is not None and change.was != change.found and not change.narrows
 
 
-def _of_types(path: str, was: Type, found: Type) -> Iterator[SchemaChange]:
+def _of_types(path: str, was: Type, becomes: Type) -> Iterator[SchemaChange]:
     """The differences of two types: of structs field by field, of arrays and maps inside of them."""
-    kinds = {type_name(was), type_name(found)}
-    if found == NO_VALUE:
+    kinds = {type_name(was), type_name(becomes)}
+    if becomes == NO_VALUE:
         return
     if kinds == {"struct"}:
         assert not isinstance(was, str)
-        assert not isinstance(found, str)
-        others = {each["name"].casefold(): each for each in found["fields"]}
+        assert not isinstance(becomes, str)
+        others = {field["name"].casefold(): field for field in becomes["fields"]}
         for each in was["fields"]:
             other = others.get(each["name"].casefold())
             if other is None:
                 yield SchemaChange(f"{path}.{each['name']}", each["type"], None)
             else:
                 yield from _of_types(f"{path}.{each['name']}", each["type"], other["type"])
-        yield from _new(was, found, f"{path}.")
+        yield from _new(was, becomes, f"{path}.")
     elif kinds == {"array"}:
         assert not isinstance(was, str)
-        assert not isinstance(found, str)
-        yield from _of_types(path, was["elementType"], found["elementType"])
-    elif kinds == {"map"} and not isinstance(was, str) and not isinstance(found, str):
-        if plain_type(was["keyType"]) != plain_type(found["keyType"]):
-            yield SchemaChange(path, was, found)
+        assert not isinstance(becomes, str)
+        yield from _of_types(path, was["elementType"], becomes["elementType"])
+    elif kinds == {"map"} and not isinstance(was, str) and not isinstance(becomes, str):
+        if plain_type(was["keyType"]) != plain_type(becomes["keyType"]):
+            yield SchemaChange(path, was, becomes)
         else:
-            yield from _of_types(path, was["valueType"], found["valueType"])
-    elif plain_type(was) != plain_type(found):
-        yield SchemaChange(path, was, found)
+            yield from _of_types(path, was["valueType"], becomes["valueType"])
+    elif plain_type(was) != plain_type(becomes):
+        yield SchemaChange(path, was, becomes)
 
 
-def _new(known: Schema, incoming: Schema, above: str) -> Iterator[SchemaChange]:
-    names = {each["name"].casefold() for each in known["fields"]}
+def _new(schema: Schema, incoming: Schema, above: str) -> Iterator[SchemaChange]:
+    names = {column["name"].casefold() for column in schema["fields"]}
     for each in incoming["fields"]:
         if each["name"].casefold() not in names and each["type"] != NO_VALUE:
             required = not above and not each.get("nullable", True)

@@ -24,8 +24,7 @@ def _within_the_calendar(value: timedelta) -> timedelta:
 
 
 def _flag(value: object) -> object:
-    text = value.casefold() if isinstance(value, str) else None
-    return {"true": True, "false": False}.get(text, value) if text is not None else value
+    return {"true": True, "false": False}.get(value.casefold(), value) if isinstance(value, str) else value
 
 
 LONGEST = timedelta(days=365_000)

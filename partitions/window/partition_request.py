@@ -94,5 +94,5 @@ def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
     return SomeListed(identities, partitions.listed_units) if partitions.units == "static" else identities
 
 
-def _refused(partitions: Partitioning, expected: str, found: str) -> ConfigurationError:
-    return ConfigurationError(f"dataflow {partitions.name}: expected {expected}, found {found}")
+def _refused(partitions: Partitioning, expected: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"dataflow {partitions.name}: expected {expected}, found {problem}")

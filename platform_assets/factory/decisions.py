@@ -291,13 +291,13 @@ def _with_config(
 
 def _decide(
     context: OpExecutionContext,
-    given: DecisionConfig,
+    config: DecisionConfig,
     build_draft: DraftBuilder,
     project: Project,
     platform: Platform,
     options: RunOptions,
 ) -> None:
-    (flow,) = project.named([given.dataflow])
+    (flow,) = project.named([config.dataflow])
     words = partial(stored_in_words, flow.kind)
     try:
         shown = decisions.preview(
@@ -307,14 +307,14 @@ def _decide(
         context.log.info(nothing.message)
         return
     say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
-    if not given.confirm:
+    if not config.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
-    entry = decisions.decide(platform, flow, build_draft, given.reason, options.run_is_live)
+    entry = decisions.decide(platform, flow, build_draft, config.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
         **watermark_metadata(entry, read_quarantine(platform.log, entry)),
-        "reason": given.reason,
+        "reason": config.reason,
         "effect": MetadataValue.md(listed(shown.lines)),
     }
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))

@@ -107,16 +107,16 @@ def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) ->
 
 
 def _error(
-    key: Key, error: ErrorDetails, document: YamlDocument, model: type[BaseModel], given: Collection[str]
+    key: Key, error: ErrorDetails, document: YamlDocument, model: type[BaseModel], unwritten: Collection[str]
 ) -> ProjectError:
     value, shapes, kind = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = known_keys(shapes_at(model, key[:-1], document.value))
-        known = [name for name in known if key[1:] or name not in given]
-        elsewhere = _elsewhere(key, model, given)
-        close = None if elsewhere else nearest(str(key[-1]), known)
-        return document.error(key, "an unknown key", f"one of {', '.join(known)}{elsewhere}", close)
+        allowed = known_keys(shapes_at(model, key[:-1], document.value))
+        allowed = [name for name in allowed if key[1:] or name not in unwritten]
+        elsewhere = _elsewhere(key, model, unwritten)
+        close = None if elsewhere else nearest(str(key[-1]), allowed)
+        return document.error(key, "an unknown key", f"one of {', '.join(allowed)}{elsewhere}", close)
     if kind in ("missing", "union_tag_not_found"):
         return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
     if kind in ("literal_error", "union_tag_invalid"):

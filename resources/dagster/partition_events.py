@@ -74,10 +74,10 @@ class PartitionEvents:
             context.log_event(record)
         tell(instance, dataflow.name, left.runs, before)
 
-    def _loaded_by_dead_runs(self, left: UnreportedEntries) -> Iterator[AssetMaterialization]:
+    def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
         """Each partition; of an asset without partitions each run as a whole."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
-        for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
+        for run_id, entries in groupby(unreported.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}
             if partitions is None or partitions.definition is None:
                 yield AssetMaterialization(self.table, metadata=summary([*entries]) | by)

@@ -110,7 +110,7 @@ def _check_not_behind(
     with suppress(NeedsDecision):  # the table's log tells no state
         adopted = adopted_state(platform.table(dataflow), last.app_id if last else None)
         known += [adopted.state] if adopted and adopted.state else []
-    if not all(planning.covers(watermark, each) for each in known):
+    if not all(planning.covers(watermark, other) for other in known):
         rules.check_rewind()
 
 

@@ -110,8 +110,8 @@ def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[Defini
     )
     if made_with is None:
         return []
-    found, nothing_loaded = changes(made_with.definition, identity(dataflow)), is_empty(entry.state())
-    return [change._replace(is_empty=nothing_loaded) for change in found]
+    changed, nothing_loaded = changes(made_with.definition, identity(dataflow)), is_empty(entry.state())
+    return [change._replace(is_empty=nothing_loaded) for change in changed]
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:

@@ -163,7 +163,9 @@ def _store_quarantine(
 ) -> tuple[str | None, int]:
     """Store the list of all files in quarantine after a slice; return its object's name, and how many files the slice adds."""
     bad_parts = run.kind.bad_parts
-    left, added = bad_parts.quarantine(entry, slice_) if isinstance(bad_parts, SetsAside) else (None, 0)
-    if left is None:
+    quarantined, added = (
+        bad_parts.quarantine(entry, slice_) if isinstance(bad_parts, SetsAside) else (None, 0)
+    )
+    if quarantined is None:
         return (entry.quarantine if entry else None), added
-    return (run.log.put_list(run.name, name, left, QUARANTINE) if left.rows else None), added
+    return (run.log.put_list(run.name, name, quarantined, QUARANTINE) if quarantined.rows else None), added

@@ -201,9 +201,9 @@ class _Run(Generic[SliceT]):
     def _advance(self) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
         run, outcome = self._run, self._outcome
-        left = run.dataflow.watermark.max_slices
+        remaining = run.dataflow.watermark.max_slices
         slow = SlowSlices(run.dataflow.watermark.checkpoint.interval_secs)
-        while left > 0:
+        while remaining > 0:
             plan = self._plan()
             if plan.slices and isinstance(run.kind.planning, RunsAhead):
                 self._stopped = run.kind.planning.run_ahead(run.spark, outcome.newest)
@@ -214,7 +214,7 @@ class _Run(Generic[SliceT]):
             if pinned is None:
                 return
             pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))
-            while pending and left > 0:
+            while pending and remaining > 0:
                 slice_ = pending.popleft()
                 parts = slice_.halve() if slow.halve_next else (slice_,)
                 pending.extendleft(reversed(parts[1:]))
@@ -229,7 +229,7 @@ class _Run(Generic[SliceT]):
                     pinned = run.log.get_schema(done.entry.pinned)
                 slow.note(done.seconds)
                 if not is_repeat(slice_):
-                    left -= 1
+                    remaining -= 1
             if not run.kind.planning.replans_after_load:
                 return
 
@@ -316,8 +316,8 @@ class _Run(Generic[SliceT]):
         self._outcome.committed.append(result)
         reading = self._run.kind.reading
         if isinstance(reading, ReportsBatches) and result.slice is not None:
-            told = reading.reports(result.slice)
-            self._outcome.batches = [*(self._outcome.batches or ()), *told]
+            batches = reading.reports(result.slice)
+            self._outcome.batches = [*(self._outcome.batches or ()), *batches]
         return result.changed
 
     def _load_before(self, slice_: SliceT, bad: BadPart, pinned: str) -> None:

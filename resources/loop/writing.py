@@ -208,27 +208,27 @@ def _with_lacking(
     """A load that keeps versions, with the columns of which rows say nothing: those that their source has lost, and those of the table that a step leaves out."""
     if not isinstance(load, Scd2) or not run.table.exists():
         return load
-    told: Sequence[Lacking] = ()
+    lacking: Sequence[Lacking] = ()
     if isinstance(run.kind.reading, TellsLacking):
-        told = run.kind.reading.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
+        lacking = run.kind.reading.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
     brought = {name.casefold() for name in rows.columns}
     left_out = [Lacking(name) for name in run.table.contents.columns() if name.casefold() not in brought]
-    return replace(load, lacking=(*told, *left_out))
+    return replace(load, lacking=(*lacking, *left_out))
 
 
 def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     """The rows without those of keys of which the table holds later ones."""
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
-    known = {name.casefold() for name in run.table.contents.columns()}
-    if not {name.casefold() for name in columns_of(load.later)} <= known:
+    table_columns = {name.casefold() for name in run.table.contents.columns()}
+    if not {name.casefold() for name in columns_of(load.later)} <= table_columns:
         return rows  # which bring the columns: no row of the table has a value there
-    held = run.table.contents.read(run.spark, run.table.contents.newest_version(), load.later).where(
+    later_rows = run.table.contents.read(run.spark, run.table.contents.newest_version(), load.later).where(
         sql(load.later, SPARK)
     )
     if load.own != NOTHING:
-        held = held.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
-    return without_keys_of(rows, held, load.keys, load.order)
+        later_rows = later_rows.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
+    return without_keys_of(rows, later_rows, load.keys, load.order)
 
 
 def _given_up(

@@ -86,8 +86,8 @@ class ColumnProfile(KindProfile):
         if not dataflow.source.asked_above.tells_what_is_new:
             return ""
         look = column_look(platform, dataflow)
-        found = look.has_new_rows(entry, now)
-        return repr((entry.watermark if entry else None, look.contents())) if found else ""
+        has_new = look.has_new_rows(entry, now)
+        return repr((entry.watermark if entry else None, look.contents())) if has_new else ""
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""

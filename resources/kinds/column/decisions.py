@@ -104,9 +104,11 @@ class ColumnRules(StateRules):
         if dataflow.source.asked_above.saves_bound or dataflow.has_step:
             return text
         bounds = ColumnState.of(deserialise(text))
-        there = set(self._table.contents.columns())
+        table_columns = set(self._table.contents.columns())
         times = [
-            name for name, mark in bounds.marks.items() if isinstance(mark.value, date) and name in there
+            name
+            for name, mark in bounds.marks.items()
+            if isinstance(mark.value, date) and name in table_columns
         ]
         reached = {
             name: Mark(value)
@@ -121,9 +123,9 @@ class ColumnRules(StateRules):
         return self._table.contents.highest_values([name], None, rows)[name]
 
     def _highest(self) -> dict[str, Mark]:
-        there = [name for name in self._columns if name in self._table.contents.columns()]
-        found = self._table.contents.highest_values(there) if there else {}
-        return {name: Mark(value) for name, value in found.items() if value is not None}
+        columns = [name for name in self._columns if name in self._table.contents.columns()]
+        highest = self._table.contents.highest_values(columns) if columns else {}
+        return {name: Mark(value) for name, value in highest.items() if value is not None}
 
     def replaces_reloaded_rows(self) -> bool:
         """If rows tell the values that they were read by."""

@@ -63,8 +63,8 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
         """The files that are in quarantine after the slice."""
         before = read_quarantine(self.log, entry)
         after = before.after([file.path for file in slice_.files], slice_.quarantined)
-        kept = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
-        return kept, len(slice_.quarantined)
+        stored = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
+        return stored, len(slice_.quarantined)
 
     def bad_records(
         self, spark: SparkSession, slice_: PathSlice, pinned: str

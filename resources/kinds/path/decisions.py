@@ -98,10 +98,10 @@ class PathRules(StateRules):
                 f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
-        known = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
+        paths = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
-            known |= self._table.contents.texts(SOURCE_FILE)
-        return serialise(upper_bound(self._definition, PathState.of(entry.state()), known))
+            paths |= self._table.contents.texts(SOURCE_FILE)
+        return serialise(upper_bound(self._definition, PathState.of(entry.state()), paths))
 
     def check_rewind(self) -> None:
         """A set has no order."""

@@ -66,7 +66,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             return self._plan_again(entry, now, request)
         state = state_of(PathState, self.dataflow, entry)
         listing = self.source.list_above(position(self._definition, state, now, cold_start_of(entry)))
-        made = plan(
+        planned = plan(
             self._definition,
             state,
             listing.listed,
@@ -77,21 +77,23 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             request=request,
         )
         reminder = read_quarantine(self.log, entry).reminder(self.dataflow.name)
-        return replace(made, calls=listing.listed.calls, warnings=(*made.warnings, *filter(None, [reminder])))
+        return replace(
+            planned, calls=listing.listed.calls, warnings=(*planned.warnings, *filter(None, [reminder]))
+        )
 
     def _plan_again(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
         """One slice, whatever its size; whoever died with it may have loaded it already."""
-        made = Plan[PathSlice](self.dataflow.name, "path", entry.number if entry else 0, now, "")
+        planned = Plan[PathSlice](self.dataflow.name, "path", entry.number if entry else 0, now, "")
         unmoved = watermark_of(self._definition, state_of(PathState, self.dataflow, entry))
         files = in_pair_order(self._there(request.paths))
         if not files:
-            return replace(made, why="its files are gone at the source")
+            return replace(planned, why="its files are gone at the source")
         after = slice_of(self._definition, unmoved, files, None).after if request.saves else unmoved
         slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
         done = entry is not None and entry.number > request.since and entry.reason == request.reason
         if done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
-            return replace(made, why=f"loaded before: {counted(len(files), 'file')}")
-        return replace(made, why=f"replay of {counted(len(files), 'file')}", slices=(slice_,))
+            return replace(planned, why=f"loaded before: {counted(len(files), 'file')}")
+        return replace(planned, why=f"replay of {counted(len(files), 'file')}", slices=(slice_,))
 
     def read_again(
         self, entry: Entry | None, start: str, end: str, now: datetime, *, replaces: bool
@@ -110,12 +112,14 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         listed = listing.listed.files
         dealt_with = self.not_new(entry, [file.path for file in listed])
         files = tuple(file for file in listed if file.path in dealt_with)
-        held = {aside.file.path for aside in read_quarantine(self.log, entry).held}
-        files = tuple(file for file in files if file.path not in held and not settles(definition, file, now))
+        quarantined = {aside.file.path for aside in read_quarantine(self.log, entry).held}
+        files = tuple(
+            file for file in files if file.path not in quarantined and not settles(definition, file, now)
+        )
         slices = cut_pending(definition, watermark_of(definition, state), files, "replay", replaces=replaces)
-        left, there = len(listed) - len(files), {file.path for file in listed}
-        held_back = f"{counted(left, 'file')} above the watermark, in quarantine, or still settling"
-        nothing = (f"nothing is read again: {held_back}",) if left and not files else ()
+        left_out, listed_paths = len(listed) - len(files), {file.path for file in listed}
+        held_back = f"{counted(left_out, 'file')} above the watermark, in quarantine, or still settling"
+        nothing = (f"nothing is read again: {held_back}",) if left_out and not files else ()
         why = f"{counted(len(files), 'file')} of partitions from {start!r} to {end!r}"
         return Plan(
             self.dataflow.name,
@@ -124,10 +128,10 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             now,
             why,
             tuple(slices),
-            (Skip(counted(left, "file"), "above the watermark, in quarantine, or still settling"),)
-            if left
+            (Skip(counted(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
+            if left_out
             else (),
-            (*nothing, *self._gone(entry, start, end, there)),
+            (*nothing, *self._gone(entry, start, end, listed_paths)),
             listing.listed.calls,
         )
 
@@ -149,15 +153,15 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         aside = {quarantined.file.path for quarantined in read_quarantine(self.log, entry).files}
         return len(paths) - len(self._known(entry, paths) - aside)
 
-    def _gone(self, entry: Entry | None, start: str, end: str, there: Collection[str]) -> Iterator[str]:
+    def _gone(self, entry: Entry | None, start: str, end: str, listed: Collection[str]) -> Iterator[str]:
         """Say which files of these partitions were loaded and are gone."""
         if entry is None:
             return
         within = between(start, end)
-        known = Ingested(self.log, self.dataflow.name, entry).all()
-        gone = [file.path for file in known if within.above(file.path) and file.path not in there]
-        if gone:
-            yield f"gone at the source, so their rows stay: {first_few(gone, _NAMED)}"
+        ingested = Ingested(self.log, self.dataflow.name, entry).all()
+        missing = [file.path for file in ingested if within.above(file.path) and file.path not in listed]
+        if missing:
+            yield f"gone at the source, so their rows stay: {first_few(missing, _NAMED)}"
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
@@ -194,8 +198,8 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return self._there([path for path in paths if by_set or below.above(path)])
 
     def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
-        there = self.source.look(paths)
-        return tuple(there[path] for path in paths if path in there)
+        files = self.source.look(paths)
+        return tuple(files[path] for path in paths if path in files)
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look for what the next run would load within a budget, to see whether a run is worth asking for, and count what ``settle`` holds back."""
@@ -204,8 +208,8 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         listing = self.source.list_above(start, budget=budget, resume=resume)
         files = listing.listed.files
         if entry is not None and definition.tracking == "set":
-            known = self._known(entry, [file.path for file in files])
-            files = tuple(file for file in files if file.path not in known)
+            ingested = self._known(entry, [file.path for file in files])
+            files = tuple(file for file in files if file.path not in ingested)
         new, files = len(files), ready(definition, files, now)
         settling = new - len(files)
         if entry is not None:

@@ -68,11 +68,11 @@ class Epochs(Protocol):
         """Raise SchemaError if the source does not match the pinned schema."""
         ...
 
-    def check_unchanged(self, given: Any) -> None:
+    def check_unchanged(self, epoch_input: Any) -> None:
         """Raise BadPart if some of an epoch's input is not there, or has changed since it was planned."""
         ...
 
-    def rows(self, spark: SparkSession, given: Any, pinned: str) -> DataFrame:
+    def rows(self, spark: SparkSession, epoch_input: Any, pinned: str) -> DataFrame:
         """Return the rows of an epoch's input, with the pinned columns in their order, and ``VERSION``.
 
         Raises:
@@ -81,6 +81,8 @@ class Epochs(Protocol):
         """
         ...
 
-    def find_bad_part(self, spark: SparkSession, given: Any, pinned: str, error: Exception) -> BadPart | None:
+    def find_bad_part(
+        self, spark: SparkSession, epoch_input: Any, pinned: str, error: Exception
+    ) -> BadPart | None:
         """Return the part of the input that a read has failed at; None if it is not the source's fault."""
         ...

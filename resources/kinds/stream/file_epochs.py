@@ -49,55 +49,58 @@ class EpochsOfFiles(Epochs):
         definition, read = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
         listing = self.source.list_above(position(definition, read, now, cold_start_of(entry)))
         number = entry.number if entry else 0
-        found = plan_of_files(
+        planned = plan_of_files(
             definition, read, listing.listed, now, dataflow=self.dataflow.name, number=number
         )
-        warned = Waiting((), found.skips, None, found.warnings, listing.listed.calls)
-        if not found.slices:
+        warned = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
+        if not planned.slices:
             return warned
-        files = [file for slice_ in found.slices for file in slice_.files]
+        files = [file for slice_ in planned.slices for file in slice_.files]
         inputs = files_in_epochs(
-            definition.checkpoint, found.slices[0].before, files, self.dataflow.stream.split_columns
+            definition.checkpoint, planned.slices[0].before, files, self.dataflow.stream.split_columns
         )
-        if not found.skips and definition.scope == "partition":
+        if not planned.skips and definition.scope == "partition":
             last = inputs[-1]
             assert isinstance(last, Files)
             inputs[-1] = replace(last, after=closed(definition, PathState.of(last.after), now))
-        return warned._replace(inputs=inputs, since=found.slices[0].since)
+        return warned._replace(inputs=inputs, since=planned.slices[0].since)
 
     def covers(self, state: StreamState, other: StreamState) -> bool:
         """Compare the path watermarks."""
-        after, before = (PathState.of(each.position.get("path")) for each in (state, other))
+        after, before = (PathState.of(read.position.get("path")) for read in (state, other))
         return after.covers(before, self.dataflow.stream.above_files.template)
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
         """Return the declared schema, or one inferred from a bounded sample."""
         inputs = [slice_.input for slice_ in pending]
         return self.source.pin(
-            spark, [file for given in inputs if isinstance(given, Files) for file in given.given]
+            spark,
+            [file for epoch_input in inputs if isinstance(epoch_input, Files) for file in epoch_input.given],
         )
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare ``source.schema``."""
         self.source.check_schema(spark, pinned)
 
-    def check_unchanged(self, given: Files) -> None:
+    def check_unchanged(self, epoch_input: Files) -> None:
         """Compare size and version of every file with what was listed."""
-        self.source.check_unchanged(given.given)
+        self.source.check_unchanged(epoch_input.given)
 
-    def rows(self, spark: SparkSession, given: Files, pinned: str) -> DataFrame:
+    def rows(self, spark: SparkSession, epoch_input: Files, pinned: str) -> DataFrame:
         """Return the rows of exactly these files; a file's number is its place among them."""
         from pyspark.sql import functions as F
 
-        rows = self.source.read(spark, given.given, pinned, origin=True)
-        if given.one_chunk:
+        rows = self.source.read(spark, epoch_input.given, pinned, origin=True)
+        if epoch_input.one_chunk:
             return rows.drop(SOURCE_FILE).withColumn(VERSION, F.lit(0).cast("long"))
-        places = [(file.path, place) for place, file in enumerate(given.given)]
-        told = F.broadcast(spark.createDataFrame(places, f"{SOURCE_FILE} string, {VERSION} long"))
-        return rows.join(told, SOURCE_FILE).drop(SOURCE_FILE)
+        places = [(file.path, place) for place, file in enumerate(epoch_input.given)]
+        chunk_numbers = F.broadcast(spark.createDataFrame(places, f"{SOURCE_FILE} string, {VERSION} long"))
+        return rows.join(chunk_numbers, SOURCE_FILE).drop(SOURCE_FILE)
 
     def find_bad_part(
-        self, spark: SparkSession, given: Files, pinned: str, error: Exception
+        self, spark: SparkSession, epoch_input: Files, pinned: str, error: Exception
     ) -> BadPart | None:
         """Return the file that Spark names, with its line if a record does not parse."""
-        return self.source.find_bad_file(spark, {file.path: file for file in given.given}, pinned, error)
+        return self.source.find_bad_file(
+            spark, {file.path: file for file in epoch_input.given}, pinned, error
+        )

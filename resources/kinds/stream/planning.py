@@ -54,7 +54,7 @@ class StreamPlanning(Planning[EpochSlice]):
             )
         state = known_state(self.dataflow, entry)
         waiting = self._waiting(entry, state, now)
-        made = plan(
+        planned = plan(
             self.dataflow.stream,
             state,
             waiting.inputs,
@@ -64,8 +64,10 @@ class StreamPlanning(Planning[EpochSlice]):
             held_back=waiting.held_back,
             operators=self.dataflow.operators,
         )
-        slices = tuple(replace(slice_, since=waiting.since) for slice_ in made.slices)
-        return replace(made, slices=slices, warnings=(*made.warnings, *waiting.warnings), calls=waiting.calls)
+        slices = tuple(replace(slice_, since=waiting.since) for slice_ in planned.slices)
+        return replace(
+            planned, slices=slices, warnings=(*planned.warnings, *waiting.warnings), calls=waiting.calls
+        )
 
     def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
         """What the source has; if it does not answer, rows that a decision lets out leave all the same."""

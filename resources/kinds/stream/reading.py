@@ -76,7 +76,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         with refusals_of_spark(self.dataflow):
             columns = self.read(spark, None, pinned).schema.names
         twice = sorted(
-            {name for name in columns if [each.lower() for each in columns].count(name.lower()) > 1}
+            {name for name in columns if [column.lower() for column in columns].count(name.lower()) > 1}
         )
         if twice:
             raise ConfigurationError(

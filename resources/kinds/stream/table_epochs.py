@@ -49,24 +49,27 @@ class EpochsOfVersions(Epochs):
         since = Mark(at["version"], at.get("id")) if "version" in at else None
         try:
             versions = self.table.versions
-            found, before = versions.first_appends() if since is None else (versions.appends(since), since)
+            appends, before = versions.first_appends() if since is None else (versions.appends(since), since)
         except NeedsDecision as gone:
             raise self._other_source(gone.message, gone.code) from gone
         if since is None and before is not None and self._begins_at_latest:
-            return Waiting((begun_behind(found.table, before),))
-        if since is not None and (found.table != at["table"] or found.newest < since.version):
+            return Waiting((begun_behind(appends.table, before),))
+        if since is not None and (appends.table != at["table"] or appends.newest < since.version):
             raise self._other_source(
                 f"expected table {self.dataflow.source.shown} of which versions up to {since.version} were read, found another table of that name,"
                 " or an older version of it",
                 "source_replaced",
             )
-        chunks = [Chunk(each.version, each.files, each.bytes, each.id, each.whole) for each in found.versions]
-        skipped = [
-            f"{each.changes}: it is passed over (source.on_change: skip)"
-            for each in found.versions
-            if each.changes
+        chunks = [
+            Chunk(version.version, version.files, version.bytes, version.id, version.whole)
+            for version in appends.versions
         ]
-        inputs = versions_in_epochs(self.dataflow.stream.checkpoint, found.table, chunks, before)
+        skipped = [
+            f"{version.changes}: it is passed over (source.on_change: skip)"
+            for version in appends.versions
+            if version.changes
+        ]
+        inputs = versions_in_epochs(self.dataflow.stream.checkpoint, appends.table, chunks, before)
         return Waiting(inputs, warnings=skipped)
 
     @property
@@ -89,48 +92,48 @@ class EpochsOfVersions(Epochs):
         """Compare the table's columns."""
         self.table.check_schema(spark, pinned, self.dataflow.name)
 
-    def check_unchanged(self, given: Versions) -> None:
+    def check_unchanged(self, epoch_input: Versions) -> None:
         """Versions do not change."""
 
-    def rows(self, spark: SparkSession, given: Versions, pinned: str) -> DataFrame:
+    def rows(self, spark: SparkSession, epoch_input: Versions, pinned: str) -> DataFrame:
         """Return the rows that the versions append."""
-        return self.table.versions.read(spark, self._chunks_of(given), pinned)
+        return self.table.versions.read(spark, self._chunks_of(epoch_input), pinned)
 
     @override
     def find_bad_part(
-        self, spark: SparkSession, given: Versions, pinned: str, error: Exception
+        self, spark: SparkSession, epoch_input: Versions, pinned: str, error: Exception
     ) -> BadPart | None:
         """Return the last version, if it cannot be read; an epoch has no other parts.
 
         Raises:
             NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
         """
-        bad = self.table.versions.find_unreadable(spark, Mark(given.last, given.id), error)
+        bad = self.table.versions.find_unreadable(spark, Mark(epoch_input.last, epoch_input.id), error)
         if bad is None and lacks_file(error):
             raise self._other_source(
-                f"expected the files that versions {given.first} to {given.last} of table {self.dataflow.source.shown} have added, found some gone:"
+                f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown} have added, found some gone:"
                 " they were joined with others and vacuumed before they were read",
                 "versions_gone",
             ) from error
         return bad
 
-    def _chunks_of(self, given: Versions) -> Sequence[Appended]:
-        if not given.files:  # what was there before the first run
+    def _chunks_of(self, epoch_input: Versions) -> Sequence[Appended]:
+        if not epoch_input.files:  # what was there before the first run
             return ()
-        since = None if given.since is None else Mark(given.since, given.since_id)
+        since = None if epoch_input.since is None else Mark(epoch_input.since, epoch_input.since_id)
         try:
-            found = self.table.versions.appends(since, given.last).versions
+            appended = self.table.versions.appends(since, epoch_input.last).versions
         except NeedsDecision as gone:
             raise self._other_source(gone.message, gone.code) from gone
-        files, size = sum(each.files for each in found), sum(each.bytes for each in found)
-        last = found[-1] if found else None
-        read = None if last is None else (last.version, given.id and last.id, files, size)
-        if read != (given.last, given.id, given.files, given.bytes):
+        files, size = sum(version.files for version in appended), sum(version.bytes for version in appended)
+        last = appended[-1] if appended else None
+        read = None if last is None else (last.version, epoch_input.id and last.id, files, size)
+        if read != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
             raise self._other_source(
-                f"expected versions {given.first} to {given.last} of table {self.dataflow.source.shown}, found others in its log",
+                f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown}, found others in its log",
                 "versions_gone",
             )
-        return found
+        return appended
 
     def _other_source(self, message: str, code: str) -> NeedsDecision:
         name = self.dataflow.name

@@ -319,11 +319,11 @@ def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     if not target.merge_keys or not run.table.exists():
         return rows
-    kept = run.table.contents.read(spark, run.table.contents.newest_version())
-    kept = kept.where(f"NOT coalesce({sql(where, SPARK)}, false)")
+    live_rows = run.table.contents.read(spark, run.table.contents.newest_version())
+    live_rows = live_rows.where(f"NOT coalesce({sql(where, SPARK)}, false)")
     if target.shared:
-        kept = kept.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
-    return without_keys_of(rows, kept, target.merge_keys)
+        live_rows = live_rows.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
+    return without_keys_of(rows, live_rows, target.merge_keys)
 
 
 def _intent(

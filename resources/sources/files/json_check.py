@@ -116,7 +116,7 @@ def check_lines(
         undecodable: returns the error for a file with bytes that are no text.
         by_spark: judges of values that the pattern tells nothing of.
     """
-    judged, is_cut = _JudgedLines(kept=max(most + 1, NAMED)), False
+    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, NAMED)), False
     for line in _rejected(rows, path, rule, names, by_spark):
         if line.text is None:
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
@@ -136,14 +136,14 @@ class _JudgedLines:
     """The lines that were judged so far.
 
     Attributes:
-        kept: bad lines of a file that are kept; others are counted.
+        most_of_file: bad lines of a file that stay in memory; others are counted.
         bad_files: by path.
         bad: lines with a fault, by the path of their file.
         unknown: the first line of a file that has unknown fields and no fault.
         counts: of bad lines, by the path of their file.
     """
 
-    kept: int
+    most_of_file: int
     bad_files: dict[str, BadFile] = field(default_factory=dict)
     bad: dict[str, list[tuple[str, Fault]]] = field(default_factory=dict)
     unknown: dict[str, tuple[str, Judgement]] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class _JudgedLines:
         """Add a line of a file."""
         if judgement.fault is not None:
             of_file = self.bad.setdefault(path, [])
-            if len(of_file) < self.kept:
+            if len(of_file) < self.most_of_file:
                 of_file.append((text, judgement.fault))
             self.counts[path] += 1
         elif judgement.unknown:

@@ -140,10 +140,10 @@ class FileRows(PinsRows, ReadsAbove):
         """Hash the listing."""
         return _contents(self._listed())
 
-    def _look(self, files: Sequence[SourceFile], now: datetime, held: Sequence[Any]) -> SourceLook:
+    def _look(self, files: Sequence[SourceFile], now: datetime, highest: Sequence[Any]) -> SourceLook:
         settled = milliseconds(now - self._dataflow.column.settle_time)
         newest = max((file.modified for file in files), default=0)
-        return SourceLook(_contents(files), newest, settled, tuple(held))
+        return SourceLook(_contents(files), newest, settled, tuple(highest))
 
     def _listed(self) -> tuple[SourceFile, ...]:
         return self._source.list_above(FromBeginning()).listed.files

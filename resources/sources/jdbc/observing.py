@@ -78,7 +78,7 @@ def _describe(
                 _check_names(source, columns, [column.name for column in other.describe(questions.columns())])
         raise
     own_names = [column.own_name or column.name for column in described]
-    if all(asked.casefold() == own.casefold() for asked, own in zip(columns, own_names, strict=True)):
+    if all(name.casefold() == own.casefold() for name, own in zip(columns, own_names, strict=True)):
         _check_names(source, columns, own_names)
     return described
 

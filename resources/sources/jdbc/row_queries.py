@@ -96,9 +96,9 @@ class RowQueries:
     def _select(
         self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
     ) -> str:
-        known = kinds(schema)
+        column_kinds = kinds(schema)
         columns = Columns(
-            known,
+            column_kinds,
             self._source.window_column,
             self._source.unit_columns,
             self._zone,

@@ -38,22 +38,22 @@ class DeltaAppends(TableAppends):
         """Return what each version appends. Starts no Spark."""
         log = self.log
         table = source_table(log)
-        known = mark.version if mark is not None else None
+        read_version = mark.version if mark is not None else None
         # the version that was read last is looked at once more, if the log still has it
-        versions = log.versions(None if known is None else known - 1)
-        if mark is not None and versions[:1] == [known]:
+        versions = log.versions(None if read_version is None else read_version - 1)
+        if mark is not None and versions[:1] == [read_version]:
             _check_mark(log, mark)
             versions = versions[1:]
-        found = [_version(log, version) for version in versions if until is None or version <= until]
-        if found and known is None and versions[0] > 0:
-            found[0] = _snapshot(log, versions[0])
-        elif found and known is not None and versions[0] != known + 1:
+        appended = [_version(log, version) for version in versions if until is None or version <= until]
+        if appended and read_version is None and versions[0] > 0:
+            appended[0] = _snapshot(log, versions[0])
+        elif appended and read_version is not None and versions[0] != read_version + 1:
             raise NeedsDecision(
-                f"table {log.place}: expected its log from version {known + 1} on, found it from version {versions[0]} on: the versions between were"
+                f"table {log.place}: expected its log from version {read_version + 1} on, found it from version {versions[0]} on: the versions between were"
                 " cleaned before they were read",
                 code="versions_gone",
             )
-        return Appends(str(table.metadata().id), table.version(), tuple(found))
+        return Appends(str(table.metadata().id), table.version(), tuple(appended))
 
     def version_of(self, mark: Mark) -> Version:
         """Return its number."""
@@ -72,15 +72,15 @@ class DeltaAppends(TableAppends):
         if not parts:
             newest = spark.read.format("delta").load(log.place.spark_url)
             return newest.limit(0).withColumn(VERSION, _number(0))
-        given = {file.path: file.values for part in parts for file in part.listed}
-        read = direct_rows(log, spark, parts[-1].version, given, _FILE)
+        values_by_file = {file.path: file.values for part in parts for file in part.listed}
+        read = direct_rows(log, spark, parts[-1].version, values_by_file, _FILE)
         if read is None:
             frames = [_through_delta(log, spark, part) for part in parts]
             return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
         if len(parts) == 1:
             return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
-        told = [(file_name(file.path), part.version) for part in parts for file in part.listed]
-        versions = spark.createDataFrame(told, f"{_FILE} string, {VERSION} long")
+        file_versions = [(file_name(file.path), part.version) for part in parts for file in part.listed]
+        versions = spark.createDataFrame(file_versions, f"{_FILE} string, {VERSION} long")
         return read.join(F.broadcast(versions), _FILE).drop(_FILE)
 
 

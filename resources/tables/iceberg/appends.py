@@ -50,12 +50,12 @@ class IcebergAppends(TableAppends):
                 code="format_version",
             )
         commits = commits_of(_above(metadata, mark))
-        found = [_appended(commit) for commit in commits]
-        if found and mark is None and commits[0].follows is not None:
-            found[0] = _whole(commits[0].snapshot)
-        found = [each for each in found if until is None or each.version <= until]
+        appended = [_appended(commit) for commit in commits]
+        if appended and mark is None and commits[0].follows is not None:
+            appended[0] = _whole(commits[0].snapshot)
+        appended = [version for version in appended if until is None or version.version <= until]
         newest = metadata.current.sequence if metadata.current else 0
-        return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(found))
+        return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(appended))
 
     def version_of(self, mark: Mark) -> Version:
         """Return the snapshot's number and id."""
@@ -75,9 +75,9 @@ class IcebergAppends(TableAppends):
 
         metadata = readable(self.place, self.catalog)
         name, frames = self.catalog.name(spark), list["DataFrame"]()
-        for each in [each for each in appended if each.whole and each.files]:
-            rows = spark.read.option("versionAsOf", each.id).table(name)
-            frames.append(rows.withColumn(VERSION, F.lit(each.version).cast("long")))
+        for whole in (version for version in appended if version.whole and version.files):
+            rows = spark.read.option("versionAsOf", whole.id).table(name)
+            frames.append(rows.withColumn(VERSION, F.lit(whole.version).cast("long")))
         for run in _runs(metadata, appended):
             reader = spark.read.option("end-snapshot-id", run[-1].id)
             before = _before(metadata, run[0])
@@ -90,13 +90,15 @@ class IcebergAppends(TableAppends):
             added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
             snapshot = F.coalesce(added, F.lit(0).cast("long"))
             changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
-            told = [(part.id, each.version) for each in run for part in _parts(metadata, each)]
-            versions = F.broadcast(spark.createDataFrame(told, f"{_SNAPSHOT} long, {VERSION} long"))
+            part_versions = [
+                (part.id, version.version) for version in run for part in _parts(metadata, version)
+            ]
+            versions = F.broadcast(spark.createDataFrame(part_versions, f"{_SNAPSHOT} long, {VERSION} long"))
             frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
         if not frames:
             frames.append(spark.read.table(name).limit(0).withColumn(VERSION, F.lit(0).cast("long")))
-        found = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
-        return found.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else found
+        rows = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
+        return rows.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else rows
 
 
 def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appended]]:

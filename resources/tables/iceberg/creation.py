@@ -57,9 +57,9 @@ def take_over(
     """Return the table as Strandline's, also if another writer has made it: no row of theirs stays, so that each row has its commit."""
     if owns_commit_column(metadata):
         return metadata
-    session, wanted = rows.sparkSession, with_commit(rows, commit.value).schema
+    session, schema = rows.sparkSession, with_commit(rows, commit.value).schema
     name = commit.catalog.name(session)
-    Layout(name, metadata, partition_by).fit(session, wanted)
+    Layout(name, metadata, partition_by).fit(session, schema)
     properties = _NEW_TABLE | ({} if metadata.format_version > 1 else _NUMBERED)
     settings = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
     session.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({settings})").collect()

@@ -75,26 +75,28 @@ class ParquetContents(TableContents):
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
         """Ask for them, without Spark; of the newest version those of the files that are there."""
-        return self._asked(lambda there: there.highest(columns, rows), version, there_only=version is None)
+        return self._asked(
+            lambda extents: extents.highest(columns, rows), version, there_only=version is None
+        )
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column in the files that are there."""
         if column not in self.columns():
             return set()
-        distinct = self._asked(lambda there: there.distinct([column], _MOST_TEXTS), there_only=True)
+        distinct = self._asked(lambda extents: extents.distinct([column], _MOST_TEXTS), there_only=True)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of some columns."""
-        return self._asked(lambda there: there.distinct(columns, most))
+        return self._asked(lambda extents: extents.distinct(columns, most))
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Look for one row."""
-        return self._asked(lambda there: there.holds_any(rows), version)
+        return self._asked(lambda extents: extents.holds_any(rows), version)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
         """Return what the lists say of the files."""
-        return self._asked(lambda there: there.maxima(column), version)
+        return self._asked(lambda extents: extents.maxima(column), version)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
@@ -157,8 +159,8 @@ class ParquetContents(TableContents):
             snapshot = self._snapshot(self.newest_version() if version is None else version)
             if there_only and tried == _LOOKS - 1:
                 missing = set(look_at(self.log, self.placement).missing)
-                there = {path: file for path, file in snapshot.files.items() if path not in missing}
-                snapshot = replace(snapshot, files=there)
+                files = {path: file for path, file in snapshot.files.items() if path not in missing}
+                snapshot = replace(snapshot, files=files)
             places = {
                 path: (self.placement.place_of(folder), below)
                 for path, (folder, below) in self._resolved(snapshot).items()

@@ -51,9 +51,9 @@ class ParquetMaintenance(Maintenance):
             *(before.files if before else ()),
             *(file.path for commit in later for file in commit.added),
         }
-        gone = [path for path in self.placement.aside.paths() if path not in needed]
-        self.placement.aside.delete(gone)
-        return Cared(deleted=len(gone))
+        unneeded = [path for path in self.placement.aside.paths() if path not in needed]
+        self.placement.aside.delete(unneeded)
+        return Cared(deleted=len(unneeded))
 
 
 def _oldest_kept(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:

@@ -67,8 +67,8 @@ class ParquetTable(Table, FollowsUp):
         """Compare the table's lists with what was recorded of it, and once with the files that are there."""
         snapshot = self._log.snapshot()
         if snapshot is None:
-            there = tuple(sorted(visible_files(self._place)))
-            return TableHead(None, kept=recorded is None or recorded.version is None, foreign_files=there)
+            visible = tuple(sorted(visible_files(self._place)))
+            return TableHead(None, kept=recorded is None or recorded.version is None, foreign_files=visible)
         if self._look is None:
             self._look = look_at(self._log, self._placement)
         return compared(self._log, snapshot, self._look, recorded, app_id)

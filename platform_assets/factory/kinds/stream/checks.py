@@ -115,16 +115,16 @@ def _epochs(
     windows = isinstance(one_of_splits(dataflow.operators), Aggregate)
     column = "window_end" if windows else dataflow.stream.event_time
     rows = platform.table(dataflow).contents
-    told = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None
+    spans = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None
     by_epoch: dict[int, list[EpochTimes]] = {}
-    for file in told or ():
+    for file in spans or ():
         by_epoch.setdefault(file.group, []).append(
             EpochTimes(_in_ticks(file.lowest), _in_ticks(file.highest))
         )
     for slice_ in epochs:
-        if told is None:
-            found = rows.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
-            yield slice_, [] if found is None else [EpochTimes(None, _in_ticks(found))]
+        if spans is None:
+            highest = rows.highest_values([column], None, Among(EPOCH, (slice_.number,)))[column]
+            yield slice_, [] if highest is None else [EpochTimes(None, _in_ticks(highest))]
         else:
             yield slice_, sorted(by_epoch.get(slice_.number, ()))
 

@@ -140,7 +140,7 @@ class ExcelFiles(FormatReader):
         with self.staging.batches(file.path, arrow_schema(data)) as batches:
             self._sheets.note_records(file, sheet, rows.write(batches))
         if not rows.bad.total:
-            self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
+            self._staged = {staged_key for staged_key in self._staged if staged_key[0] == key[0]} | {key}
         return rows.bad
 
     def _columns(

@@ -81,15 +81,19 @@ class ExcelColumns(FileColumns):
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
         """Read the headers; a new column has the type of its cells, and is text if it has no value."""
-        known = {name.casefold() for name in pinned.struct.fieldNames()}
+        pinned_names = {name.casefold() for name in pinned.struct.fieldNames()}
         columns: dict[str, StructType] = {}
         for file in files if self._has_header else ():
             sheet = self._sheets.read(file)
-            if all(column.name.casefold() in known for column in [*unnamed_column(sheet), *sheet.columns]):
+            if all(
+                column.name.casefold() in pinned_names for column in [*unnamed_column(sheet), *sheet.columns]
+            ):
                 continue
             inferred = self.infer(spark, [file])
             fields = (
-                [field for field in inferred.fields if field.name.casefold() not in known] if inferred else []
+                [field for field in inferred.fields if field.name.casefold() not in pinned_names]
+                if inferred
+                else []
             )
             if inferred is not None and fields:
                 columns[file.path] = type(inferred)(fields)
