@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.decisions.maintenance import Done, due_tasks, maintain
-from resources.tables.contract.maintenance import Cared
+from resources.tables.contract.maintenance import MaintenanceResult
 
 
 @click.command("maintain")
@@ -44,7 +44,7 @@ def _document(done: Done) -> dict[str, object]:
     }
 
 
-def _counts(cared: Cared) -> dict[str, int]:
+def _counts(cared: MaintenanceResult) -> dict[str, int]:
     """Each count, and that of statistics where some were written again."""
     return {name: count for name, count in asdict(cared).items() if count or name != "statistics"}
 

@@ -13,7 +13,7 @@ from resources.loop.definition_guard import check_form
 from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
-from resources.tables.contract.adopting import Adopted, adopted_state
+from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit
 from resources.watermarks.entry import Entry
 
@@ -79,7 +79,7 @@ def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
     )
 
 
-def _kept(base: Entry | None, adopted: Adopted | None, replace_until: str | None) -> dict[str, Any]:
+def _kept(base: Entry | None, adopted: AdoptableState | None, replace_until: str | None) -> dict[str, Any]:
     """What an adopted state takes over from the entry of its commit, if the log still has that."""
     if base is not None:
         of_state = {name: getattr(base, name) for name in _OF_A_STATE}
@@ -96,7 +96,7 @@ def _reads(platform: Opener, pinned: str | None) -> bool:
         return False
 
 
-def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
+def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> AdoptableState | None:
     name = dataflow.name
     try:
         return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
@@ -112,14 +112,14 @@ def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Adopte
         ) from error
 
 
-def _base(platform: Opener, dataflow: Dataflow, adopted: Adopted | None) -> Entry | None:
+def _base(platform: Opener, dataflow: Dataflow, adopted: AdoptableState | None) -> Entry | None:
     """The entry of the commit that a table tells its state with, if the log still has it."""
     commit = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
     return commit if commit and adopted and commit.id == adopted.owner else None
 
 
 def _table_watermark(
-    platform: Opener, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
+    platform: Opener, dataflow: Dataflow, last: Entry | None, adopted: AdoptableState | None
 ) -> str | None:
     """The watermark of the entry of the table's newest commit, else what that commit tells, else the rows; where a first run began, if others have removed all.
 

@@ -137,7 +137,7 @@ def _with_given_up_rows(platform: Opener, dataflow: Dataflow, entry: Entry) -> E
     head = platform.table(dataflow).head(None, intent.app_id)
     commit = head.find_tagged_commit(intent.number)
     is_fence = commit is not None and commit.owner != intent.id
-    if head.tag < intent.number or is_fence:
+    if head.highest_tag < intent.number or is_fence:
         return entry
     return entry.model_copy(update={"watermark": intent.watermark})
 

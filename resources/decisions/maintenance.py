@@ -23,7 +23,7 @@ from resources.loop.holder_wait import Patience, abandoned_intent
 from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
-from resources.tables.contract.maintenance import CanOptimize, Cared
+from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, following, new_id, utc_now
 
@@ -47,7 +47,7 @@ class Done:
     """
 
     dataflow: str
-    cared: Mapping[Task, Cared] = field(default_factory=dict)
+    cared: Mapping[Task, MaintenanceResult] = field(default_factory=dict)
     skipped: Mapping[Task, str] = field(default_factory=dict)
     entry: Entry | None = None
 
@@ -141,7 +141,7 @@ def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any
     if last.table != dataflow.table or head.newest is None or last.table_version is None:
         return {}
     file = head.newest.file or last.table_file
-    return in_table(dataflow, replace(head.newest, number=max(head.tag, last.table_number), file=file))
+    return in_table(dataflow, replace(head.newest, number=max(head.highest_tag, last.table_number), file=file))
 
 
 def _check_clustered(dataflow: Dataflow, table: Table) -> None:
@@ -156,14 +156,14 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
         )
 
 
-def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
     """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
     maintenance = table.maintenance
     if task == OPTIMIZE and isinstance(maintenance, CanOptimize):
         return maintenance.optimize(session, cluster_by)
     if task == VACUUM:
         return maintenance.vacuum(session)
-    return Cared()
+    return MaintenanceResult()
 
 
 def _needed_by(platform: Opener, dataflow: Dataflow) -> str | None:

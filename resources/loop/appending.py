@@ -50,7 +50,7 @@ def foreseen_entry(
     guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
     """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
-    counted = run.table.counted(commit, entry.total_rows if entry else 0)
+    counted = run.table.complete_counts(commit, entry.total_rows if entry else 0)
     until = replaced_until(run, entry, intent)
     made = loaded_entry(
         run.dataflow,

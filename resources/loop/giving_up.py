@@ -123,9 +123,9 @@ def preview_close(run: RunContext[SliceT], entry: Entry | None, intent: Intent) 
 def _can_fence(entry: Entry | None, head: TableHead) -> bool:
     """Whether a fence can be written: into the table that the state knows, or if there is no table yet."""
     is_known = entry is not None and entry.table is not None
-    return head.kept and (head.newest is not None or not is_known)
+    return head.has_recorded and (head.newest is not None or not is_known)
 
 
 def _kept_commit(head: TableHead, intent: Intent) -> TaggedCommit | None:
     """The commit that carries an intent's number, in the table that the state knows; what another table holds ends no slice."""
-    return head.find_tagged_commit(intent.number) if head.kept else None
+    return head.find_tagged_commit(intent.number) if head.has_recorded else None

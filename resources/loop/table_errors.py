@@ -45,7 +45,7 @@ class TableErrors:
 
     def replaced(self, head: TableHead) -> NeedsDecision:
         """Return the error for a table that does not have the recorded commit."""
-        if head.older:
+        if head.is_older:
             return self._behind(
                 f"the table is at version {head.version}: it is older than the state (restored from a backup?)"
             )
@@ -68,7 +68,7 @@ class TableErrors:
 
     def undone(self, head: TableHead) -> NeedsDecision:
         """Return the error for rows that another writer has removed."""
-        return self._behind(f"somebody else has replaced all rows of the table since: {head.undone}")
+        return self._behind(f"somebody else has replaced all rows of the table since: {head.emptied_by}")
 
     def rewritten(self) -> NeedsDecision:
         """Return the error for a recorded commit of which nothing is left."""
@@ -109,7 +109,7 @@ class TableErrors:
     def foreign(self, head: TableHead) -> NeedsDecision:
         """Return the error for numbers under this dataflow's tag that the log does not know."""
         number = self._entry.number if self._entry else 0
-        holds = max((commit.number for commit in head.tagged), default=head.tag)
+        holds = max((commit.number for commit in head.tagged_commits), default=head.highest_tag)
         return self._stop(
             "foreign_tag",
             f"table {self._table} holds number {holds} under this dataflow's tag in a commit that the watermark log does not know; the newest entry"

@@ -84,19 +84,19 @@ def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: 
         if loaded:
             raise errors.missing()
         return
-    if loaded and not head.kept:
+    if loaded and not head.has_recorded:
         raise errors.replaced(head)
-    if loaded and head.undone:
+    if loaded and head.emptied_by:
         raise errors.undone(head)
-    if loaded and head.rewritten:
+    if loaded and head.lacks_recorded_file:
         raise errors.rewritten()
     if loaded and head.missing_files and lost_files(head.missing_files) != entry.lost_files:
         raise errors.files_missing(head)
     # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
-    number = intent.number if intent else entry.table_number if head.cleaned else entry.number
-    strangers = [commit for commit in head.tagged if not (intent and _finishes(commit, intent))]
+    number = intent.number if intent else entry.table_number if head.commits_cleaned else entry.number
+    strangers = [commit for commit in head.tagged_commits if not (intent and _finishes(commit, intent))]
     # A reset that saw another table did not decide about this one; but if it empties the table, it empties any.
-    if (strangers and not (entry.replace_table and not head.kept)) or head.tag > number:
+    if (strangers and not (entry.replace_table and not head.has_recorded)) or head.highest_tag > number:
         raise errors.foreign(head)
 
 
@@ -104,7 +104,7 @@ def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
     """Whether there is a table that no decision was about: the entry counts no rows as loaded, and saw none, or another one."""
     if claimed(entry) is not None or head.newest is None or entry.replace_table:
         return False
-    return not _has_ended(head, intent) and (entry.table_version is None or not head.kept)
+    return not _has_ended(head, intent) and (entry.table_version is None or not head.has_recorded)
 
 
 def _has_ended(head: TableHead, intent: Intent | None) -> bool:

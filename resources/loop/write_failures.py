@@ -25,7 +25,7 @@ from resources.spark.failures import cause, is_of_values
 from resources.spark.process import engine_lost, lacks_iceberg, server_of
 from resources.tables.contract.contents import TellsNextColumns
 from resources.tables.contract.table import Table, TellsRefusals
-from resources.tables.folder_values import NOT_KEPT
+from resources.tables.folder_values import PARTITION_VALUE
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:
@@ -142,10 +142,10 @@ def write_refusal(
             f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
         )
-    if isinstance(error, RowsRefused) and error.code == NOT_KEPT:
+    if isinstance(error, RowsRefused) and error.code == PARTITION_VALUE:
         return TargetError(
             f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {error.message}",
-            code=NOT_KEPT,
+            code=PARTITION_VALUE,
         )
     refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
     if _has(error, _CONSTRAINTS):

@@ -37,10 +37,10 @@ from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
-from resources.tables.rows.deduplicate import latest_rows, without_keys_of
-from resources.tables.rows.scd2 import first_versions
+from resources.tables.rows.deduplicate import latest_rows, drop_shared_keys
+from resources.tables.rows.scd2 import scd2_initial_rows
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def write(
     def attempt() -> StatsReader | NotCommitted:
         return _write_once(run, entry, intent, slice_, analysed.pop() if analysed else None)
 
-    return outlasting_conflicts(lambda: outlasting_interruptions(attempt))
+    return retry_conflicts(lambda: outlasting_interruptions(attempt))
 
 
 def _write_once(
@@ -198,7 +198,7 @@ def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
             return latest_rows(rows, keys, order)
         case Scd2(keys, effective, order):
             latest = latest_rows(rows, (*keys, effective), order)
-            return first_versions(latest, planned) if isinstance(load, ReplaceAll) else latest
+            return scd2_initial_rows(latest, planned) if isinstance(load, ReplaceAll) else latest
     return rows
 
 
@@ -228,7 +228,7 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     )
     if load.own != NOTHING:
         later_rows = later_rows.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
-    return without_keys_of(rows, later_rows, load.keys, load.order)
+    return drop_shared_keys(rows, later_rows, load.keys, load.order)
 
 
 def _given_up(

@@ -12,7 +12,7 @@ from partitions.errors import BadPart, ConfigurationError, NeedsDecision, Source
 from partitions.sources import TableSource
 from resources.sources.schema import pinned_struct, strict
 from resources.sources.source import HasVersions
-from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TableAppends, TellsAppends
+from resources.tables.contract.appends import VERSION, VersionAppends, AppendedVersions, ReadPosition, TableAppends, TellsAppends
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class TableVersions:
         """
         self._rows, self._table, self._source = rows, table, source
 
-    def appends(self, since: Mark | None, until: int | None = None) -> Appends:
+    def appends(self, since: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return what each version appends, from the one after ``since`` to ``until``, inclusive; None: from the first, to the newest.
 
         Raises:
@@ -41,7 +41,7 @@ class TableVersions:
         """
         return self._without_changes(self._log.since(since, until))
 
-    def first_appends(self) -> tuple[Appends, Mark | None]:
+    def first_appends(self) -> tuple[AppendedVersions, ReadPosition | None]:
         """Return what the versions append that a stream begins with, and the version before them; None: there is none.
 
         Raises:
@@ -53,19 +53,19 @@ class TableVersions:
         appends = self._log.since(None)
         before = [version for version in appends.versions if begin == "latest" or version.version < begin]
         rest = appends.versions[len(before) :]
-        if rest and rest[0].whole and begin != 0:
+        if rest and rest[0].holds_all_files and begin != 0:
             raise NeedsDecision(
                 f"table {self._source.shown}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
                 " rows of before in it. Name a later version, or earliest or latest",
                 code="versions_gone",
             )
-        return self._without_changes(appends._replace(versions=rest)), before[-1].mark if before else None
+        return self._without_changes(appends._replace(versions=rest)), before[-1].read_position if before else None
 
-    def _without_changes(self, appends: Appends) -> Appends:
+    def _without_changes(self, appends: AppendedVersions) -> AppendedVersions:
         """Return what versions append; one that changes rows is passed over as if it were empty, or raises SourceError."""
         if self._source.on_change == "skip":
             versions = (
-                version._replace(files=0, bytes=0, listed=()) if version.changes else version
+                version._replace(files=0, bytes=0, listed_files=()) if version.changes else version
                 for version in appends.versions
             )
             return appends._replace(versions=tuple(versions))
@@ -78,7 +78,7 @@ class TableVersions:
             )
         return appends
 
-    def read(self, spark: SparkSession, versions: Sequence[Appended], pinned: str) -> DataFrame:
+    def read(self, spark: SparkSession, versions: Sequence[VersionAppends], pinned: str) -> DataFrame:
         """Return the rows that versions append: the pinned columns, and ``VERSION``."""
         from pyspark.sql.types import LongType, StructField, StructType
 
@@ -86,7 +86,7 @@ class TableVersions:
         with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
         return strict(rows, with_version)
 
-    def find_unreadable(self, spark: SparkSession, mark: Mark, error: Exception) -> BadPart | None:
+    def find_unreadable(self, spark: SparkSession, mark: ReadPosition, error: Exception) -> BadPart | None:
         """Try to read the table as it was at a mark; return what cannot be read."""
         return self._rows.at(self._log.version_of(mark)).find_unreadable(spark, error)
 

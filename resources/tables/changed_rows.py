@@ -1,7 +1,8 @@
-"""Loads by keys into a table whose files are its rows: in which of them a slice changes rows, and what these hold afterwards (docs/adr/0034).
+"""Keyed loads that rewrite only the data files whose rows change (docs/adr/0034).
 
-Spark looks for the rows by their keys, which tells the files, and then writes all rows of these files again but those that change. A MERGE would move all of
-them between its tasks twice, since it must also find the rows that are new.
+Spark joins the slice with the table by key to find these files, then writes their remaining rows again
+together with the slice's rows. A MERGE would
+shuffle all of these files twice, since it also has to find the rows that are new.
 """
 
 from __future__ import annotations
@@ -18,207 +19,209 @@ from resources.connections.places import Place
 from resources.spark.frames import read_once
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.written import DataFile, Written
-from resources.tables.rows.merge_statement import condition, positions, same_keys
-from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
+from resources.tables.data_files.written import DataFile, WrittenFile
+from resources.tables.rows.merge_statement import condition, sort_keys, same_keys
+from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, scd2_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-FILE = "_strandline_file"
+FILE_COLUMN = "_strandline_file"
 """The column of a table's rows that tells the file of each."""
 
-_GIVEN = "_strandline_"
+_SLICE_PREFIX = "_strandline_"
 """Before the number of a column of the slice's: the table has no such names, so that each name means one column."""
-_SENT = 100_000
+_MOST_BROADCAST = 100_000
 """Rows of a slice whose keys are sent to each task that reads the table; of more Spark decides."""
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What a slice changes of a table, and adds to it.
+class KeyedChanges:
+    """The rows that a slice adds to a table, and the files in which it changes rows.
 
     Attributes:
-        added: rows with the table's columns.
-        count: how many they are.
-        files: in which rows change, or go, as the rows' column tells them.
-        changed: how many rows do.
-        gone: how many of these are not there any more.
-        applied: makes of all rows of these files those that are there afterwards, without the added.
+        added_rows: new rows, with the table's columns.
+        added_count: number of added rows.
+        files: files with changed or removed rows, as ``FILE_COLUMN`` names them.
+        changed_count: number of rows in these files that change, removed rows included.
+        removed_count: number of rows in these files that are removed.
+        with_changes: turns all rows of these files into the rows that they hold afterwards, without the
+        added rows.
     """
 
-    added: DataFrame
-    count: int
+    added_rows: DataFrame
+    added_count: int
     files: frozenset[str]
-    changed: int
-    gone: int
-    applied: Callable[[DataFrame], DataFrame]
+    changed_count: int
+    removed_count: int
+    with_changes: Callable[[DataFrame], DataFrame]
 
-    def of(self, part: DataFrame | None, there: int) -> Change:
-        """Return what is written instead of the files.
+    def rewrite(self, replaced_rows: DataFrame | None, rows_before: int) -> RewrittenFiles:
+        """Return the rows that replace the changed files.
 
         Args:
-            part: all of their rows; None if there are no files.
-            there: how many these are, as the table has it.
+            replaced_rows: all rows of the files; None if there are no files.
+            rows_before: number of rows in the files, according to the table.
         """
         # What comes is often less than its partitions, of which Spark writes the first also without a row.
-        frames = [*([self.applied(part)] if part is not None else []), *([self.added] if self.count else [])]
-        rows = reduce(lambda above, below: above.unionByName(below), frames) if frames else self.added
-        return Change(rows, there - self.gone + self.count, there - self.changed)
+        frames = [*([self.with_changes(replaced_rows)] if replaced_rows is not None else []), *([self.added_rows] if self.added_count else [])]
+        rows = reduce(lambda above, below: above.unionByName(below), frames) if frames else self.added_rows
+        return RewrittenFiles(rows, rows_before - self.removed_count + self.added_count, rows_before - self.changed_count)
 
 
 @dataclass(frozen=True)
-class Change:
-    """Rows that are written instead of files, and beside those that stay.
+class RewrittenFiles:
+    """The rows that replace data files of a table.
 
     Attributes:
-        rows: to be written.
-        expected: how many they are.
-        kept: how many of these stay as they are.
+        rows: rows to write.
+        expected_rows: number of rows to write.
+        unchanged_rows: number of these rows that the table already held.
     """
 
     rows: DataFrame
-    expected: int
-    kept: int
+    expected_rows: int
+    unchanged_rows: int
 
-    def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
-        """Return how many rows stay as they are, once all rows are written.
+    def count_copied(self, folder: Place, files: Sequence[DataFile | WrittenFile]) -> int:
+        """Return the number of unchanged rows among the written ones.
 
         Raises:
-            TargetError: the files hold more rows, or fewer.
+            TargetError: the written files hold more or fewer rows than expected.
         """
         written = sum(file.rows for file in files)
-        if written != self.expected:
+        if written != self.expected_rows:
             raise TargetError(
-                f"folder {folder}: expected {self.expected:,} rows of the slice and of the files in which it changes some, found {written:,}: a file of the"
+                f"folder {folder}: expected {self.expected_rows:,} rows of the slice and of the files in which it changes some, found {written:,}: a file of the"
                 " table is damaged, or is not what the table says of it. Nothing was committed; restore the file, or the"
                 " table"
             )
-        return self.kept
+        return self.unchanged_rows
 
 
-def changes_of(
+def find_changes(
     rows: DataFrame,
     load: ByKeys,
-    there: DataFrame,
-    placed: Callable[[DataFrame], DataFrame],
+    table: DataFrame,
+    with_table_columns: Callable[[DataFrame], DataFrame],
     count: int | None,
-    marks: Mapping[str, str] | None = None,
-) -> Changes:
-    """Return what a slice changes in the files of a table.
+    commit_columns: Mapping[str, str] | None = None,
+) -> KeyedChanges:
+    """Return the changes of a keyed load; raise NeedsEngine if it needs a MERGE.
 
     Args:
-        rows: of the slice, which are kept; for an upsert each key once, for versions each key and time.
-        load: by keys.
-        there: the table, as its readers see it, with the file of each row.
-        placed: gives rows the table's columns.
-        count: how many rows the slice has; None if nothing has told.
-        marks: columns that tell which commit has changed a row, with what they tell.
+        rows: rows of the slice, cached. An upsert has each key once, SCD2 each key and time once.
+        load: keyed load.
+        table: rows of the table, with the file of each row in ``FILE_COLUMN``.
+        with_table_columns: gives rows the table's columns.
+        count: number of rows in the slice; None if unknown.
+        commit_columns: columns that record the commit of a changed row, with their values.
 
     Raises:
-        RowsRefused: rows do not fit the table.
-        NeedsEngine: only a MERGE can: other rows are cleared, too, rows of the table are later, or a key, or a version of one time, stands there twice.
+        RowsRefused: the rows do not fit the table.
+        NeedsEngine: the load also deletes rows of other keys, the table holds newer rows, or the table
+        holds a key or a version twice.
     """
     match load:
         case Upsert(where=where) if where == NOTHING:
-            return _upserted(rows, load, there, placed(rows), count)
+            return _upsert_changes(rows, load, table, with_table_columns(rows), count)
         case ReplaceKeys(where=where, later=later) if where == later == NOTHING:
-            return _replaced(rows, load, there, placed(rows), count)
+            return _replace_changes(rows, load, table, with_table_columns(rows), count)
         case Scd2():
-            return _versioned(rows, load, there, placed, marks or {})
+            return _scd2_changes(rows, load, table, with_table_columns, commit_columns or {})
     raise NeedsEngine("rows of other keys are cleared, too")
 
 
-def _upserted(
-    rows: DataFrame, load: Upsert, there: DataFrame, added: DataFrame, count: int | None
-) -> Changes:
+def _upsert_changes(
+    rows: DataFrame, load: Upsert, table: DataFrame, added_rows: DataFrame, count: int | None
+) -> KeyedChanges:
     from pyspark.sql import functions as F
 
-    given = _Given.of(rows, (*load.keys, *(by.column for by in load.guard)), count)
-    matched = there.join(given.sent, given.meets(load.keys, load.within))
-    later = F.lit(False)
+    slice_columns = _SliceColumns.of(rows, (*load.keys, *(by.column for by in load.guard)), count)
+    matched = table.join(slice_columns.join_side, slice_columns.match(load.keys, load.within))
+    is_later = F.lit(False)
     if load.guard:
-        mine, theirs = positions(load.guard, given.names)
-        later = mine < theirs
-    by_key = matched.groupBy(*[given.column(key) for key in load.keys]).agg(
-        F.count_if(later).alias("later"), F.count("*").alias("rows"), F.min(FILE).alias("file")
+        slice_position, table_position = sort_keys(load.guard, slice_columns.names)
+        is_later = slice_position < table_position
+    by_key = matched.groupBy(*[slice_columns.column(key) for key in load.keys]).agg(
+        F.count_if(is_later).alias("later"), F.count("*").alias("rows"), F.min(FILE_COLUMN).alias("file")
     )
-    found = by_key.agg(
+    totals = by_key.agg(
         F.max("later"), F.max("rows"), F.coalesce(F.sum("rows"), F.lit(0)), F.collect_set("file")
     ).collect()[0]
-    if (found[0] or 0) > 0:
+    if (totals[0] or 0) > 0:
         raise NeedsEngine("rows of the table are later than those of the slice")
-    if (found[1] or 0) > 1:
+    if (totals[1] or 0) > 1:
         raise NeedsEngine("the table has a key several times")
-    return given.instead(added, load.keys, load.within, found[2], found[3])
+    return slice_columns.replace_rows(added_rows, load.keys, load.within, totals[2], totals[3])
 
 
-def _replaced(
-    rows: DataFrame, load: ReplaceKeys, there: DataFrame, added: DataFrame, count: int | None
-) -> Changes:
-    given = _Given.of(rows, load.keys, count)
-    matched = there.join(given.sent, given.meets(load.keys), "left_semi")
-    files = {row[0]: row[1] for row in matched.groupBy(FILE).count().collect()}
-    return given.instead(added, load.keys, EVERYTHING, sum(files.values()), files)
+def _replace_changes(
+    rows: DataFrame, load: ReplaceKeys, table: DataFrame, added_rows: DataFrame, count: int | None
+) -> KeyedChanges:
+    slice_columns = _SliceColumns.of(rows, load.keys, count)
+    matched = table.join(slice_columns.join_side, slice_columns.match(load.keys), "left_semi")
+    rows_by_file = {row[0]: row[1] for row in matched.groupBy(FILE_COLUMN).count().collect()}
+    return slice_columns.replace_rows(added_rows, load.keys, EVERYTHING, sum(rows_by_file.values()), rows_by_file)
 
 
-def _versioned(
+def _scd2_changes(
     rows: DataFrame,
     load: Scd2,
-    there: DataFrame,
-    placed: Callable[[DataFrame], DataFrame],
-    marks: Mapping[str, str],
-) -> Changes:
+    table: DataFrame,
+    with_table_columns: Callable[[DataFrame], DataFrame],
+    commit_columns: Mapping[str, str],
+) -> KeyedChanges:
     from pyspark.sql import functions as F
 
-    versions = read_once(changed_versions(rows, there, load, file=FILE))
-    found = {
+    versions = read_once(scd2_changes(rows, table, load, file=FILE_COLUMN))
+    rows_and_files = {
         row[0]: (row[1], row[2])
-        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE)).collect()
+        for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE_COLUMN)).collect()
     }
-    if AMBIGUOUS in found:
+    if AMBIGUOUS in rows_and_files:
         raise NeedsEngine("the table has a version twice")
-    count = {change: rows for change, (rows, _) in found.items()}
-    gone = count.get("delete", 0) + count.get("replace", 0)
+    count = {change: rows for change, (rows, _) in rows_and_files.items()}
+    removed_rows = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")
     keys = (*load.keys, VALID_FROM)
     changed = versions.where(F.col(CHANGE) != "insert")
-    given = _Given.of(
+    slice_columns = _SliceColumns.of(
         changed, (*keys, VALID_TO, IS_CURRENT, CHANGE), sum(count.values()) - count.get("insert", 0)
     )
 
-    def applied(part: DataFrame) -> DataFrame:
-        change = given.column(CHANGE)
-        ends = {name.casefold(): given.column(name) for name in (VALID_TO, IS_CURRENT)}
-        ends |= {name.casefold(): F.lit(value) for name, value in marks.items()}
-        joined = part.join(given.sent, given.meets(keys), "left_outer")
+    def with_changes(replaced_rows: DataFrame) -> DataFrame:
+        change = slice_columns.column(CHANGE)
+        new_values = {name.casefold(): slice_columns.column(name) for name in (VALID_TO, IS_CURRENT)}
+        new_values |= {name.casefold(): F.lit(value) for name, value in commit_columns.items()}
+        joined = replaced_rows.join(slice_columns.join_side, slice_columns.match(keys), "left_outer")
         return joined.where(change.isNull() | (change == "close")).select(
             *[
-                F.when(change.isNull(), F.col(quoted(name))).otherwise(ends[name.casefold()]).alias(name)
-                if name.casefold() in ends
+                F.when(change.isNull(), F.col(quoted(name))).otherwise(new_values[name.casefold()]).alias(name)
+                if name.casefold() in new_values
                 else F.col(quoted(name))
-                for name in part.columns
+                for name in replaced_rows.columns
             ]
         )
 
-    return Changes(
-        placed(versions.where(is_new).drop(CHANGE, FILE)),
+    return KeyedChanges(
+        with_table_columns(versions.where(is_new).drop(CHANGE, FILE_COLUMN)),
         count.get("insert", 0) + count.get("replace", 0),
-        frozenset(name for _, names in found.values() for name in names),
-        gone + count.get("close", 0),
-        gone,
-        applied,
+        frozenset(name for _, names in rows_and_files.values() for name in names),
+        removed_rows + count.get("close", 0),
+        removed_rows,
+        with_changes,
     )
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Some columns of the slice's rows under names that the table does not have.
+class _SliceColumns:
+    """Columns of the slice, renamed so that the table cannot have a column of the same name.
 
     Attributes:
-        rows: with these columns.
-        names: of the columns, by the names that the slice has for them, in lower case.
-        count: how many rows they are.
+        rows: rows with the renamed columns.
+        names: new names, by the slice's own name in lower case.
+        count: number of rows.
     """
 
     rows: DataFrame
@@ -226,41 +229,41 @@ class _Given:
     count: int
 
     @classmethod
-    def of(cls, rows: DataFrame, columns: Sequence[str], count: int | None) -> _Given:
+    def of(cls, rows: DataFrame, columns: Sequence[str], count: int | None) -> _SliceColumns:
         from pyspark.sql import functions as F
 
-        given = {name.lower(): name for name in columns}
-        names = {name: f"{_GIVEN}{number}" for number, name in enumerate(given)}
-        some = rows.select(*[F.col(quoted(given[name])).alias(alias) for name, alias in names.items()])
+        spellings = {name.lower(): name for name in columns}
+        names = {name: f"{_SLICE_PREFIX}{number}" for number, name in enumerate(spellings)}
+        some = rows.select(*[F.col(quoted(spellings[name])).alias(alias) for name, alias in names.items()])
         return cls(some, names, rows.count() if count is None else count)
 
     @property
-    def sent(self) -> DataFrame:
-        """The rows, to join the table's with them."""
+    def join_side(self) -> DataFrame:
+        """The rows as the right side of a join with the table; broadcast if there are few."""
         from pyspark.sql import functions as F
 
-        return F.broadcast(self.rows) if self.count <= _SENT else self.rows
+        return F.broadcast(self.rows) if self.count <= _MOST_BROADCAST else self.rows
 
     def column(self, name: str) -> Column:
-        """Return a column by its name in the slice."""
+        """Return the column that the slice calls ``name``."""
         from pyspark.sql import functions as F
 
         return F.col(self.names[name.lower()])
 
-    def meets(self, keys: Sequence[str], within: Predicate = EVERYTHING) -> Column:
-        """Return whether a row of the table has the keys of one of these, and may be changed."""
+    def match(self, keys: Sequence[str], within: Predicate = EVERYTHING) -> Column:
+        """Return the condition that a table row has a key of the slice and lies within ``within``."""
         same = same_keys(keys, self.names)
         return same if within == EVERYTHING else same & condition(within)
 
-    def instead(
-        self, added: DataFrame, keys: Sequence[str], within: Predicate, gone: int, files: Iterable[Any]
-    ) -> Changes:
-        """Return what is there if the rows of the table with these keys go."""
-        return Changes(
-            added,
+    def replace_rows(
+        self, added_rows: DataFrame, keys: Sequence[str], within: Predicate, removed_rows: int, files: Iterable[Any]
+    ) -> KeyedChanges:
+        """Return the changes that replace the table's rows of these keys by the added rows."""
+        return KeyedChanges(
+            added_rows,
             self.count,
             frozenset(files),
-            gone,
-            gone,
-            lambda part: part.join(self.sent, self.meets(keys, within), "left_anti"),
+            removed_rows,
+            removed_rows,
+            lambda part: part.join(self.join_side, self.match(keys, within), "left_anti"),
         )

@@ -1,4 +1,4 @@
-"""Columns that are asked of a table by name: each is there, and holds single values."""
+"""Check that a table has the requested columns and that they hold single values."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from partitions.spelling import nearest
 
 
 def check_columns(
-    table: object, known: Mapping[str, Any], columns: Sequence[str], hidden: Collection[str] = ()
+    table: object, table_columns: Mapping[str, Any], columns: Sequence[str], hidden: Collection[str] = ()
 ) -> None:
-    """Raise unless a table has these columns, and each holds single values.
+    """Raise SourceError unless a table has these columns with single values.
 
     Args:
-        table: as it is shown.
-        known: its columns by name, each with its type in Spark's JSON, where a nested one is an object.
-        columns: that are asked for.
-        hidden: columns of the table that are not shown.
+        table: table, as messages show it.
+        table_columns: type of each column in Spark's JSON, by name; a nested type is an object.
+        columns: requested columns.
+        hidden: columns that messages do not list.
 
     Raises:
-        SourceError: naming the column, and what may have been meant.
+        SourceError: names the column, and a similar one if there is one.
     """
     for name in columns:
-        if name not in known:
-            shown = [column for column in known if column not in hidden]
-            close = nearest(name, shown)
+        if name not in table_columns:
+            visible_columns = [column_name for column_name in table_columns if column_name not in hidden]
+            close = nearest(name, visible_columns)
             hint = f" (did you mean {close}?)" if close else ""
             raise SourceError(
-                f"table {table}: expected a column {name}{hint}, found the columns {', '.join(shown)}"
+                f"table {table}: expected a column {name}{hint}, found the columns {', '.join(visible_columns)}"
             )
-        if not isinstance(known[name], str):
+        if not isinstance(table_columns[name], str):
             raise SourceError(
                 f"table {table}: expected a column with single values, found {name}, which holds nested ones"
             )

@@ -1,7 +1,9 @@
-"""Values of partition columns that the names of folders do not keep: rows with one are refused while they are written (docs/loads.md).
+"""Refuse rows whose partition values a folder name cannot hold (docs/loads.md).
 
-Spark writes an empty text, and the text that stands for NULL, as NULL; bytes that are no text become others; and a value that makes a folder's name too
-long, or no name, fails the task each time. Iceberg keeps each value in its files and manifests, and asks for a folder beside.
+Spark writes an empty text, and the text that stands for NULL, as NULL. It changes bytes that are no text.
+A value that makes the folder name too
+long or invalid fails the task on every attempt. Iceberg keeps values in its files and manifests, but still
+names folders after them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-NOT_KEPT = "partition_value"
+PARTITION_VALUE = "partition_value"
 """Code of the error for rows with such a value."""
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
@@ -29,7 +31,7 @@ _LONGEST_NAME, _LONGEST_KEY = 255, 800
 _ESCAPED = r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]"""
 """Characters that Spark writes as three in a folder's name, as a regular expression."""
 
-_WHY: Mapping[str, str] = {
+_PROBLEMS: Mapping[str, str] = {
     "empty": "an empty text",
     "null": f"the text {NULL_FOLDER}",
     "nul": "a text with a NUL character",
@@ -37,35 +39,38 @@ _WHY: Mapping[str, str] = {
     "long": "a value that is too long for a folder's name",
     "year": "a time outside of the years 1 to 9999",
 }
-_REFUSED = re.compile(r"\[USER_RAISED_EXCEPTION\] strandline: partition (\d+) (\w+)")
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] strandline: partition (\d+) (\w+)")
 """What Spark says of a row; a query that it shows has the words, too."""
 
 
 @contextmanager
-def kept_by_folders(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
-    """Give the rows, whose write fails at one that names of folders do not keep, by Spark's rules.
+def check_folder_values(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
+    """Give the rows; writing them fails at a value that a folder name cannot hold under Spark's rules.
 
     Args:
-        rows: to be written within the context.
-        columns: that folders stand for.
-        place: of the folders.
+        rows: rows to write within the context.
+        columns: partition columns.
+        place: place of the folders.
 
     Raises:
         RowsRefused: code ``partition_value``: the write met such a row.
     """
-    with _checked(rows, columns, place, _problems_of_folders) as checked:
+    with _check_values(rows, columns, place, _folder_problems) as checked:
         yield checked
 
 
 @contextmanager
-def kept_by_iceberg(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
-    """Do as :func:`kept_by_folders` where values are in files and manifests, and folders are called after them."""
-    with _checked(rows, columns, place, _problems_of_names) as checked:
+def check_iceberg_values(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
+    """Give the rows; writing them fails at a value that makes an Iceberg folder name too long.
+
+    Iceberg keeps the values themselves in files and manifests. Otherwise as :func:`check_folder_values`.
+    """
+    with _check_values(rows, columns, place, _iceberg_problems) as checked:
         yield checked
 
 
 @contextmanager
-def _checked(
+def _check_values(
     rows: DataFrame,
     columns: Sequence[str],
     place: Place,
@@ -76,10 +81,10 @@ def _checked(
     if not columns:
         yield rows
         return
-    named = {column.casefold() for column in columns}
-    fields = [field for field in rows.schema.fields if field.name.casefold() in named]
+    folded_names = {column.casefold() for column in columns}
+    fields = [field for field in rows.schema.fields if field.name.casefold() in folded_names]
     longest = _LONGEST_NAME if place.local is not None else _LONGEST_KEY
-    made = {}
+    checked_columns = {}
     for number, field in enumerate(fields):
         column = F.col(quoted(field.name))
         conditions = problems(quoted(field.name), field.dataType, longest - len(f"{field.name}=".encode()))
@@ -87,26 +92,26 @@ def _checked(
             failing = F.raise_error(F.lit(f"strandline: partition {number} {problem}")).cast(field.dataType)
             column = F.when(F.expr(condition), failing).otherwise(column)
         if conditions:
-            made[field.name] = column.alias(field.name, metadata=field.metadata)
+            checked_columns[field.name] = column.alias(field.name, metadata=field.metadata)
     try:
-        yield with_columns_as(rows.withColumns(made), rows) if made else rows
+        yield with_columns_as(rows.withColumns(checked_columns), rows) if checked_columns else rows
     except Exception as error:
-        found = _REFUSED.search(str(error))
-        if found is None:
+        match = _RAISED.search(str(error))
+        if match is None:
             raise
-        name, problem = fields[int(found[1])].name, found[2]
+        name, problem = fields[int(match[1])].name, match[2]
         iceberg = "" if problem in ("long", "year") else " load into an Iceberg table, which keeps it;"
         raise RowsRefused(
-            f"column {name} of partition_by has {_WHY[problem]}, which names of folders do not keep. Give it another value in sql;{iceberg} or take"
+            f"column {name} of partition_by has {_PROBLEMS[problem]}, which names of folders do not keep. Give it another value in sql;{iceberg} or take"
             f" {name} out of target.partition_by and load the table again",
-            code=NOT_KEPT,
+            code=PARTITION_VALUE,
         ) from error
 
 
-def _problems_of_folders(column: str, kind: DataType, longest: int) -> Mapping[str, str]:
+def _folder_problems(column: str, data_type: DataType, longest: int) -> Mapping[str, str]:
     from pyspark.sql import types as T
 
-    match kind:
+    match data_type:
         case T.StringType() | T.CharType() | T.VarcharType() | T.BinaryType():
             text = f"CAST({column} AS STRING)"
             escaped = f"octet_length({text}) + 2 * regexp_count({text}, {literal(_ESCAPED)})"
@@ -122,10 +127,10 @@ def _problems_of_folders(column: str, kind: DataType, longest: int) -> Mapping[s
     return {}
 
 
-def _problems_of_names(column: str, kind: DataType, longest: int) -> Mapping[str, str]:
+def _iceberg_problems(column: str, data_type: DataType, longest: int) -> Mapping[str, str]:
     from pyspark.sql import types as T
 
-    match kind:
+    match data_type:
         case T.StringType() | T.CharType() | T.VarcharType():
             return {"long": f"octet_length(url_encode({column})) > {longest}"}
         case T.BinaryType():

@@ -1,4 +1,4 @@
-"""Values that statistics tell, as Python has them."""
+"""Convert Arrow scalars of statistics to Python values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def known_value(scalar: pa.Scalar) -> Any:
-    """Return the value; None for NULL, and for a year that Python does not have."""
+def python_value(scalar: pa.Scalar) -> Any:
+    """Return the Python value of a scalar; None for NULL and for years outside 1 to 9999."""
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):

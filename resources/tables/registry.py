@@ -1,4 +1,4 @@
-"""Tables that dataflows load into and read: one contract, one package a format. Here is which format is which package."""
+"""The table formats, each with its package, and how to find the format of a table."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -29,35 +29,39 @@ def open_table(
     """Return the table of a format at a place; it need not exist.
 
     Args:
-        table_format: as ``target.format`` names it.
-        place: of the table.
+        table_format: word of ``target.format``.
+        place: place of the table.
         partition_by: columns that a new table is partitioned by.
-        schema_mode: what becomes of its columns if rows come with others.
+        schema_mode: how the table's columns change if rows have other columns.
     """
     return FORMATS[table_format](place, partition_by).taking_columns(schema_mode)
 
 
 def refuse_other_formats(table_format: str, place: Place) -> None:
-    """Raise if a table of another format lies where one of this format would be made: readers of one folder could see either.
+    """Raise if a table of another format lies at the place of a new table.
+
+    Readers of the folder could see either table.
 
     Raises:
         ConfigurationError: code ``other_format``.
-        TargetError: the place cannot be looked at.
+        TargetError: the place cannot be listed.
     """
-    for other, make in FORMATS.items():
-        if other != table_format and make(place, ()).exists():
+    for other_format, make in FORMATS.items():
+        if other_format != table_format and make(place, ()).exists():
             raise ConfigurationError(
-                f"table {place}: expected a table of format {table_format}, or none, found one of format {other}. Set target.format: {other};"
+                f"table {place}: expected a table of format {table_format}, or none, found one of format {other_format}. Set target.format: {other_format};"
                 " or use another target.table; or move the table away",
                 code="other_format",
             )
 
 
 def find_table(place: Place) -> Table:
-    """Return the table that somebody has written at a place, whatever its format; if there is none, one that says so when it is read.
+    """Return the existing table at a place, whatever its format.
+
+    If there is no table, return one of the default format, whose reads raise SourceError.
 
     Raises:
-        SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
+        SourceError: the place holds tables of several formats, or cannot be listed.
     """
     return FORMATS[find_format(place) or next(iter(FORMATS))](place, ())
 

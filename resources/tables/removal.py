@@ -1,4 +1,4 @@
-"""Removing the files of a table, whatever its format."""
+"""Remove the files of a table, whatever its format."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from resources.tables.contract.table import Table
 
 
 def files_below(place: Place) -> set[str]:
-    """Return the paths of all files below a place, of any kind.
+    """Return the paths of all files below a place.
 
     Raises:
-        SourceError: they cannot be listed.
+        SourceError: the files cannot be listed.
     """
     with store_failures(place):
         if place.local is not None:
@@ -27,7 +27,7 @@ def remove_files(table: Table) -> None:
     """Remove the folder of a table.
 
     Raises:
-        TargetError: some of it is still there.
+        TargetError: some files are still there.
     """
     try:
         remove_folder(table.place)

@@ -1,4 +1,4 @@
-"""Rows with the columns of a table: what they lack is NULL, and narrower values are cast up, at any depth of structs."""
+"""Give rows the columns of a table: add missing ones as NULL and widen types, inside structs too."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-def taken_columns(known: Schema, incoming: Schema, mode: SchemaMode, table: object) -> Evolution:
-    """Return what a table's columns become with rows of others; in mode rescue they get ``_rescued_data`` and nothing else.
+def evolve_columns(existing: Schema, incoming: Schema, mode: SchemaMode, table: object) -> Evolution:
+    """Return the change of a table's columns that rows with other columns need.
+
+    In mode rescue a table only gains ``_rescued_data``.
 
     Args:
-        known: of the table.
-        incoming: of the rows.
+        existing: columns of the table.
+        incoming: columns of the rows.
         mode: merge or rescue.
-        table: as it is shown.
+        table: table, as messages show it.
 
     Raises:
-        RowsRefused: the mode does not accept them.
+        RowsRefused: the mode does not accept the rows' columns.
     """
     try:
-        return evolved(known, with_rescued(known, incoming) if mode == "rescue" else incoming, "merge")
+        return evolved(existing, with_rescued(existing, incoming) if mode == "rescue" else incoming, "merge")
     except SchemaError as error:
         raise RowsRefused(f"table {table}: {error.message}") from error
 
 
-def with_times(rows: StructType, load: Load) -> StructType:
-    """Return columns with those that tell from when to when a version holds, which are as wide as the time that they are taken from; without versions the same."""
+def with_validity(rows: StructType, load: Load) -> StructType:
+    """Add ``_valid_from`` and ``_valid_to``, with the type of the effective column, if the load is scd2."""
     if not isinstance(load, Scd2):
         return rows
     (time,) = (field.dataType for field in rows.fields if field.name.lower() == load.effective.lower())
@@ -45,53 +47,56 @@ def with_times(rows: StructType, load: Load) -> StructType:
 
 
 def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Return rows with the columns of a schema in its order; those that it lacks are left out, so it must have been widened before."""
+    """Return rows with the columns of a schema, in its order.
+
+    Columns that the schema lacks are dropped, so widen the schema first.
+    """
     from pyspark.sql import functions as F
 
-    there = {field.name.casefold(): field for field in rows.schema.fields}
+    row_fields = {field.name.casefold(): field for field in rows.schema.fields}
     columns = []
     for field in schema.fields:
-        own = there.get(field.name.casefold())
-        value = F.lit(None) if own is None else as_type(F.col(quoted(own.name)), own.dataType, field.dataType)
-        columns.append((value.cast(field.dataType) if own is None else value).alias(field.name))
+        row_field = row_fields.get(field.name.casefold())
+        value = F.lit(None) if row_field is None else as_type(F.col(quoted(row_field.name)), row_field.dataType, field.dataType)
+        columns.append((value.cast(field.dataType) if row_field is None else value).alias(field.name))
     return rows.select(*columns)
 
 
 def with_types_of(rows: DataFrame, schema: Schema) -> DataFrame:
-    """Return rows whose columns have the types of a schema's of the same name, which hold all of their values."""
+    """Cast the columns of rows to the wider types that a schema has for the same names."""
     from pyspark.sql.types import StructType
 
-    wanted = StructType.fromJson(dict(schema))
-    own = {field.name.casefold(): field.dataType for field in rows.schema.fields}
-    there = [field for field in wanted.fields if field.name.casefold() in own]
-    if all(own[field.name.casefold()] == field.dataType for field in there):
+    target_schema = StructType.fromJson(dict(schema))
+    row_types = {field.name.casefold(): field.dataType for field in rows.schema.fields}
+    shared_fields = [field for field in target_schema.fields if field.name.casefold() in row_types]
+    if all(row_types[field.name.casefold()] == field.dataType for field in shared_fields):
         return rows
-    return with_columns_of(rows, StructType(there))
+    return with_columns_of(rows, StructType(shared_fields))
 
 
-def as_type(value: Column, was: DataType, becomes: DataType) -> Column:
-    """Return a value in another type that holds all of it."""
+def as_type(value: Column, from_type: DataType, to_type: DataType) -> Column:
+    """Cast a column to a wider type, inside structs, arrays and maps too."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if was == becomes:
+    if from_type == to_type:
         return value
-    if isinstance(was, StructType) and isinstance(becomes, StructType):
-        there = {field.name.casefold(): field for field in was.fields}
+    if isinstance(from_type, StructType) and isinstance(to_type, StructType):
+        inner_fields = {field.name.casefold(): field for field in from_type.fields}
         fields = []
-        for field in becomes.fields:
-            own = there.get(field.name.casefold())
+        for field in to_type.fields:
+            source_field = inner_fields.get(field.name.casefold())
             inner = (
                 F.lit(None).cast(field.dataType)
-                if own is None
-                else as_type(value.getField(own.name), own.dataType, field.dataType)
+                if source_field is None
+                else as_type(value.getField(source_field.name), source_field.dataType, field.dataType)
             )
             fields.append(inner.alias(field.name))
         return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(was, ArrayType) and isinstance(becomes, ArrayType):
-        elements = (was.elementType, becomes.elementType)
-        return F.transform(value, lambda each: as_type(each, *elements))
-    if isinstance(was, MapType) and isinstance(becomes, MapType):
-        values = (was.valueType, becomes.valueType)
-        return F.transform_values(value, lambda _, each: as_type(each, *values))
-    return value.cast(becomes)
+    if isinstance(from_type, ArrayType) and isinstance(to_type, ArrayType):
+        elements = (from_type.elementType, to_type.elementType)
+        return F.transform(value, lambda element: as_type(element, *elements))
+    if isinstance(from_type, MapType) and isinstance(to_type, MapType):
+        values = (from_type.valueType, to_type.valueType)
+        return F.transform_values(value, lambda _, entry_value: as_type(entry_value, *values))
+    return value.cast(to_type)

@@ -1,6 +1,7 @@
-"""The minor versions of deltalake and pyiceberg that the own commits were tried with: they build on more than these libraries promise.
+"""The minor versions of deltalake and pyiceberg that our own commits were tested with.
 
-A test fails on another version, and names the modules and what to look at.
+Our commits build on more than these libraries promise. A test fails on another version, and names the
+modules to check.
 """
 
 DELTALAKE = "1.6"

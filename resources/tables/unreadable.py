@@ -1,4 +1,4 @@
-"""Versions of tables that cannot be read any more: their files were cleaned up, or the table was dropped or made again (docs/chains.md)."""
+"""Find out whether a table version can no longer be read: cleaned up, dropped or recreated (docs/chains.md)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from resources.tables.contract.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MISSING = "[PATH_NOT_FOUND]"
+_NO_PATH = "[PATH_NOT_FOUND]"
 """What Spark says of a file that is gone, before it reads any."""
 
-_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "Location does not exist")
+_MISSING_FILE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "Location does not exist")
 
 UNREADABLE_VERSION = "unreadable_version"
 """Code of a BadPart: a version of a table cannot be read. A slice that was begun on it is given up and planned again."""
@@ -26,26 +26,27 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
     """Return why a version cannot be read; None if it can, or if a store or the engine does not answer.
 
     Args:
-        spark: a session.
-        table: that is read.
-        version: of it.
-        error: of a write, which may have another reason. If Spark did not get as far as rows, none are read here.
+        spark: session.
+        table: table that the slice reads.
+        version: version that the slice reads.
+        error: error of the write, which may have another cause. An AnalysisException came before any row
+        was read, so this reads none either.
     """
     from pyspark.errors import AnalysisException
 
     try:
         rows = table.contents.read(spark, version)
         _ = rows.schema
-        if not isinstance(error, AnalysisException) or _MISSING in str(error):
+        if not isinstance(error, AnalysisException) or _NO_PATH in str(error):
             rows.write.format("noop").mode("overwrite").save()
     except Exception as of_table:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
-        of_store = spark_failure(str(of_table))
-        if engine_lost(of_table) or (of_store and of_store[1].transient):
+        store_failure = spark_failure(str(of_table))
+        if engine_lost(of_table) or (store_failure and store_failure[1].transient):
             return None
         return f"version {version} cannot be read: {cause(of_table)}"
     return None
 
 
 def lacks_file(error: Exception) -> bool:
-    """Return whether a read failed since a file is not there."""
-    return any(words in str(error) for words in _GONE)
+    """Return whether a read failed because a file is missing."""
+    return any(words in str(error) for words in _MISSING_FILE)

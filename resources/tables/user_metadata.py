@@ -1,4 +1,7 @@
-"""What Strandline writes into a commit: number, owner and state, in its text or beside the table if the state is long (docs/protocol.md)."""
+"""The text that Strandline writes into a commit: number, owner and state (docs/protocol.md).
+
+A long state goes into an object beside the table.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ _LONGEST_STATE = 8 * 1024
 
 
 def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None) -> str:
-    """Return the user metadata of a commit, and put the state beside the table if the text cannot hold it.
+    """Return the user metadata of a commit; store a long state beside the table.
 
     Args:
-        place: of the table.
-        tag: of the commit.
-        state: sentinel JSON text of the watermark after it.
-        dataflow: whose commit it is, in a table that several share.
+        place: place of the table.
+        tag: tag of the commit.
+        state: sentinel JSON text of the watermark after the commit.
+        dataflow: dataflow that commits, if several share the table.
     """
-    owned = {
+    metadata = {
         **({"dataflow": dataflow} if dataflow else {}),
         "owner": tag.owner,
         "number": tag.number,
@@ -34,15 +37,16 @@ def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None)
         "rewound": tag.rewound,
         **_state(place, tag, state),
     }
-    return json.dumps({"strandline": owned})
+    return json.dumps({"strandline": metadata})
 
 
-def committed_by(text: str, writer: str) -> str:
-    """Return a commit's user metadata that also says which writer made it, and why the engine did if it did.
+def with_writer(text: str, writer: str) -> str:
+    """Add to a commit's user metadata which writer made it, and why if it was the engine.
 
     Args:
-        text: from :func:`commit_text`.
-        writer: for people, such as ``Strandline (deltalake)`` or ``Spark: the table is partitioned``.
+        text: text from :func:`commit_text`.
+        writer: description for people, such as ``Strandline (deltalake)`` or ``Spark: the table is
+        partitioned``.
     """
     metadata = json.loads(text)["strandline"]
     return json.dumps({"strandline": {**metadata, "committed_by": writer}})
@@ -56,22 +60,22 @@ def _state(place: Place, tag: Tag, state: str) -> dict[str, str]:
     return {"state_object": name, "state_sha256": hashlib.sha256(data).hexdigest()}
 
 
-def stored_state(place: Place, ours: Mapping[str, Any], version: Version) -> str:
-    """Return the state of a commit, from its text or from beside the table.
+def stored_state(place: Place, metadata: Mapping[str, Any], version: Version) -> str:
+    """Return the state of a commit, from its text or from the object beside the table.
 
     Args:
-        place: of the table.
-        ours: what Strandline has written into the commit's text.
-        version: of the commit, for people.
+        place: place of the table.
+        metadata: Strandline's part of the commit's user metadata.
+        version: version of the commit, for messages.
 
     Raises:
-        NeedsDecision: code ``state_object_missing``: it lies beside the table, and is gone or is another one.
+        NeedsDecision: code ``state_object_missing``: the object is missing or holds another state.
     """
-    if "state" in ours:
-        return str(ours["state"])
-    name, wanted = ours.get("state_object"), ours.get("state_sha256")
+    if "state" in metadata:
+        return str(metadata["state"])
+    name, expected_hash = metadata.get("state_object"), metadata.get("state_sha256")
     data = open_blobs(place, "table").get(str(name)) if name else None
-    if data is None or hashlib.sha256(data).hexdigest() != wanted:
+    if data is None or hashlib.sha256(data).hexdigest() != expected_hash:
         raise NeedsDecision(
             f"table {place}: expected the watermark of version {version} in {name}, found {'nothing' if data is None else 'another one'}."
             " An older commit's would load rows a second time",

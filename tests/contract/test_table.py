@@ -172,7 +172,7 @@ class Subject:
         """The commit of a number, with its counts."""
         found = self.table.head(None, APP).find_tagged_commit(number)
         assert found is not None
-        return self.table.counted(found, 0)
+        return self.table.complete_counts(found, 0)
 
     @property
     def all_rows(self) -> list[tuple[Any, ...]]:
@@ -563,8 +563,8 @@ def test_a_head_tells_the_commits_after_the_recorded_one(subject: Subject) -> No
     for number in (1, 2, 3):
         subject.load(number, (number, "a"))
     head = subject.table.head(_recorded(subject, 1), APP)
-    assert (head.kept, head.tag, [commit.number for commit in head.tagged]) == (True, 3, [2, 3])
-    assert (head.undone, head.older, head.cleaned) == (None, False, False)
+    assert (head.has_recorded, head.highest_tag, [commit.number for commit in head.tagged_commits]) == (True, 3, [2, 3])
+    assert (head.emptied_by, head.is_older, head.commits_cleaned) == (None, False, False)
 
 
 def test_rows_that_others_append_undo_nothing(subject: Subject) -> None:
@@ -572,7 +572,7 @@ def test_rows_that_others_append_undo_nothing(subject: Subject) -> None:
     recorded = _recorded(subject, 1)
     subject.foreign.append(subject.folder)
     head = subject.table.head(recorded, APP)
-    assert (head.kept, head.undone, head.tagged, subject.ids) == (True, None, (), [1, 77])
+    assert (head.has_recorded, head.emptied_by, head.tagged_commits, subject.ids) == (True, None, (), [1, 77])
 
 
 def test_an_overwrite_by_others_is_told(subject: Subject) -> None:
@@ -580,7 +580,7 @@ def test_an_overwrite_by_others_is_told(subject: Subject) -> None:
     recorded = _recorded(subject, 1)
     subject.foreign.overwrite(subject.folder)
     head = subject.table.head(recorded, APP)
-    assert head.undone or head.missing_files
+    assert head.emptied_by or head.missing_files
 
 
 def test_a_table_that_was_made_again_does_not_have_the_recorded_commit(subject: Subject) -> None:
@@ -591,13 +591,13 @@ def test_a_table_that_was_made_again_does_not_have_the_recorded_commit(subject: 
     assert subject.table.head(recorded, APP).newest is None
     subject.load(1, (1, "a"), owner="another")
     head = subject.table.head(recorded, APP)
-    assert (head.kept, head.older, [commit.number for commit in head.tagged]) == (False, True, [1])
+    assert (head.has_recorded, head.is_older, [commit.number for commit in head.tagged_commits]) == (False, True, [1])
 
 
 def test_another_dataflows_tags_are_not_this_ones(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     head = subject.table.head(None, "another")
-    assert (head.tag, head.tagged, subject.table.tip("another").tag) == (0, (), 0)
+    assert (head.highest_tag, head.tagged_commits, subject.table.tip("another").highest_tag) == (0, (), 0)
 
 
 @pytest.mark.parametrize("length", [10, 100_000])
@@ -656,7 +656,7 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
         assert table.maintenance.optimize(lambda: subject.spark, ()).removed == 3
     assert table.maintenance.vacuum(lambda: subject.spark).deleted == 0
     head = subject.table.head(recorded, APP)
-    assert (head.kept, head.undone, head.missing_files, head.tag) == (True, None, (), 3)
+    assert (head.has_recorded, head.emptied_by, head.missing_files, head.highest_tag) == (True, None, (), 3)
     assert subject.ids == [1, 2, 3]
     subject.load(4, (4, "a"))
     assert subject.ids == [1, 2, 3, 4]

@@ -64,7 +64,7 @@ class Table:
 
     def told(self, app: str | None = APP) -> tuple[str | None, bool] | None:
         """The state, and whether there may be rows beyond it."""
-        found = self.target.adopted(app)
+        found = self.target.adoptable_state(app)
         return (found.state, found.beyond) if found else None
 
 
@@ -159,14 +159,14 @@ def test_a_restore_undoes_only_what_it_does_not_bring_back(
     recorded = table.last
     table.foreign("append")
     damage(table)
-    assert table.target.head(recorded, APP).undone == undone
+    assert table.target.head(recorded, APP).emptied_by == undone
 
 
 def test_a_restore_over_the_commit_of_an_open_slice_undoes_it(table: Table) -> None:
     recorded = table.last
     table.slice(3)
     table.restore(1)
-    assert table.target.head(recorded, APP).undone == "RESTORE (version 3)"
+    assert table.target.head(recorded, APP).emptied_by == "RESTORE (version 3)"
 
 
 def test_without_an_id_the_commits_of_whoever_wrote_last_count(table: Table) -> None:
@@ -182,4 +182,4 @@ def test_a_cleaned_commit_is_known_by_its_file(table: Table, restored: bool, rew
     table.foreign("append")
     table.clean()
     head = table.target.head(table.last, APP)
-    assert (head.kept, head.cleaned, head.rewritten) == (True, True, rewritten)
+    assert (head.has_recorded, head.commits_cleaned, head.lacks_recorded_file) == (True, True, rewritten)

@@ -53,12 +53,12 @@ def _written(folder: Path, kind: type[DeltaLakeTable], rows: Callable[[list[Give
         head = target.head(None, APP)
         landed = head.find_tagged_commit(number)
         assert landed is not None
-        counted = target.counted(landed, 0)
+        counted = target.complete_counts(landed, 0)
         told.append(
             (
                 head.version,
-                head.tag,
-                head.undone,
+                head.highest_tag,
+                head.emptied_by,
                 counted.owner,
                 counted.gives_up,
                 counted.rows,

@@ -21,12 +21,12 @@ from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
 from resources.spark.frames import read_once
 from resources.tables.contract.commits import TableCommit, Tag
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg import spark_commit
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
-from resources.tables.rows.merge_statement import merging_writer
+from resources.tables.rows.merge_statement import merge_rows
 from tests.support.gates import until
 from tests.support.iceberg import foreign_table
 
@@ -206,7 +206,7 @@ def test_clearing_loads_by_keys_leave_others(lake: Lake, load: Load, rows: list[
     lake.load(4, (2, "z"), load=load)
     assert lake.rows == rows
     assert len(before & lake.files) == 1, "that of number 2"
-    (commit,) = (commit for commit in lake.table.head(None, APP).tagged if commit.number == 4)
+    (commit,) = (commit for commit in lake.table.head(None, APP).tagged_commits if commit.number == 4)
     assert (commit.rows, commit.removed) == (1, 2)
 
 
@@ -230,7 +230,7 @@ def test_a_writer_that_found_its_number_free_lands_nothing_if_another_took_it(la
     expected = lake.rows
     lake.load(2, (2, "zombie"), load=LOADS[name], table=zombie, owner="zombie")
     assert (lake.rows, lake.branches) == (expected, ["main"])
-    assert [commit.owner for commit in lake.table.head(None, APP).tagged] == ["app 1", "app 2", "app 3"]
+    assert [commit.owner for commit in lake.table.head(None, APP).tagged_commits] == ["app 1", "app 2", "app 3"]
 
 
 @pytest.mark.parametrize("name", ["append", BY_SPARK, "upsert"])
@@ -274,7 +274,7 @@ def test_rows_that_others_commit_meanwhile_stay_and_the_number_lands_once(lake: 
     lake.load(2, (2, "b"), load=LOADS[name], table=slow)
     assert lake.rows == [(1, "a"), (2, "b"), (77, "foreign")]
     head = lake.table.head(lake.recorded(1), APP)
-    assert (head.kept, head.undone, [commit.number for commit in head.tagged]) == (True, None, [2])
+    assert (head.has_recorded, head.emptied_by, [commit.number for commit in head.tagged_commits]) == (True, None, [2])
 
 
 def test_two_dataflows_append_at_once_and_no_row_is_lost(lake: Lake) -> None:
@@ -300,7 +300,7 @@ def test_an_append_lands_among_numbers_of_several_dataflows(lake: Lake) -> None:
         for n, u in sorted([(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a"), (3, "b"), (4, "b"), (5, "b")])
     ]
     head = lake.table.head(lake.recorded(2, "a"), "a")
-    assert (head.kept, head.undone, head.tag) == (True, None, 3)
+    assert (head.has_recorded, head.emptied_by, head.highest_tag) == (True, None, 3)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_rows_that_others_change_or_delete_are_theirs_to_change(lake: Lake, stat
     recorded = lake.recorded(1)
     lake.sql(statement)
     head = lake.table.head(recorded, APP)
-    assert (head.kept, head.undone, head.tag) == (True, None, 1)
+    assert (head.has_recorded, head.emptied_by, head.highest_tag) == (True, None, 1)
 
 
 def test_the_snapshot_of_the_newest_entry_is_kept_from_expiry_by_a_tag(lake: Lake) -> None:
@@ -325,8 +325,8 @@ def test_the_snapshot_of_the_newest_entry_is_kept_from_expiry_by_a_tag(lake: Lak
     lake.call("rewrite_data_files", options="map('rewrite-all', 'true')")
     lake.expire()
     head = lake.table.head(recorded, APP)
-    assert (head.kept, head.cleaned, head.undone, head.tag, head.tagged) == (True, True, None, 2, ())
-    told = lake.table.adopted(APP)
+    assert (head.has_recorded, head.commits_cleaned, head.emptied_by, head.highest_tag, head.tagged_commits) == (True, True, None, 2, ())
+    told = lake.table.adoptable_state(APP)
     assert told is not None
     assert (told.state, told.number, told.owner, told.beyond) == ("2", 2, "app 2", False)
     lake.load(2, (2, "zombie"))
@@ -359,12 +359,12 @@ def test_after_an_expiry_without_a_tag_the_rows_tell_which_number_is_the_highest
     lake.sql("INSERT INTO {t} VALUES (78, 'foreign', NULL)")
     lake.expire()
     head = lake.table.head(recorded, APP)
-    assert (head.kept, head.cleaned, head.tag) == (True, True, 2)
+    assert (head.has_recorded, head.commits_cleaned, head.highest_tag) == (True, True, 2)
     lake.load(2, (2, "zombie"))
     lake.load(3, (3, "c"))
     assert [row[0] for row in lake.rows] == [1, 2, 3, 77, 78]
     lost = TableCommit(recorded.version, recorded.id, 5)
-    assert lake.table.head(lost, APP).kept is False
+    assert lake.table.head(lost, APP).has_recorded is False
 
 
 def test_a_table_that_was_rolled_back_does_not_have_the_recorded_commit(lake: Lake) -> None:
@@ -375,8 +375,8 @@ def test_a_table_that_was_rolled_back_does_not_have_the_recorded_commit(lake: La
     lake.table.after_append(recorded, "flow")
     lake.call("rollback_to_snapshot", snapshot_id=str(first.version).partition("-")[2])
     head = lake.table.head(recorded, APP)
-    assert (head.kept, head.older, head.tag) == (False, True, 1)
-    told = lake.table.adopted(APP)
+    assert (head.has_recorded, head.is_older, head.highest_tag) == (False, True, 1)
+    told = lake.table.adoptable_state(APP)
     assert told is not None
     assert (told.state, told.number) == ("1", 1)
 
@@ -456,10 +456,10 @@ def test_a_merge_with_a_dropped_branch_lands_once(lake: Lake, monkeypatch: pytes
     lake.load(1, (1, "a"), (2, "b"))
 
     def dropped(*arguments: Any) -> Any:
-        monkeypatch.setattr(spark_commit, "merging_writer", merging_writer)
+        monkeypatch.setattr(spark_commit, "merging_writer", merge_rows)
         (branch,) = [found for found in lake.branches if found != "main"]
         lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
-        return merging_writer(*arguments)
+        return merge_rows(*arguments)
 
     monkeypatch.setattr(spark_commit, "merging_writer", dropped)
     lake.load(2, (2, "c"), (3, "c"), load=LOADS["upsert"])
@@ -514,7 +514,7 @@ def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: La
     lake.load(2, (1, "z"), (4, "d"), load=LOADS["upsert"])
     commit = lake.table.head(None, APP).find_tagged_commit(2)
     assert commit is not None
-    counted = lake.table.counted(commit, 3)
+    counted = lake.table.complete_counts(commit, 3)
     assert (counted.rows, counted.removed, lake.table.contents.count_rows()) == (2, 1, 4)
     assert lake.rows == [(1, "z"), (2, "b"), (3, "c"), (4, "d")]
     assert [tuple(row.values()) for row in lake.table.contents.distinct_rows(["id", "unit"])] == lake.rows
@@ -608,7 +608,7 @@ def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) ->
     assert [file.exists() for file in (stray, state, young)] == [False, True, True]
     for commit in (recorded, last):
         head = lake.table.head(commit, APP)
-        assert (head.kept, head.undone, head.tag) == (True, None, 3)
+        assert (head.has_recorded, head.emptied_by, head.highest_tag) == (True, None, 3)
     lake.load(3, (3, "zombie"))
     assert lake.rows == [(1, "a"), (2, "a"), (3, "a"), (77, "foreign")]
 
@@ -699,7 +699,7 @@ def test_dataflows_of_a_shared_table_merge_at_once(lake: Lake, engine: SparkEngi
                 [(1, f"{name}{number}", name)], "id long, unit string, _dataflow string"
             )
             tag, base = Tag(name, number, f"{name} {number}"), table.tip(name).version
-            outlasting_conflicts(
+            retry_conflicts(
                 partial(table.write, frame, Upsert(("id",), ()), tag, str(number), base=base)
             )
 
@@ -708,7 +708,7 @@ def test_dataflows_of_a_shared_table_merge_at_once(lake: Lake, engine: SparkEngi
     assert lake.rows == [(1, "one3", "one"), (1, "two3", "two")]
     for name in ("one", "two"):
         head = lake.table.share_of(name).head(None, name)
-        assert [(commit.number, commit.rows) for commit in head.tagged] == [(1, 1), (2, 1), (3, 1)]
+        assert [(commit.number, commit.rows) for commit in head.tagged_commits] == [(1, 1), (2, 1), (3, 1)]
 
 
 def test_rows_are_kept_for_the_session_that_reads_them(engine: SparkEngine) -> None:

@@ -224,9 +224,9 @@ def test_rows_stay_whatever_their_files_name(
     lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     lake.append(1)
-    find = data_files.found_files
+    find = data_files.find_written_files
 
-    def renamed(place: Place, folder: str, rows: DataFrame) -> list[data_files.Written]:
+    def renamed(place: Place, folder: str, rows: DataFrame) -> list[data_files.WrittenFile]:
         (found,) = find(place, folder, rows)
         assert place.local is not None
         new = f"{folder}/{name}"
@@ -359,14 +359,14 @@ def test_a_damaged_file_of_changed_keys_stops_commits(
 ) -> None:
     lake.append(1, (1, "a"), (2, "b"), columns=PAIRS)
     monkeypatch.setattr(
-        changed_rows.Changes, "of", lambda self, part, there: _of(self, part.where("id <> 1"), there)
+        changed_rows.KeyedChanges, "rewrite", lambda self, part, there: _of(self, part.where("id <> 1"), there)
     )
     with pytest.raises(TargetError, match=r"expected 3 rows of the slice and of the files .* found 2"):
         lake.load(2, UPSERT, (2, "x"), (3, "y"), columns=PAIRS)
     assert (lake.rows(), lake.strays) == ([(1, "a"), (2, "b")], set())
 
 
-_of = changed_rows.Changes.of
+_of = changed_rows.KeyedChanges.rewrite
 
 
 def test_files_keep_their_snapshots_number(lake: IcebergLake) -> None:

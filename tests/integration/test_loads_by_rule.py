@@ -19,7 +19,7 @@ from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
 from resources.tables.registry import open_table
 from resources.tables.rows.deduplicate import latest_rows
-from resources.tables.rows.scd2 import first_versions
+from resources.tables.rows.scd2 import scd2_initial_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,7 +147,7 @@ def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
         assert _read(spark, table) == _sorted(expected)
         commit = table.head(None, "app").find_tagged_commit(number)
         assert commit is not None
-        assert table.counted(commit, 0).rows == len(batch)
+        assert table.complete_counts(commit, 0).rows == len(batch)
 
 
 changes = st.builds(
@@ -202,7 +202,7 @@ def test_versions_are_those_that_their_rule_says(
 )
 def test_maps_are_alike_in_any_order_of_keys(spark: SparkSession, kind: str, value: Any, same: Any) -> None:
     rows = spark.createDataFrame([(1, 1, value), (1, 2, same), (1, 3, None)], f"k int, at int, fact {kind}")
-    versions = first_versions(rows, Scd2(("k",), "at")).select("_valid_from", "_valid_to", "_is_current")
+    versions = scd2_initial_rows(rows, Scd2(("k",), "at")).select("_valid_from", "_valid_to", "_is_current")
     assert sorted(map(tuple, versions.collect())) == [(1, 3, False), (3, None, True)]
     latest = latest_rows(rows.where("at < 3").drop("at"), ("k",), ())
     assert latest.select("k").collect() == [(1,)]

@@ -221,7 +221,7 @@ def test_only_rows_of_its_own_share_are_changed_by_keys(lake: Lake) -> None:
         base = lake.table().tip(name).version
         lake.table().share_of(name).write(rows, UPSERT, Tag(name, number, "o"), "1", base=base)
     assert lake.rows("_dataflow, unit") == [("x", "3"), ("y", "2")]
-    writers = [lake.table().head(None, name).tagged[-1].committed_by for name in "xy"]
+    writers = [lake.table().head(None, name).tagged_commits[-1].committed_by for name in "xy"]
     assert all(writer.startswith("Strandline") for writer in writers)
 
 

@@ -229,7 +229,7 @@ def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None
         for version, rows in versions.items():
             assert _ids(_Table(folder), version) == rows
         head = _Table(folder).head(None, "app")
-        assert (head.tag, head.missing_files, head.foreign_files) == (len(steps), (), ())
+        assert (head.highest_tag, head.missing_files, head.foreign_files) == (len(steps), (), ())
 
 
 def test_before_moves_own_readers_see_the_version_and_others_no_row_twice(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_files_of_others_and_files_that_are_gone_are_named(tmp_path: Path) -> No
     (folder / "_hidden").mkdir()
     (folder / "_hidden" / "unseen.parquet").write_bytes(b"")
     head = _Table(folder).head(None, "app")
-    assert (head.missing_files, head.foreign_files, head.undone) == (
+    assert (head.missing_files, head.foreign_files, head.emptied_by) == (
         (gone.name,),
         ("day=1/other.parquet",),
         None,
@@ -371,7 +371,7 @@ def test_adopt_goes_back_to_the_newest_commit_whose_files_are_all_there(tmp_path
         _follow_up(_Table(folder))
     files = sorted(folder.glob("*.parquet"))
     files[0 if lost == "first" else -1].unlink()
-    told = _Table(folder).adopted("app")
+    told = _Table(folder).adoptable_state("app")
     assert told is not None
     assert (told.state, told.number, told.beyond) == ((None, 0, True) if lost == "first" else ("2", 2, True))
 

@@ -376,7 +376,7 @@ def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetL
     assert [row["id"] for row in table.contents.distinct_rows(["id"])] == [2, 4, 5]
     assert table.contents.texts("unit") == {unit for _, unit in versions[-1]}
     head = table.head(None, "app")
-    assert (head.missing_files, head.foreign_files, head.tag) == ((), (), 3)
+    assert (head.missing_files, head.foreign_files, head.highest_tag) == ((), (), 3)
     puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
     assert puts == [True] * 3
     later = datetime.now(UTC) + timedelta(days=8)

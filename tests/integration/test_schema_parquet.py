@@ -106,7 +106,7 @@ def test_rows_copied_out_of_old_files_get_new_columns(spark: SparkSession, tmp_p
     more = spark.createDataFrame([("b", 3, 7)], "unit string, id long, more int")
     table = write(tmp_path / "t", 2, more, Replace(Among("unit", ("b",))))
     assert sorted(map(tuple, table.contents.read(spark, 2).collect())) == [(1, "a", None), (3, "b", 7)]
-    commit = table.head(None, "app").tagged[-1]
+    commit = table.head(None, "app").tagged_commits[-1]
     assert (commit.rows, commit.removed) == (1, 1)
 
 

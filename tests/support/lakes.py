@@ -220,7 +220,7 @@ class Lake(ABC):
 
     def counts(self, number: int) -> tuple[int, int | None]:
         """Rows that the commit of a number wrote, and those that it removed."""
-        commit = self.table().counted(self.tagged(number), 0)
+        commit = self.table().complete_counts(self.tagged(number), 0)
         return commit.rows, commit.removed
 
 

@@ -120,7 +120,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         name, tables = self.dataflow.name, self.inputs.tables
         for source, commit in folder.noted_tables().items():
             head = tables[source].head(commit, None) if source in tables else None
-            if head is not None and head.newest is not None and not head.kept:
+            if head is not None and head.newest is not None and not head.has_recorded:
                 raise NeedsDecision(
                     f"dataflow {name}: expected table {source} of which Spark has read versions up to {commit.version}, found another table of that"
                     " name, or an older version of it. Put it back as it was; or reset the state with --replace to read what it holds now",

@@ -16,7 +16,7 @@ from partitions.stream.inputs import Chunk, Versions, begun_behind, versions_in_
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.sources.table import TableRows
-from resources.tables.contract.appends import Appended, Mark
+from resources.tables.contract.appends import VersionAppends, ReadPosition
 from resources.tables.unreadable import lacks_file
 from resources.watermarks.entry import Entry
 
@@ -46,7 +46,7 @@ class EpochsOfVersions(Epochs):
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
         """Look at the table's log."""
         at = state.position
-        since = Mark(at["version"], at.get("id")) if "version" in at else None
+        since = ReadPosition(at["version"], at.get("id")) if "version" in at else None
         try:
             versions = self.table.versions
             appends, before = versions.first_appends() if since is None else (versions.appends(since), since)
@@ -61,7 +61,7 @@ class EpochsOfVersions(Epochs):
                 "source_replaced",
             )
         chunks = [
-            Chunk(version.version, version.files, version.bytes, version.id, version.whole)
+            Chunk(version.version, version.files, version.bytes, version.id, version.holds_all_files)
             for version in appends.versions
         ]
         skipped = [
@@ -108,7 +108,7 @@ class EpochsOfVersions(Epochs):
         Raises:
             NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
         """
-        bad = self.table.versions.find_unreadable(spark, Mark(epoch_input.last, epoch_input.id), error)
+        bad = self.table.versions.find_unreadable(spark, ReadPosition(epoch_input.last, epoch_input.id), error)
         if bad is None and lacks_file(error):
             raise self._other_source(
                 f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown} have added, found some gone:"
@@ -117,10 +117,10 @@ class EpochsOfVersions(Epochs):
             ) from error
         return bad
 
-    def _chunks_of(self, epoch_input: Versions) -> Sequence[Appended]:
+    def _chunks_of(self, epoch_input: Versions) -> Sequence[VersionAppends]:
         if not epoch_input.files:  # what was there before the first run
             return ()
-        since = None if epoch_input.since is None else Mark(epoch_input.since, epoch_input.since_id)
+        since = None if epoch_input.since is None else ReadPosition(epoch_input.since, epoch_input.since_id)
         try:
             appended = self.table.versions.appends(since, epoch_input.last).versions
         except NeedsDecision as gone:

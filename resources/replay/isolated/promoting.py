@@ -54,10 +54,10 @@ from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Swap
 from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag, Version
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
-from resources.tables.rows.deduplicate import without_keys_of
+from resources.tables.rows.deduplicate import drop_shared_keys
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
@@ -266,7 +266,7 @@ def _swap(
     put_intent(run, intent, f"{aside.words} of {aside.table}")
     with holding(run, intent):
         try:
-            outlasting_conflicts(lambda: _write(run, rows, intent, entry, swap))
+            retry_conflicts(lambda: _write(run, rows, intent, entry, swap))
         except Exception as error:  # noqa: BLE001 - raised there, unless the write has landed all the same
             _ended(run, intent, entry, error)
         run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -323,7 +323,7 @@ def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
     live_rows = live_rows.where(f"NOT coalesce({sql(where, SPARK)}, false)")
     if target.shared:
         live_rows = live_rows.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
-    return without_keys_of(rows, live_rows, target.merge_keys)
+    return drop_shared_keys(rows, live_rows, target.merge_keys)
 
 
 def _intent(

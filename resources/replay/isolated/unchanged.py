@@ -34,8 +34,8 @@ def _check_rows(table: Table, head: TableHead, since: Version) -> None:
     """Raise if a version since one has added or changed rows, but for the replay's own."""
     if not isinstance(table, TellsAppends) or head.version in (None, since):
         return  # a table whose log does not tell has no other writers: their files are in no version of it
-    own = {commit.version for commit in head.tagged}
-    for appended in table.appends.since(table.appends.mark_of(since)).versions:
+    own = {commit.version for commit in head.tagged_commits}
+    for appended in table.appends.since(table.appends.position_of(since)).versions:
         if (appended.files or appended.changes) and table.appends.version_of(appended.mark) not in own:
             what = appended.changes or f"version {appended.version} adds rows"
             raise NeedsDecision(f"another writer has changed it: {what}")

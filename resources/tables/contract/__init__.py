@@ -1,1 +1,1 @@
-"""What every format of tables does: the contract that loads, decisions and readers know."""
+"""The contract of every table format, which loads, decisions and readers use."""

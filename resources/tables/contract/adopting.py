@@ -1,4 +1,4 @@
-"""The state that a table's own commits tell, for a log that is lost."""
+"""Read the state from a table's own commits when the watermark log is lost."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from resources.tables.contract.table import Table
 
 
 @dataclass(frozen=True)
-class Adopted:
-    """What a table tells of the state that it was written with.
+class AdoptableState:
+    """The state that a table's commits record.
 
     Attributes:
-        state: sentinel JSON text of the watermark of the newest commit whose rows, and those of all commits before it, are in the table;
-            None if there is no such commit any more.
-        app_id: the dataflow's id in the table's tags; None if no commit tells.
-        number: that the commit carries.
-        owner: the intent that it belongs to.
-        beyond: whether the table may hold rows of Strandline's that the state does not cover.
-        rewound: whether it holds rows above the state that are deleted when they are loaded again, as the intent's entry says, too.
+        state: sentinel JSON text of the watermark of the newest commit up to which no row of Strandline's
+        was removed; None if there is no
+            such commit.
+        app_id: the dataflow's id in the table's tags; None if no commit records it.
+        number: number of that commit.
+        owner: id of the intent that made that commit.
+        beyond: whether the table may hold Strandline's rows that the state does not cover.
+        rewound: whether the table holds rows above the state that the next load of them deletes, as the
+        intent's entry records too.
     """
 
     state: str | None
@@ -32,31 +34,36 @@ class Adopted:
 
 @runtime_checkable
 class CanAdopt(Protocol):
-    """A format whose commits tell the state that they were written with.
+    """A format whose commits record the state that they were written with.
 
-    Without it a state that was lost is found again from rows alone, and what is loaded then has a new app id: a write that a dead run
-    left under the old one is not fenced.
+    Without it a lost state is derived from rows alone, and later loads use a new app id. Then a write that
+    a dead run left under the old id is
+    not fenced.
     """
 
-    def adopted(self, app_id: str | None = None) -> Adopted | None:
-        """Return what Strandline's commits tell that the table's rows go back to.
+    def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
+        """Return the state of the newest commit that the table's rows still include.
 
-        A commit's state says that all rows up to it are in the table. That holds as long as the commit that the state before was true of
-        is one that the table's rows go back to: not if a RESTORE or another writer's overwrite came between the two, or the table was
-        removed there.
+        The state of a commit says that all rows up to it are in the table. It counts only if the commit
+        before it is part of the table's history,
+        too: a RESTORE, another writer's overwrite or a removed table in between breaks the chain.
 
         Args:
-            app_id: whose commits count; None are those of whoever wrote the newest.
+            app_id: dataflow whose commits count; None: the dataflow of the newest tagged commit.
 
         Returns:
-            None if there is no commit of Strandline, and no rows were removed either.
+            None if the table has no commit of Strandline and no rows were removed.
 
         Raises:
-            NeedsDecision: code ``state_object_missing``: the watermark lies beside the table, and is gone or is another one.
+            NeedsDecision: code ``state_object_missing``: the object with the watermark is missing or holds
+            another state.
         """
         ...
 
 
-def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
-    """Return what a table tells, if its format can; see :meth:`CanAdopt.adopted`."""
-    return table.adopted(app_id) if isinstance(table, CanAdopt) else None
+def adopted_state(table: Table, app_id: str | None = None) -> AdoptableState | None:
+    """Return the state that a table's commits record, or None if its format records none.
+
+    See :meth:`CanAdopt.adoptable_state`.
+    """
+    return table.adoptable_state(app_id) if isinstance(table, CanAdopt) else None

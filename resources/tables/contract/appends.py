@@ -1,4 +1,4 @@
-"""A table as a source: the files that each of its versions has added."""
+"""A table as a source: the data files that each version appended."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class AppendedFile(NamedTuple):
     """A data file that a version appends.
 
     Attributes:
-        path: as the table's log has it.
-        bytes: of it.
-        values: of the columns of partitions, as text; None is NULL.
+        path: path as the table's log has it.
+        bytes: size.
+        values: texts of the partition columns' values; None is NULL.
     """
 
     path: str
@@ -29,29 +29,31 @@ class AppendedFile(NamedTuple):
     values: Mapping[str, str | None]
 
 
-class Mark(NamedTuple):
-    """Up to where the versions of a table were read.
+class ReadPosition(NamedTuple):
+    """The last version of a table that was read.
 
     Attributes:
-        version: the last one.
-        id: what that version had, and no other version of its number; None if it was not noted.
+        version: version number.
+        id: identity of that version, which another version of the same number lacks; None if it was not
+        recorded.
     """
 
     version: int
     id: str | None = None
 
 
-class Appended(NamedTuple):
-    """What one version appends.
+class VersionAppends(NamedTuple):
+    """The files that one version appends.
 
     Attributes:
-        version: its number.
-        files: how many it appends; 0 if it changes no row.
-        bytes: of these.
-        id: what no other version of its number has.
-        changes: how it changes rows that were there; None if it does not.
-        whole: whether the files are all that were there by then, since older versions are not told any more.
-        listed: the files, where the log lists them.
+        version: version number.
+        files: number of appended files; 0 if the version changes no row.
+        bytes: size of the appended files.
+        id: identity of the version, which another version of the same number lacks.
+        changes: how the version changes existing rows, for people; None if it does not.
+        holds_all_files: whether the files are the table's whole content, because the log no longer lists
+        older versions.
+        listed_files: the files, if the log lists them.
     """
 
     version: int
@@ -59,64 +61,67 @@ class Appended(NamedTuple):
     bytes: int
     id: str
     changes: str | None = None
-    whole: bool = False
-    listed: tuple[AppendedFile, ...] = ()
+    holds_all_files: bool = False
+    listed_files: tuple[AppendedFile, ...] = ()
 
     @property
-    def mark(self) -> Mark:
-        """Where a read of it ends."""
-        return Mark(self.version, self.id)
+    def read_position(self) -> ReadPosition:
+        """The read position after this version."""
+        return ReadPosition(self.version, self.id)
 
 
-class Appends(NamedTuple):
-    """What versions append.
+class AppendedVersions(NamedTuple):
+    """The appends of consecutive versions.
 
     Attributes:
-        table: id of the table, which another one at the same place does not have.
-        newest: version of it.
-        versions: ascending.
+        table: id of the table, which another table at the same place lacks.
+        newest: newest version of the table.
+        versions: appends of each version, ascending.
     """
 
     table: str
     newest: int
-    versions: tuple[Appended, ...]
+    versions: tuple[VersionAppends, ...]
 
 
 class TableAppends(Protocol):
     """The appends of one table."""
 
-    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
-        """Return what each version appends. Starts no Spark.
+    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
+        """Return the appends of each version in a range. Starts no Spark.
 
         Args:
-            mark: the version before the first; None: from the beginning.
-            until: the last version; None: the newest.
+            mark: position before the range; None: from the first version.
+            until: last version, inclusive; None: the newest.
 
         Raises:
-            NeedsDecision: code ``versions_gone``: the log does not tell all of them any more; code ``source_replaced``: they do not follow the
-                version that was read last, since the table was rolled back or restored.
+            NeedsDecision: code ``versions_gone``: the log no longer lists all of them; code
+            ``source_replaced``: a rollback or RESTORE removed
+                the version that was read last.
             SourceError: there is no table, or its log cannot be read.
         """
         ...
 
-    def version_of(self, mark: Mark) -> Version:
-        """Return the version that :meth:`TableContents.read` reads up to there."""
+    def version_of(self, mark: ReadPosition) -> Version:
+        """Return the version that :meth:`TableContents.read` reads up to a position."""
         ...
 
-    def mark_of(self, version: Version) -> Mark:
-        """Return where a read up to a version ends: of what :meth:`version_of` returns the same mark, as far as the version tells it."""
+    def position_of(self, version: Version) -> ReadPosition:
+        """Return the read position after a version: the inverse of :meth:`version_of`, as far as versions
+        record it.
+        """
         ...
 
-    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
-        """Return the rows of these versions, with the version of each in the column ``VERSION``."""
+    def rows(self, spark: SparkSession, appended: Sequence[VersionAppends]) -> DataFrame:
+        """Return the rows that versions append, with the version of each row in the column ``VERSION``."""
         ...
 
 
 @runtime_checkable
 class TellsAppends(Protocol):
-    """A format whose log tells which rows each version appends."""
+    """A format whose log records the rows that each version appends."""
 
     @property
     def appends(self) -> TableAppends:
-        """Return what its versions append."""
+        """The appends of the table's versions."""
         ...

@@ -1,4 +1,4 @@
-"""Commits of tables as every format tells them: tags, versions, and what they have counted."""
+"""Commits of tables in the terms that all formats share: tags, versions and counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Tag:
-    """What makes a commit idempotent and recognisable.
+    """The mark that makes a commit idempotent and recognisable.
 
     Attributes:
         app_id: the dataflow's random id.
-        number: the number of the slice.
-        owner: the id of the intent, or of the fence, that the commit belongs to.
-        gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
-        after: the commit of the table that the state before was true of; None if that state says nothing of rows.
-        rewound: whether rows above the state after it are in the table, and are deleted when they are loaded again.
+        number: number of the slice.
+        owner: id of the intent or fence that the commit belongs to.
+        gives_up: whether the commit only fences the number, so that a writer that still runs cannot take
+        it.
+        after: table commit that the previous state describes; None if that state says nothing of rows.
+        rewound: whether the table holds rows above the new state, which the next load of them deletes.
     """
 
     app_id: str
@@ -35,14 +36,16 @@ class Tag:
 
 @dataclass(frozen=True)
 class TableCommit:
-    """A commit of a table as the watermark log records it: enough to tell whether the table still has it.
+    """A table commit as the watermark log records it, so that a run can check whether the table still has it.
 
     Attributes:
-        version: the table's version; None: there was no table.
-        id: of the intent or fence that made the commit; of another writer's commit a hash of its text. None: not known.
-        number: the highest under the dataflow's tag up to that commit; 0 if there is none.
-        file: name of a data file that it added, which tells that it was not undone once it is cleaned from the table's log; None if it
-            added none.
+        version: version of the table; None: there was no table.
+        id: id of the intent or fence that made the commit; for another writer's commit a hash of its text;
+        None: unknown.
+        number: highest number under the dataflow's tag up to that commit; 0 if there is none.
+        file: name of a data file that the commit added; None if it added none. Once the commit is cleaned
+        from the table's log, this file
+            proves that it was not undone.
     """
 
     version: Version | None
@@ -56,17 +59,17 @@ class TaggedCommit:
     """A commit that carries a number under a dataflow's tag.
 
     Attributes:
-        owner: the intent or fence that it belongs to; None if its text is gone or not Strandline's.
-        version: the table's version.
-        rows: rows written by it, as the commit itself counted them; those that it only moved are not among them.
-        bytes: bytes written by it.
-        gives_up: whether it is a fence.
-        removed: rows that it deleted; None if all of the table's.
-        number: the number.
-        uncounted: whether only the table before and after the commit tells how many rows it deleted.
-        file: name of a data file that it added; None if it added none.
-        follows: the version before it; None if it made the table.
-        committed_by: which writer made it, for people; None if it does not tell.
+        owner: id of the intent or fence that made it; None if its text is missing or not Strandline's.
+        version: version of the table.
+        rows: rows that the commit wrote, by its own count, without rows that it only copied.
+        bytes: bytes that the commit wrote.
+        gives_up: whether the commit is a fence.
+        removed: rows that the commit deleted; None: all rows of the table.
+        number: number of the slice.
+        uncounted: whether the deleted rows can only be counted by comparing the versions before and after.
+        file: name of a data file that the commit added; None if it added none.
+        follows: version before it; None if it created the table.
+        committed_by: writer of the commit, for people; None if unknown.
     """
 
     owner: str | None
@@ -83,39 +86,46 @@ class TaggedCommit:
 
     @property
     def commit(self) -> TableCommit:
-        """As the watermark log records it."""
+        """The commit as the watermark log records it."""
         return TableCommit(self.version, self.owner, self.number, self.file)
 
 
 @dataclass(frozen=True)
 class TableHead:
-    """What a table's log says, compared with what the watermark log has recorded of it.
+    """The state of a table's log, compared with the commit that the watermark log recorded.
 
     Attributes:
-        newest: the newest commit; None if there is no table. Only :meth:`Table.tip` need tell its number.
-        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells. A recorded commit without
-            a version, which says that there was no table, is part of any; one with a version is not part of a table that is gone.
-        older: whether the newest commit came before the recorded one, which the table does not have.
-        cleaned: whether commits after the recorded one were cleaned from the table's log.
-        tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table if the recorded
-            commit was not kept, or was cleaned.
-        tagged: the commits under the dataflow's tag after the recorded one, oldest first; all that are there if that was not kept.
-        undone: another writer's commit after the recorded one that removed all rows, for people; None if there is none, or if a RESTORE
-            has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
-        rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
-        tags_expire: the table property by which tags are forgotten; None if it is not set.
-        missing_files: data files that are part of the table, and that another writer has removed without a commit.
-        foreign_files: files of other writers that plain readers of the table's folder see, and that no commit has added.
+        newest: newest commit; None if there is no table. Only :meth:`Table.tip` must set its number.
+        has_recorded: whether the recorded commit is still part of the table; if it was cleaned from the
+        log, the tag decides. Every table has
+            a recorded commit without a version (there was no table); a missing table has no commit with
+            one.
+        is_older: whether the table lacks the recorded commit and its newest commit is older.
+        commits_cleaned: whether commits after the recorded one were cleaned from the table's log.
+        highest_tag: highest number under the dataflow's tag in the commits that were read; in the whole
+        table if the recorded commit is not
+            part of it or was cleaned.
+        tagged_commits: commits under the dataflow's tag after the recorded one, oldest first; all of them
+        if the table lacks the recorded one.
+        emptied_by: another writer's later commit that removed all rows, for people; None if there is none,
+        or if a RESTORE brought back
+            the rows of the recorded commit and of the tagged ones after it.
+        lacks_recorded_file: whether the recorded commit was cleaned from the log and the table no longer
+        has the file that it added.
+        tags_expire: table property that makes tags expire; None if it is not set.
+        missing_files: data files that the table lists and that another writer removed without a commit.
+        foreign_files: files of other writers that plain readers of the folder see and that no commit
+        added.
     """
 
     newest: TableCommit | None
-    kept: bool = True
-    older: bool = False
-    cleaned: bool = False
-    tag: int = 0
-    tagged: tuple[TaggedCommit, ...] = ()
-    undone: str | None = None
-    rewritten: bool = False
+    has_recorded: bool = True
+    is_older: bool = False
+    commits_cleaned: bool = False
+    highest_tag: int = 0
+    tagged_commits: tuple[TaggedCommit, ...] = ()
+    emptied_by: str | None = None
+    lacks_recorded_file: bool = False
     tags_expire: str | None = None
     missing_files: tuple[str, ...] = ()
     foreign_files: tuple[str, ...] = ()
@@ -126,5 +136,5 @@ class TableHead:
         return self.newest.version if self.newest else None
 
     def find_tagged_commit(self, number: int) -> TaggedCommit | None:
-        """Return the commit that carries a number; None if none of those that were read does."""
-        return next((commit for commit in reversed(self.tagged) if commit.number == number), None)
+        """Return the commit that carries a number; None if no commit that was read does."""
+        return next((commit for commit in reversed(self.tagged_commits) if commit.number == number), None)

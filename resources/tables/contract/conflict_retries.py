@@ -1,7 +1,9 @@
-"""Conflicts of the writers of one table: this is the one place that says how often a run tries again, and after which pauses.
+"""Retry writes that conflict with other writers of a table: the one place that sets attempts and pauses.
 
-Whatever a slice must be planned or evaluated again for is tried by the loop. A commit of files that are good whatever came between, as
-those of an append, and a change of branches are tried where they are put. A conflict of all attempts ends the attempts around it, too.
+The loop retries whatever a slice must be planned or evaluated again for. A commit that stays valid
+whatever came between, such as an append or
+a change of branches, is retried where it is made. A conflict in the last attempt also ends the retries
+around it.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ _ATTEMPTS, _FIRST, _LONGEST, _JITTER = 20, 0.1, 5.0, 0.2
 
 
 class NeedsEngine(Exception):
-    """The engine's own writer must make a commit; the text says why, for people."""
+    """Only the engine's own writer can make this commit; the text says why, for people."""
 
 
-def outlasting_conflicts(write: Callable[[], T]) -> T:
-    """Return what ``write`` returns, and call it again while other writers of the table are faster.
+def retry_conflicts(write: Callable[[], T]) -> T:
+    """Return the result of ``write``; call it again after each conflict with another writer.
 
     Raises:
-        WriteConflict: of the last attempt. It ends the attempts of a caller, too.
+        WriteConflict: the conflict of the last attempt. Callers that retry conflicts pass it on.
     """
     try:
         for attempt in attempts_while(

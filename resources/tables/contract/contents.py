@@ -1,4 +1,4 @@
-"""What a table holds, as every format tells it: columns, counts, values and rows, of the newest version or of an older one."""
+"""The contents of a table in terms that all formats share: columns, counts, values and rows of a version."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 class TableContents(Protocol):
     """The contents of one table, which need not exist. Only :meth:`read` starts Spark.
 
-    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot; what a source reads with,
-    :meth:`newest_version` and :meth:`distinct_rows`, raises SourceError for both.
+    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot.
+    The methods that sources use,
+    :meth:`newest_version` and :meth:`distinct_rows`, raise SourceError for both.
     """
 
     def has_data(self) -> bool:
-        """Return whether the table holds rows, whoever wrote them, or remembers a tag."""
+        """Return whether the table holds rows of any writer, or a tag."""
         ...
 
     def columns(self) -> list[str]:
@@ -28,7 +29,7 @@ class TableContents(Protocol):
         ...
 
     def schema(self) -> tuple[Version, str] | None:
-        """Return the newest version, and its columns as Spark's JSON; None if there is no table."""
+        """Return the newest version and its columns as Spark's JSON; None if there is no table."""
         ...
 
     def count_rows(self) -> int:
@@ -36,57 +37,63 @@ class TableContents(Protocol):
         ...
 
     def count_bytes(self) -> int | None:
-        """Return the bytes of the newest version's data files, as the table's log counts them; 0 if there is no table, None if it does not tell.
+        """Return the bytes of the newest version's data files, as the table's log counts them.
 
-        Those of a shared table are all of its files'. Reads no data file.
+        0 if there is no table, None if the log does not say. In a shared table all files count. Reads no
+        data file.
         """
         ...
 
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
-        """Return the highest value of columns; None: no row has a value. Types are kept as by :meth:`distinct_rows`, texts compared by bytes.
+        """Return the highest value of each column; None if no row has a value.
+
+        Types are those of :meth:`distinct_rows`; texts compare by bytes.
 
         Args:
-            columns: with single values.
-            version: of the table; None: the newest.
-            rows: that are looked at; None: all.
+            columns: columns with single values.
+            version: version of the table; None: the newest.
+            rows: rows to look at; None: all.
         """
         ...
 
     def texts(self, column: str) -> set[str]:
-        """Return all texts of a column, each once; none if there is no such column. Reads the column's data."""
+        """Return the distinct texts of a column; none if there is no such column. Reads the column's data."""
         ...
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of the newest version, sorted by the columns in their order, NULLs first.
 
-        Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without zone are naive, decimals are
+        Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without
+        zone are naive, decimals are
         Decimal.
 
         Args:
-            columns: with single values; at least one.
-            most: distinct rows that are taken.
+            columns: columns with single values; at least one.
+            most: highest accepted number of distinct rows.
 
         Raises:
-            SourceError: if there is no table, a column is not there or holds nested values, or there are more rows. Never is any of
-                these an empty list.
+            SourceError: there is no table, a column is missing or nested, or there are more rows. None of
+            these returns an empty list.
         """
         ...
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows. Reads as few files as their statistics allow."""
+        """Return whether a version has at least one of these rows. Reads as few files as statistics allow."""
         ...
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return the highest value of a column in each data file of a version, with the file's number of rows, in any order.
+        """Return the highest value of a column and the number of rows for each data file of a version,
+        unordered.
 
-        From statistics alone, which may be a little low, or high if rows were deleted. Files without a value are missing.
+        The values come from statistics alone: they may be a little low, or too high if rows were deleted.
+        Files without a value are left out.
         """
         ...
 
     def newest_version(self) -> Version:
-        """Return the newest version, for a read that can be repeated.
+        """Return the newest version, so that a read can be repeated.
 
         Raises:
             SourceError: code ``source_missing``: there is no table.
@@ -97,17 +104,18 @@ class TableContents(Protocol):
         """Return the rows of a version.
 
         Args:
-            spark: a session.
-            version: of the table.
-            rows: that the caller keeps, and filters by itself: others may be missing.
+            spark: session.
+            version: version of the table.
+            rows: rows that the caller needs. The result holds all of them and may hold others, so the
+            caller filters again.
         """
         ...
 
 
 @runtime_checkable
 class TellsNextColumns(Protocol):
-    """The contents of a format whose columns may change apart from rows, so that the newest version has others than the next."""
+    """Contents of a format whose columns can change without a new version of rows."""
 
     def next_columns(self) -> str | None:
-        """Return the columns that the next write finds, as Spark's JSON; None: there is no table."""
+        """Return the columns that the next write meets, as Spark's JSON; None: there is no table."""
         ...

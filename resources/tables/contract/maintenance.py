@@ -1,4 +1,4 @@
-"""What maintenance asks of a table: joined files, removed files, wrong statistics."""
+"""The contract of table maintenance: joined files, deleted files, corrected statistics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cared:
-    """What a table's care has done.
+class MaintenanceResult:
+    """The counts of one maintenance of a table.
 
     Attributes:
         added: data files that were written.
-        removed: data files that are part of the newest version no more.
-        deleted: files that were there before, and that it has deleted.
-        statistics: files whose statistics left rows out, and were written again.
+        removed: data files that the newest version no longer has.
+        deleted: files that were deleted from the store.
+        statistics: files whose incomplete statistics were written again.
     """
 
     added: int = 0
@@ -29,7 +29,7 @@ class Cared:
     statistics: int = 0
 
     def counts(self) -> dict[str, int]:
-        """Those that are not 0."""
+        """Return the counts that are not 0, by their description."""
         counts = {
             "files added": self.added,
             "files removed": self.removed,
@@ -39,54 +39,56 @@ class Cared:
         return {name: count for name, count in counts.items() if count}
 
     def __str__(self) -> str:
-        """In words."""
+        """Return the counts as a phrase."""
         counts = [
             f"{counted(count, 'file')} {name.removeprefix('files ')}" for name, count in self.counts().items()
         ]
         return ", ".join(counts) or "nothing to do"
 
 
-class Maintenance(Protocol):
-    """Care of one table. No row and no tag changes, and :meth:`Table.head` keeps what was recorded before.
+class TableMaintenance(Protocol):
+    """Maintenance of one table. It changes no row and no tag, and :meth:`Table.head` still finds the recorded
+    commit.
 
-    Who calls it holds the dataflow; other writers may commit meanwhile.
+    The caller holds the dataflow; other writers may commit meanwhile.
     """
 
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
-        """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.
+    def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
+        """Delete files that no version within the table's retention needs, and unreferenced files of that
+        age.
 
         Args:
-            session: gives one, if it is needed.
+            session: returns a session, if one is needed.
 
         Raises:
-            TargetError: it failed; the next one deletes the rest.
+            TargetError: the vacuum failed; the next one deletes the remaining files.
         """
         ...
 
 
 @runtime_checkable
 class CanOptimize(Protocol):
-    """Care of a format that joins small files."""
+    """Maintenance of a format that joins small files."""
 
-    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
         """Join small files into larger ones. Older versions stay readable.
 
         Args:
-            session: gives one, if it is needed.
-            cluster_by: columns by which rows are put together in the files that are written; none: rows stay in their order.
+            session: returns a session, if one is needed.
+            cluster_by: columns that group rows into files; empty: rows keep their order.
 
         Raises:
-            TargetError: it failed; nothing, or all of it, is in the table.
+            TargetError: it failed; the table holds either none or all of its changes.
         """
         ...
 
 
 class WrongStatistics(NamedTuple):
-    """What the log of a table tells wrong of its files.
+    """Files with wrong bounds in a table's log.
 
     Attributes:
-        files: paths of the files of which it has bounds that leave rows out.
-        can_be_written: whether care of the table writes exact ones in their place.
+        files: paths of the files whose bounds leave rows out.
+        can_be_written: whether maintenance can replace the bounds by exact ones.
     """
 
     files: Sequence[str]
@@ -95,10 +97,10 @@ class WrongStatistics(NamedTuple):
 
 @runtime_checkable
 class TellsWrongStatistics(Protocol):
-    """Care of a format whose writers may keep bounds that are not exact, so that readers skip files that they need."""
+    """Maintenance of a format whose writers may keep inexact bounds, so that readers skip files they need."""
 
     def wrong_statistics(self) -> WrongStatistics:
-        """Compare the log of the newest version with the files.
+        """Compare the newest version's statistics with the files and return the files with wrong bounds.
 
         Raises:
             TargetError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""A table that several dataflows load into, as one of them sees it."""
+"""A table that several dataflows load, as one of them sees it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ class CanBeShared(Protocol):
     """A format whose tables several dataflows may load (docs/loads.md, Tables that dataflows share)."""
 
     def share_of(self, dataflow: str) -> Table:
-        """Return the table as one of the dataflows that share it sees it.
+        """Return the table as one of its dataflows sees it.
 
-        It deletes, updates and counts the rows whose ``_dataflow`` is that dataflow alone, adopts the states of its commits alone, and takes a
-        table that another one has made for its own.
+        That view deletes, updates and counts only rows whose ``_dataflow`` is this dataflow, and adopts
+        states of its commits only. It accepts a
+        table that another dataflow created.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Which files of a table hold which values, as its statistics tell."""
+"""The span of values in each data file, from statistics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from resources.tables.contract.commits import Version
 
 
 class FileSpan(NamedTuple):
-    """What statistics tell of one data file.
+    """The span of a column in one data file, from statistics.
 
     Attributes:
-        group: the value of a column that is the same in all of the file's rows.
-        lowest: value of another column.
-        highest: value of it.
-        rows: how many it has.
+        group: value of the group column, which all rows of the file share.
+        lowest: lowest value of the other column.
+        highest: highest value of the other column.
+        rows: number of rows.
     """
 
     group: Any
@@ -25,17 +25,19 @@ class FileSpan(NamedTuple):
 
 @runtime_checkable
 class TellsSpans(Protocol):
-    """The contents of a format whose statistics tell the lowest value of a column, too."""
+    """Contents of a format whose statistics also hold the lowest value of a column."""
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
-        """Return the span of a column in each data file of a version, in any order; None if statistics do not tell it of all files.
+        """Return the span of a column in each data file of a version, unordered; None if statistics do not
+        hold all.
 
-        They do not where another writer has joined files of several groups, or has deleted rows of files that stay. Times may be cut to
-        milliseconds. Starts no Spark, reads no row.
+        They are incomplete if another writer joined files of several groups, or deleted rows of files that
+        stay. Times may be cut to
+        milliseconds. Starts no Spark and reads no row.
 
         Args:
-            version: of the table.
-            group: a column with one value in each file.
-            column: with single values, never NULL.
+            version: version of the table.
+            group: column with one value in each file.
+            column: column with single values, never NULL.
         """
         ...

@@ -1,1 +1,1 @@
-"""Data files of tables: written by Spark, found again, read, and their footers."""
+"""Data files of tables: writing with Spark, finding, reading, and their footers."""

@@ -1,4 +1,4 @@
-"""Footers of Parquet files, on a disk or in a bucket."""
+"""Read footers of Parquet files, on a disk or in a bucket."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
 """In the footer of a file whose days and times Spark counts in another calendar than the footer's own bounds."""
 
 
-def footer_of(table: Place, path: str, size: int) -> FileMetaData:
-    """Return what a file says of itself.
+def file_footer(table: Place, path: str, size: int) -> FileMetaData:
+    """Return the footer of a Parquet file.
 
     Args:
-        table: for example the table's place.
-        path: relative to it.
-        size: in bytes.
+        table: place that the path is relative to.
+        path: path of the file.
+        size: size of the file in bytes.
 
     Raises:
-        SourceError: it cannot be read.
+        SourceError: the file cannot be read.
     """
     with store_failures(table):
-        return read_footer(table, path, size) if table.local is None else local_footer(table.local / path)
+        return object_footer(table, path, size) if table.local is None else local_footer(table.local / path)
 
 
-def is_of_another_calendar(footer: FileMetaData) -> bool:
-    """Return whether the days and times of a file are counted in another calendar than readers count in."""
+def has_legacy_calendar(footer: FileMetaData) -> bool:
+    """Return whether the dates and times of a file use Spark's old calendar, so that its bounds do not apply."""
     return _LEGACY_CALENDAR in (footer.metadata or {})
 
 
@@ -47,8 +47,11 @@ def local_footer(path: Path) -> FileMetaData:
         return pq.read_metadata(file)
 
 
-def read_footer(table: Place, path: str, size: int) -> FileMetaData:
-    """The footer of an object, in one request as a rule: its length stands before the last four bytes."""
+def object_footer(table: Place, path: str, size: int) -> FileMetaData:
+    """Return the footer of an object, in one request unless the footer is longer than 64 KiB.
+
+    The length of the footer stands before the last four bytes.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

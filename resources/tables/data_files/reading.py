@@ -1,4 +1,4 @@
-"""Rows of data files, read by their paths."""
+"""Read rows of data files by their paths."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-_PATTERN = frozenset("{}[]*?\\")
+_GLOB_CHARACTERS = frozenset("{}[]*?\\")
 """Characters that make a pattern of a path."""
 
 
 def files_reader(session: SparkSession, schema: StructType) -> DataFrameReader:
-    """Return what reads Parquet files of a table, each of them and all of its rows, whatever the session passes over in sources.
+    """Return a reader that reads every Parquet file it gets, whatever the session ignores in sources.
 
     Args:
-        session: that reads.
-        schema: of the files; what a source has said of its columns means nothing for them.
+        session: session that reads.
+        schema: schema of the files. Metadata that a source attached to its columns is dropped.
     """
     from pyspark.sql.types import StructType
 
@@ -32,25 +32,25 @@ def files_reader(session: SparkSession, schema: StructType) -> DataFrameReader:
 
 def _without_metadata(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_metadata(each) for each in value]
+        return [_without_metadata(item) for item in value]
     if isinstance(value, dict):
-        return {key: {} if key == "metadata" else _without_metadata(each) for key, each in value.items()}
+        return {key: {} if key == "metadata" else _without_metadata(item) for key, item in value.items()}
     return value
 
 
-def is_found(path: str) -> bool:
-    """Return whether Spark's readers of files find a file if its path is given to them: they take some for patterns, and hide others."""
+def is_spark_readable(path: str) -> bool:
+    """Return whether Spark's file readers accept a path: they treat some as patterns and hide others."""
     name = path.rpartition("/")[2]
-    return not (_PATTERN & set(path) or name.startswith(("_", ".")) or name.endswith("._COPYING_"))
+    return not (_GLOB_CHARACTERS & set(path) or name.startswith(("_", ".")) or name.endswith("._COPYING_"))
 
 
 def read_files(rows: DataFrame, folder: Place, paths: Sequence[str]) -> DataFrame:
-    """Return the rows of files below a folder, whose folders of partitions count from it.
+    """Return the rows of files below a folder, with partition columns from the folders below it.
 
     Args:
-        rows: of the session, with the columns that the files have.
-        folder: for example of a table.
-        paths: of the files, relative to it.
+        rows: frame of the same session with the columns of the files.
+        folder: base folder, such as a table.
+        paths: paths of the files, relative to the folder.
     """
     reader = files_reader(rows.sparkSession, rows.schema).option("basePath", folder.spark_url)
     return reader.parquet(*(folder.child(path).spark_url for path in paths))

@@ -1,4 +1,4 @@
-"""Bounds of columns as footers tell them, in the form of Delta's log."""
+"""Column bounds from Parquet footers, in the form of Delta's log."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from resources.tables.data_files.footers import is_of_another_calendar
+from resources.tables.data_files.footers import has_legacy_calendar
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
     from pyspark.sql.types import DataType, StructField
 
 
-_INDEXED = 32
+_MOST_COLUMNS = 32
 """Columns that statistics are kept of, as Delta does by default; those of a struct count each."""
 
 
-_PREFIX = 32
+_PREFIX_LENGTH = 32
 """Characters of a text in the statistics."""
 
 
-_LAST = "\U0010ffff"
+_HIGHEST_CHARACTER = "\U0010ffff"
 
 
-def statistics_of(footer: FileMetaData, columns: Sequence[StructField]) -> str:
-    """Return the JSON text of Delta's log: rows, and bounds and NULLs of each column that the footer tells of.
+def delta_statistics(footer: FileMetaData, columns: Sequence[StructField]) -> str:
+    """Return the statistics of a file as JSON text for Delta's log: rows, and each column's bounds and NULLs.
 
     Args:
-        footer: of the file, which may have other columns, in any order.
-        columns: of the table, without those that folders stand for.
+        footer: footer of the file, which may have other columns, in any order.
+        columns: columns of the table, without partition columns.
     """
-    leaves = islice(_leaves([(field.name, field.dataType) for field in columns]), _INDEXED)
-    numbers = _numbers(footer)
-    bounded = not is_of_another_calendar(footer)
+    leaves = islice(_leaf_columns([(field.name, field.dataType) for field in columns]), _MOST_COLUMNS)
+    numbers = _column_numbers(footer)
+    bounded = not has_legacy_calendar(footer)
     lower: dict[str, Any] = {}
     upper: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
@@ -45,90 +45,95 @@ def statistics_of(footer: FileMetaData, columns: Sequence[StructField]) -> str:
         number = numbers.get(".".join(path))
         if repeated or number is None:  # a list or a map: what the footer counts are its elements
             continue
-        groups = _groups(footer, number)
+        groups = _group_statistics(footer, number)
         if any(group is None or not group.has_null_count for group in groups):
             continue
-        _put(nulls, path, str(sum(group.null_count for group in groups)))
-        bounds = _bounds(groups) if bounded and _tells_all(footer, number) else None
+        _set_nested(nulls, path, str(sum(group.null_count for group in groups)))
+        bounds = _json_bounds(groups) if bounded and _covers_all_values(footer, number) else None
         if bounds is not None:
-            _put(lower, path, bounds[0])
-            _put(upper, path, bounds[1])
+            _set_nested(lower, path, bounds[0])
+            _set_nested(upper, path, bounds[1])
     parts = {"minValues": lower, "maxValues": upper, "nullCount": nulls}
-    return _object({"numRecords": str(footer.num_rows), **parts})
+    return _json_object({"numRecords": str(footer.num_rows), **parts})
 
 
-def known_bounds(footer: FileMetaData, path: Sequence[str]) -> tuple[Any, Any] | None:
-    """Return the lowest and the highest value of a column, as a file's footer tells them; None if it does not.
+def column_bounds(footer: FileMetaData, path: Sequence[str]) -> tuple[Any, Any] | None:
+    """Return the lowest and highest value of a column from a file's footer; None if it has no bounds.
 
     Args:
-        footer: of the file.
-        path: the names of the column and of the structs around it, from the outside in.
+        footer: footer of the file.
+        path: names of the column and of the structs around it, outermost first.
     """
-    number = _numbers(footer).get(".".join(path))
-    return None if number is None else _lowest_and_highest(_groups(footer, number))
+    number = _column_numbers(footer).get(".".join(path))
+    return None if number is None else _group_bounds(_group_statistics(footer, number))
 
 
-def _numbers(footer: FileMetaData) -> dict[str, int]:
-    """The place of each column in a file, by its path; none of two that are called alike, as the column ``a.b`` and the field b of a."""
+def _column_numbers(footer: FileMetaData) -> dict[str, int]:
+    """Return the position of each column in a file, by its dotted path.
+
+    A path that two columns share, such as the column ``a.b`` and the field b of a, is left out.
+    """
     paths = [footer.schema.column(number).path for number in range(len(footer.schema))]
     uses = Counter(paths)
     return {path: number for number, path in enumerate(paths) if uses[path] == 1}
 
 
-def _groups(footer: FileMetaData, number: int) -> list[Any]:
+def _group_statistics(footer: FileMetaData, number: int) -> list[Any]:
     return [footer.row_group(group).column(number).statistics for group in range(footer.num_row_groups)]
 
 
-def _tells_all(footer: FileMetaData, number: int) -> bool:
-    """Whether a file's bounds of a column are those of all values: writers other than Java's leave NaN out."""
+def _covers_all_values(footer: FileMetaData, number: int) -> bool:
+    """Return whether a file's bounds of a column cover all values: only Java's writers include NaN."""
     floating = footer.schema.column(number).physical_type in ("FLOAT", "DOUBLE")
     return not floating or str(footer.created_by).startswith("parquet-mr")
 
 
-def _leaves(
+def _leaf_columns(
     columns: Sequence[tuple[str, DataType]], path: tuple[str, ...] = (), *, repeated: bool = False
 ) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The columns of the file in their order, each with its path, and whether it lies in a list or map."""
+    """Return each leaf column in file order, with its path and whether it lies in a list or map."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    for name, kind in columns:
-        here = (*path, name)
-        match kind:
+    for name, data_type in columns:
+        leaf_path = (*path, name)
+        match data_type:
             case StructType():
-                inner = [(each.name, each.dataType) for each in kind.fields]
-                yield from _leaves(inner, here, repeated=repeated)
+                inner = [(inner_field.name, inner_field.dataType) for inner_field in data_type.fields]
+                yield from _leaf_columns(inner, leaf_path, repeated=repeated)
             case ArrayType():
-                yield from _leaves([("element", kind.elementType)], here, repeated=True)
+                yield from _leaf_columns([("element", data_type.elementType)], leaf_path, repeated=True)
             case MapType():
-                inner = [("key", kind.keyType), ("value", kind.valueType)]
-                yield from _leaves(inner, here, repeated=True)
+                inner = [("key", data_type.keyType), ("value", data_type.valueType)]
+                yield from _leaf_columns(inner, leaf_path, repeated=True)
             case _:
-                yield here, repeated
+                yield leaf_path, repeated
 
 
-def _bounds(groups: Sequence[Any]) -> tuple[str, str] | None:
-    """The lowest and the highest value as JSON texts; None if the footer does not tell, or statistics cannot hold them."""
-    bounds = _lowest_and_highest(groups)
+def _json_bounds(groups: Sequence[Any]) -> tuple[str, str] | None:
+    """Return the lowest and highest value as JSON texts; None if the footer has none, or statistics cannot
+    hold them.
+    """
+    bounds = _group_bounds(groups)
     if bounds is None:
         return None
-    lowest, highest = _json(bounds[0], upwards=False), _json(bounds[1], upwards=True)
+    lowest, highest = _json_bound(bounds[0], upwards=False), _json_bound(bounds[1], upwards=True)
     return None if lowest is None or highest is None else (lowest, highest)
 
 
-def _lowest_and_highest(groups: Sequence[Any]) -> tuple[Any, Any] | None:
+def _group_bounds(groups: Sequence[Any]) -> tuple[Any, Any] | None:
     if any(group is None for group in groups):
         return None
-    some = [group for group in groups if group.num_values]
-    if not some or not all(group.has_min_max for group in some):
+    filled_groups = [group for group in groups if group.num_values]
+    if not filled_groups or not all(group.has_min_max for group in filled_groups):
         return None
     try:
-        return min(group.min for group in some), max(group.max for group in some)
+        return min(group.min for group in filled_groups), max(group.max for group in filled_groups)
     except (ValueError, OverflowError, TypeError):  # a time before year 1 or after 9999, say
         return None
 
 
-def _json(value: Any, *, upwards: bool) -> str | None:
-    """A bound as JSON; one of a long text is rounded away from the values."""
+def _json_bound(value: Any, *, upwards: bool) -> str | None:
+    """Return a bound as JSON; the bound of a long text is rounded away from the values."""
     match value:
         case bool() | bytes():
             return None
@@ -143,38 +148,42 @@ def _json(value: Any, *, upwards: bool) -> str | None:
         case date():
             return json.dumps(value.isoformat())
         case str():
-            return _text(value, upwards=upwards)
+            return _json_text_bound(value, upwards=upwards)
     return None
 
 
-def _text(value: str, *, upwards: bool) -> str | None:
-    if len(value) <= _PREFIX or not upwards:
-        return _quoted(value[:_PREFIX])
+def _json_text_bound(value: str, *, upwards: bool) -> str | None:
+    if len(value) <= _PREFIX_LENGTH or not upwards:
+        return _json_string(value[:_PREFIX_LENGTH])
     # Nothing is above the last character: if it is cut off, no bound of this length is known.
-    return None if value[_PREFIX] == _LAST else _quoted(value[:_PREFIX] + _LAST)
+    return None if value[_PREFIX_LENGTH] == _HIGHEST_CHARACTER else _json_string(value[:_PREFIX_LENGTH] + _HIGHEST_CHARACTER)
 
 
-def _quoted(text: str) -> str:
-    """JSON of a text, in its own letters: deltalake reads the two escapes of some, such as U+20BB7, as another one, and rows are not found by it."""
+def _json_string(text: str) -> str:
+    """Return a text as a JSON string without escapes for letters.
+
+    deltalake decodes surrogate pairs of some letters, such as U+20BB7, wrongly, and would not find their
+    rows.
+    """
     return json.dumps(text, ensure_ascii=False)
 
 
 def utc_text(value: datetime) -> str:
-    """An instant; one without a zone is in UTC."""
-    there = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-    return f"{there.isoformat(timespec='microseconds')}Z"
+    """Return an instant as ISO text ending in Z; a value without a zone is in UTC."""
+    utc_value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    return f"{utc_value.isoformat(timespec='microseconds')}Z"
 
 
-def _put(nested: dict[str, Any], path: tuple[str, ...], value: str) -> None:
+def _set_nested(nested: dict[str, Any], path: tuple[str, ...], value: str) -> None:
     for name in path[:-1]:
         nested = nested.setdefault(name, {})
     nested[path[-1]] = value
 
 
-def _object(values: Mapping[str, Any]) -> str:
-    """JSON of texts that are JSON themselves: a decimal keeps all of its digits."""
+def _json_object(values: Mapping[str, Any]) -> str:
+    """Return a JSON object whose values are JSON texts already, so that a decimal keeps all of its digits."""
     parts = (
-        f"{_quoted(name)}:{value if isinstance(value, str) else _object(value)}"
+        f"{_json_string(name)}:{value if isinstance(value, str) else _json_object(value)}"
         for name, value in values.items()
     )
     return f"{{{','.join(parts)}}}"

@@ -1,4 +1,4 @@
-"""Data files that Spark writes for a commit of our own, and how they are found again."""
+"""Write data files with Spark for a commit of our own, and find the written files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.spark.settings import settings_for_a_while
-from resources.tables.data_files.footers import local_footer, read_footer
-from resources.tables.data_files.statistics import statistics_of, utc_text
-from resources.tables.folder_values import NULL_FOLDER, kept_by_folders
+from resources.tables.data_files.footers import local_footer, object_footer
+from resources.tables.data_files.statistics import delta_statistics, utc_text
+from resources.tables.folder_values import NULL_FOLDER, check_folder_values
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -47,18 +47,18 @@ _S3_OPTIONS = {
 """Uploads of all tasks are completed when the job has succeeded: S3 has no rename."""
 
 
-MOST_COPIED = 64 * 2**20
+MOST_REWRITTEN_BYTES = 64 * 2**20
 """Bytes of files that a commit reads to write a part of them again, without a look whether they hold rows that go."""
 
 
-class Written(NamedTuple):
-    """A file that Spark has written.
+class WrittenFile(NamedTuple):
+    """A file that Spark wrote.
 
     Attributes:
-        path: relative to the place of its folder.
-        size: in bytes.
+        path: path relative to the place of its folder.
+        size: size in bytes.
         modified: milliseconds since the epoch.
-        footer: what the file says of itself.
+        footer: footer of the file.
     """
 
     path: str
@@ -68,7 +68,7 @@ class Written(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many it has."""
+        """The number of rows."""
         return int(self.footer.num_rows)
 
 
@@ -77,12 +77,12 @@ class DataFile:
     """A file with rows.
 
     Attributes:
-        path: relative to the table's folder.
+        path: path relative to the table's folder.
         partition: texts of its partition columns' values, as Delta's log has them; None is NULL.
-        size: in bytes.
+        size: size in bytes.
         modified: milliseconds since the epoch.
-        rows: how many it has.
-        statistics: the JSON text of Delta's log.
+        rows: number of rows.
+        statistics: JSON text for Delta's log.
     """
 
     path: str
@@ -101,23 +101,24 @@ def write_files(
     copies: bool = False,
     compression: str | None = None,
 ) -> None:
-    """Write rows as Parquet files into a folder that is not there yet, all or none of them.
+    """Write rows as Parquet files into a new folder: all of them or none.
 
     Args:
-        rows: to be written.
-        folder: for the files.
-        partition_by: columns that folders stand for.
-        copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
-        compression: of the files; None: the session's.
+        rows: rows to write.
+        folder: folder that does not exist yet.
+        partition_by: partition columns.
+        copies: whether files in a bucket are copied into the folder one by one, as Spark does without a
+        committer for S3.
+        compression: compression of the files; None: the session's.
 
     Raises:
-        RowsRefused: code ``partition_value``: names of folders do not keep a value.
+        RowsRefused: code ``partition_value``: a folder name cannot hold a value.
     """
-    with kept_by_folders(rows, partition_by, folder) as kept:
-        _write_kept(kept, folder, partition_by, copies=copies, compression=compression)
+    with check_folder_values(rows, partition_by, folder) as checked_rows:
+        _save(checked_rows, folder, partition_by, copies=copies, compression=compression)
 
 
-def _write_kept(
+def _save(
     rows: DataFrame,
     folder: Place,
     partition_by: Sequence[str],
@@ -138,34 +139,38 @@ def _write_kept(
 
 
 def lacks_committer(error: Exception) -> bool:
-    """Return whether Spark has not written because it does not know the committer: a server of the user's own, started without its jar."""
+    """Return whether a write failed because Spark lacks the S3 committer: a user's own server without its
+    jar.
+    """
     return any(name in str(error) for name in _COMMITTER.values())
 
 
-def written_files(
+def collect_data_files(
     table: Place, folder: str, schema: StructType, rows: DataFrame, partition_by: Sequence[str]
 ) -> list[DataFile]:
-    """Return the files with rows below a folder of a table, in order of their paths.
+    """Return the files with rows below a folder of a table, sorted by path; delete files without rows.
 
     Args:
-        table: the table's place.
-        folder: relative to it.
-        schema: of the rows, partition columns included.
-        rows: as they were given to :func:`write_files`.
-        partition_by: likewise.
+        table: place of the table.
+        folder: folder, relative to the table.
+        schema: schema of the rows, partition columns included.
+        rows: rows that were passed to :func:`write_files`.
+        partition_by: partition columns that were passed to it.
 
     Raises:
-        SourceError: the folder cannot be listed, or a file not be read.
-        TargetError: the files are not there.
-        ValueError: a partition column has a value that Python has no word for, as a time after the year 9999.
+        SourceError: the folder cannot be listed, or a file cannot be read.
+        TargetError: the files are missing.
+        ValueError: Python cannot represent a partition value, such as a time after the year 9999.
     """
     with store_failures(table):
-        found = with_rows(table, found_files(table, folder, rows, partition_by))
-        return [_data_file(*each, schema) for each in found]
+        files = drop_empty_files(table, find_written_files(table, folder, rows, partition_by))
+        return [_data_file(*file, schema) for file in files]
 
 
-def with_rows(table: Place, files: Sequence[Written]) -> list[Written]:
-    """Return the files that have rows, and remove the others: Spark writes one without rows where its first task has none."""
+def drop_empty_files(table: Place, files: Sequence[WrittenFile]) -> list[WrittenFile]:
+    """Return the files that have rows and delete the others: Spark writes an empty one if its first task has
+    no rows.
+    """
     for file in files:
         if not file.rows:
             _remove_file(table, file.path)
@@ -180,27 +185,28 @@ def _remove_file(table: Place, path: str) -> None:
             table.store.delete([path])
 
 
-def found_files(
+def find_written_files(
     table: Place, folder: str, rows: DataFrame, partition_by: Sequence[str] = ()
-) -> list[Written]:
-    """Return the files that Spark has written below a folder of a place, in order of their paths.
+) -> list[WrittenFile]:
+    """Return the files that Spark wrote below a folder, sorted by path.
 
     Args:
-        table: for example the table's place.
-        folder: relative to it.
-        rows: as they were given to :func:`write_files`.
-        partition_by: likewise.
+        table: place that the folder is relative to.
+        folder: folder that was written.
+        rows: rows that were passed to :func:`write_files`.
+        partition_by: partition columns that were passed to it.
 
     Raises:
-        SourceError: the folder cannot be listed, or a file not be read.
-        TargetError: the files are not there: Spark has written them into a store of its own, or somebody has removed them. A commit without them would
-            lose the rows. Of no rows there is a file, too, but where columns stand for folders.
+        SourceError: the folder cannot be listed, or a file cannot be read.
+        TargetError: the files are missing: Spark wrote into another store, or someone deleted them. A
+        commit without them would lose the
+            rows. Spark writes a file even for no rows, unless the table is partitioned.
     """
     with store_failures(table):
-        listed = _local(table.local, folder) if table.local is not None else _remote(table, folder)
-        found = sorted(listed, key=itemgetter(0))
-    if found or (partition_by and rows.isEmpty()):
-        return found
+        listed = _local_files(table.local, folder) if table.local is not None else _object_files(table, folder)
+        files = sorted(listed, key=itemgetter(0))
+    if files or (partition_by and rows.isEmpty()):
+        return files
     raise TargetError(
         f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, let it"
         " and this process reach the same store under this name: a folder is mounted on each machine of Spark, and a bucket's name means one store to all"
@@ -210,33 +216,34 @@ def found_files(
 
 
 def remove_files(table: Place, folder: str) -> None:
-    """Remove a folder of a table; what cannot be removed is VACUUM's."""
+    """Remove a folder of a table; VACUUM deletes what cannot be removed now."""
     with suppress(StrandlineError):
         remove_folder(table.child(folder))
 
 
-def _local(table: Path, folder: str) -> Iterator[Written]:
+def _local_files(table: Path, folder: str) -> Iterator[WrittenFile]:
     for path in (Path(parent, name) for parent, _, names in os.walk(table / folder) for name in names):
         relative = path.relative_to(table).as_posix()
-        if _is_of_the_job(relative):
+        if _is_result_of_job(relative):
             status = path.stat()
-            yield Written(relative, status.st_size, status.st_mtime_ns // 1_000_000, local_footer(path))
+            yield WrittenFile(relative, status.st_size, status.st_mtime_ns // 1_000_000, local_footer(path))
 
 
-def _remote(table: Place, folder: str) -> Iterator[Written]:
+def _object_files(table: Place, folder: str) -> Iterator[WrittenFile]:
     for page in table.store.list(f"{folder}/"):
         for meta in page:
             # Some stores list folders, too, which are empty.
-            if meta["size"] and _is_of_the_job(meta["path"]):
-                footer = read_footer(table, meta["path"], meta["size"])
+            if meta["size"] and _is_result_of_job(meta["path"]):
+                footer = object_footer(table, meta["path"], meta["size"])
                 modified = int(meta["last_modified"].timestamp() * 1000)
-                yield Written(meta["path"], meta["size"], modified, footer)
+                yield WrittenFile(meta["path"], meta["size"], modified, footer)
 
 
-def _is_of_the_job(path: str) -> bool:
-    """Whether a file is a result of Spark's job.
+def _is_result_of_job(path: str) -> bool:
+    """Return whether a file is a result of Spark's job.
 
-    Below its folder are folders of partitions, whose columns may begin with any letter, and the committer's own, which hold what failed tasks wrote.
+    Below the job's folder are partition folders, whose columns may begin with any letter, and the
+    committer's own folders with the output of failed tasks.
     """
     _, *folders, name = path.split("/")
     return all("=" in folder for folder in folders) and not name.startswith(("_", "."))
@@ -244,12 +251,15 @@ def _is_of_the_job(path: str) -> bool:
 
 def _data_file(path: str, size: int, modified: int, footer: FileMetaData, schema: StructType) -> DataFile:
     partition = dict(_partition_value(part, schema) for part in path.split("/")[1:-1])
-    statistics = statistics_of(footer, [each for each in schema.fields if each.name not in partition])
+    statistics = delta_statistics(footer, [schema_field for schema_field in schema.fields if schema_field.name not in partition])
     return DataFile(path, partition, size, modified, footer.num_rows, statistics)
 
 
 def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:
-    """The column and the value that a folder stands for. Instants are written as Spark shows them in UTC, the session's zone."""
+    """Return the column and the value that a folder stands for.
+
+    Spark writes instants in UTC, the session's zone.
+    """
     from pyspark.sql.types import TimestampType
 
     name, _, text = folder.partition("=")

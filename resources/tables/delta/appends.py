@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
-from resources.tables.contract.appends import VERSION, Appended, AppendedFile, Appends, Mark, TableAppends
+from resources.tables.contract.appends import VERSION, VersionAppends, AppendedFile, AppendedVersions, ReadPosition, TableAppends
 from resources.tables.contract.commits import Version
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import direct_rows
@@ -34,7 +34,7 @@ class DeltaAppends(TableAppends):
 
     log: DeltaLog
 
-    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
+    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return what each version appends. Starts no Spark."""
         log = self.log
         table = source_table(log)
@@ -53,17 +53,17 @@ class DeltaAppends(TableAppends):
                 " cleaned before they were read",
                 code="versions_gone",
             )
-        return Appends(str(table.metadata().id), table.version(), tuple(appended))
+        return AppendedVersions(str(table.metadata().id), table.version(), tuple(appended))
 
-    def version_of(self, mark: Mark) -> Version:
+    def version_of(self, mark: ReadPosition) -> Version:
         """Return its number."""
         return mark.version
 
-    def mark_of(self, version: Version) -> Mark:
+    def position_of(self, version: Version) -> ReadPosition:
         """Return its number; of its id a version says nothing."""
-        return Mark(int(version))
+        return ReadPosition(int(version))
 
-    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+    def rows(self, spark: SparkSession, appended: Sequence[VersionAppends]) -> DataFrame:
         """Return the rows of these versions, from their files."""
         from pyspark.sql import functions as F
 
@@ -72,19 +72,19 @@ class DeltaAppends(TableAppends):
         if not parts:
             newest = spark.read.format("delta").load(log.place.spark_url)
             return newest.limit(0).withColumn(VERSION, _number(0))
-        values_by_file = {file.path: file.values for part in parts for file in part.listed}
+        values_by_file = {file.path: file.values for part in parts for file in part.listed_files}
         read = direct_rows(log, spark, parts[-1].version, values_by_file, _FILE)
         if read is None:
             frames = [_through_delta(log, spark, part) for part in parts]
             return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
         if len(parts) == 1:
             return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
-        file_versions = [(file_name(file.path), part.version) for part in parts for file in part.listed]
+        file_versions = [(file_name(file.path), part.version) for part in parts for file in part.listed_files]
         versions = spark.createDataFrame(file_versions, f"{_FILE} string, {VERSION} long")
         return read.join(F.broadcast(versions), _FILE).drop(_FILE)
 
 
-def _check_mark(log: DeltaLog, since: Mark) -> None:
+def _check_mark(log: DeltaLog, since: ReadPosition) -> None:
     found = log.read(since.version).id
     if since.id not in (None, found):
         raise NeedsDecision(
@@ -94,10 +94,10 @@ def _check_mark(log: DeltaLog, since: Mark) -> None:
         )
 
 
-def _through_delta(log: DeltaLog, spark: SparkSession, part: Appended) -> DataFrame:
+def _through_delta(log: DeltaLog, spark: SparkSession, part: VersionAppends) -> DataFrame:
     from pyspark.sql import functions as F
 
-    names = [file_name(file.path) for file in part.listed]
+    names = [file_name(file.path) for file in part.listed_files]
     read = spark.read.format("delta").option("versionAsOf", str(part.version)).load(log.place.spark_url)
     return read.where(F.col("_metadata.file_name").isin(names)).withColumn(VERSION, _number(part.version))
 
@@ -108,7 +108,7 @@ def _number(version: int) -> Any:
     return F.lit(version).cast("long")
 
 
-def _version(log: DeltaLog, version: int) -> Appended:
+def _version(log: DeltaLog, version: int) -> VersionAppends:
     added: list[AppendedFile] = []
     changes: str | None = None
     commit, actions = log.read_with(version, b'{"add"', b'{"remove"')
@@ -120,7 +120,7 @@ def _version(log: DeltaLog, version: int) -> Appended:
     return _appended(commit.id, version, added, changes)
 
 
-def _snapshot(log: DeltaLog, version: int) -> Appended:
+def _snapshot(log: DeltaLog, version: int) -> VersionAppends:
     """All files of a version, the oldest that the log still tells."""
     import pyarrow as pa
 
@@ -138,14 +138,14 @@ def _snapshot(log: DeltaLog, version: int) -> Appended:
         )
         for row in rows
     ]
-    return _appended(log.read(version).id, version, files, whole=True)
+    return _appended(log.read(version).id, version, files, holds_all_files=True)
 
 
 def _appended(
     id_: str, version: int, files: Sequence[AppendedFile], changes: str | None = None, *, whole: bool = False
-) -> Appended:
+) -> VersionAppends:
     size = sum(file.bytes for file in files)
-    return Appended(version, len(files), size, id_, changes, whole, tuple(files))
+    return VersionAppends(version, len(files), size, id_, changes, whole, tuple(files))
 
 
 def _file(add: Mapping[str, Any]) -> AppendedFile:

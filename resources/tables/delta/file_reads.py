@@ -17,7 +17,7 @@ from partitions.errors import TargetError
 from partitions.file_statistics import Match, match_of
 from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
-from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import are_plain_columns, extents_of, takes_place
 
@@ -141,7 +141,7 @@ def _are_within_bounds(
     return (
         len(files) <= most_files
         and all(PLAIN_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
-        and all(is_found(file["path"]) for file in files)
+        and all(is_spark_readable(file["path"]) for file in files)
         and all(column in schema.names and _type(schema, column) in _PARTITIONED_BY for column in layout)
         and len({_values(file, layout) for file in files}) <= most_partitions
     )

@@ -41,11 +41,11 @@ def compared(
     incomplete = commits[0].version > (since or 0)
     return TableHead(
         commits[-1].recorded,
-        cleaned=cleaned,
-        tag=_highest(log, app_id, tagged, whole=not incomplete, before=recorded.number if recorded else 0),
-        tagged=tagged,
-        undone=_undone(log, since, later, tagged, app_id),
-        rewritten=bool(
+        commits_cleaned=cleaned,
+        highest_tag=_highest(log, app_id, tagged, whole=not incomplete, before=recorded.number if recorded else 0),
+        tagged_commits=tagged,
+        emptied_by=_undone(log, since, later, tagged, app_id),
+        lacks_recorded_file=bool(
             incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
         ),
         tags_expire=_expiry(log, commits, whole=incomplete),
@@ -61,7 +61,7 @@ def tip_of(log: DeltaLog, app_id: str | None) -> TableHead:
     tag = (table.transaction_version(app_id) if app_id else None) or 0
     return TableHead(
         replace(newest.recorded, number=tag),
-        tag=tag,
+        highest_tag=tag,
         tags_expire=_TAGS_EXPIRE if table.metadata().configuration.get(_TAGS_EXPIRE) else None,
     )
 
@@ -70,14 +70,14 @@ def _other_table(log: DeltaLog, since: int | None, app_id: str | None) -> TableH
     """The head of a table that does not have the recorded commit: whatever is in it came otherwise."""
     commits = log.commits(None)
     if not commits:
-        return TableHead(None, kept=False)
+        return TableHead(None, has_recorded=False)
     tagged, whole = _tagged_commits(app_id, commits), commits[0].version == 0
     return TableHead(
         commits[-1].recorded,
-        kept=False,
-        older=since is not None and commits[-1].version < since,
-        tag=_highest(log, app_id, tagged, whole=whole),
-        tagged=tagged,
+        has_recorded=False,
+        is_older=since is not None and commits[-1].version < since,
+        highest_tag=_highest(log, app_id, tagged, whole=whole),
+        tagged_commits=tagged,
         tags_expire=_expiry(log, commits, whole=not whole),
     )
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from partitions.errors import TargetError
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
 from resources.tables.user_metadata import stored_state
@@ -59,7 +59,7 @@ class RowHistory:
         return None
 
 
-def adopted(log: DeltaLog, app_id: str | None, dataflow: str | None = None) -> Adopted | None:
+def adoptable_state(log: DeltaLog, app_id: str | None, dataflow: str | None = None) -> AdoptableState | None:
     """Return what Strandline's commits tell; see :class:`resources.tables.contract.adopting.CanAdopt`.
 
     Args:
@@ -79,9 +79,9 @@ def adopted(log: DeltaLog, app_id: str | None, dataflow: str | None = None) -> A
         app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)
         if _holds(log, ours.get("after"), commit.version, app_id):
             state, rewound = stored_state(log.place, ours, commit.version), bool(ours.get("rewound"))
-            return Adopted(state, app_id, number, str(ours.get("owner")), beyond, rewound)
+            return AdoptableState(state, app_id, number, str(ours.get("owner")), beyond, rewound)
         beyond = True
-    return Adopted(None, app_id, beyond=True) if beyond or history.ended else None
+    return AdoptableState(None, app_id, beyond=True) if beyond or history.ended else None
 
 
 def _holds(log: DeltaLog, after: Mapping[str, Any] | None, version: int, app_id: str | None) -> bool:

@@ -19,8 +19,8 @@ from partitions.errors import TargetError, in_one_line
 from partitions.loads import Append
 from resources.connections.places import Place
 from resources.spark.settings import set_all
-from resources.tables.data_files.footers import footer_of
-from resources.tables.data_files.statistics import known_bounds, statistics_of
+from resources.tables.data_files.footers import file_footer
+from resources.tables.data_files.statistics import column_bounds, delta_statistics
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
     demand_of,
@@ -212,17 +212,17 @@ def _partition_text(value: Any) -> str | None:
 def _exact_statistics(
     place: Place, action: Mapping[str, Any], schema: StructType, partitions: Sequence[str]
 ) -> str:
-    footer = footer_of(place, unquote(action["path"]), action["size_bytes"])
-    return statistics_of(footer, [field for field in schema.fields if field.name not in partitions])
+    footer = file_footer(place, unquote(action["path"]), action["size_bytes"])
+    return delta_statistics(footer, [field for field in schema.fields if field.name not in partitions])
 
 
 def _is_wrong(
     place: Place, action: Mapping[str, Any], decimals: Sequence[Path], texts: Sequence[Path]
 ) -> bool:
     """Whether the log's bounds of a file are within those of its footer; False where the footer tells none."""
-    footer = footer_of(place, unquote(action["path"]), action["size_bytes"])
+    footer = file_footer(place, unquote(action["path"]), action["size_bytes"])
     for path in (*decimals, *texts):
-        bounds = known_bounds(footer, path)
+        bounds = column_bounds(footer, path)
         name = ".".join(path)
         if bounds is None or action.get(f"null_count.{name}") is None:
             continue

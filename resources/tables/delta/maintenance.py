@@ -15,8 +15,8 @@ from resources.spark.process import said
 from resources.sql import quoted
 from resources.tables.contract.maintenance import (
     CanOptimize,
-    Cared,
-    Maintenance,
+    MaintenanceResult,
+    TableMaintenance,
     TellsWrongStatistics,
     WrongStatistics,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
+class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
     """Care of one Delta table.
 
     Attributes:
@@ -46,7 +46,7 @@ class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
 
     log: DeltaLog
 
-    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
         """Join small files, in one commit that changes no row; of a table that is to be clustered after one that says by which columns.
 
         Raises:
@@ -55,12 +55,12 @@ class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
         log = self.log
         table = log.table()
         if table is None:
-            return Cared()
+            return MaintenanceResult()
         before = _paths(table)
         done = _joined(log, table, session, cluster_by)
         return replace(done, statistics=_mended(log, before if done.added else None))
 
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+    def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
 
         Raises:
@@ -69,7 +69,7 @@ class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
         log = self.log
         table = log.table()
         if table is None:
-            return Cared()
+            return MaintenanceResult()
         if _is_ours(log, table):
             before = log.beside()
             _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
@@ -80,7 +80,7 @@ class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
             )
         # Delta does not tell how many it deletes, and deltalake names files that went long ago, too; others may write meanwhile.
         deleted = len(before - log.beside())
-        return Cared(deleted=deleted, statistics=mend_wrong(log))
+        return MaintenanceResult(deleted=deleted, statistics=mend_wrong(log))
 
     def wrong_statistics(self) -> WrongStatistics:
         """Compare bounds of decimals with the files' footers. Starts no Spark."""
@@ -92,12 +92,12 @@ class DeltaMaintenance(Maintenance, CanOptimize, TellsWrongStatistics):
 
 def _joined(
     log: DeltaLog, table: DeltaTable, session: Callable[[], SparkSession], cluster_by: Sequence[str]
-) -> Cared:
+) -> MaintenanceResult:
     if cluster_by:
         _cluster(log, session(), cluster_by)
     elif _is_ours(log, table) and not must_be_joined_by_spark(table):
         metrics: dict[str, Any] = _failing(log, "optimized", table.optimize.compact)
-        done = Cared(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
+        done = MaintenanceResult(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
         if done.removed:
             table.update_incremental()
             _failing(log, "optimized", table.create_checkpoint)
@@ -106,7 +106,7 @@ def _joined(
         log, "optimized", lambda: session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect()
     )
     told = rows[0]["metrics"]
-    return Cared(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
+    return MaintenanceResult(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
 
 
 def _mended(log: DeltaLog, before: Sequence[str] | None) -> int:

@@ -15,8 +15,8 @@ from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.commit import merge_settings
-from resources.tables.rows.merge_statement import merging_writer
-from resources.tables.rows.scd2 import changed_versions
+from resources.tables.rows.merge_statement import merge_rows
+from resources.tables.rows.scd2 import scd2_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,9 +41,9 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> N
     table = there.schema
     _check_columns(place, rows, table)
     if isinstance(load, Scd2):
-        rows = changed_versions(read_once(rows), there, load)
+        rows = scd2_changes(read_once(rows), there, load)
     with settings_for_a_while(session, merge_settings(tag, text)):
-        merging_writer(rows, load, _name(place), table).merge()
+        merge_rows(rows, load, _name(place), table).merge()
 
 
 def _check_columns(place: Place, rows: DataFrame, table: StructType) -> None:

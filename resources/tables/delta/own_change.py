@@ -15,7 +15,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.written import MOST_COPIED, DataFile
+from resources.tables.data_files.written import MOST_REWRITTEN_BYTES, DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import demand_of, extents_of, fits, may_remove
 
@@ -181,9 +181,9 @@ def removals_of(table: DeltaTable, load: Load) -> Removals:
     )
     if removals.part and table.metadata().partition_columns:
         raise NeedsEngine("files of partitions go in part")  # the values of partitions stand in no file
-    if sum(file["size_bytes"] for file in removals.part) > MOST_COPIED:
+    if sum(file["size_bytes"] for file in removals.part) > MOST_REWRITTEN_BYTES:
         # Of many rows Delta first looks which files have some that go.
-        raise NeedsEngine(f"more than {MOST_COPIED // 2**20} MiB of files may go in part")
+        raise NeedsEngine(f"more than {MOST_REWRITTEN_BYTES // 2**20} MiB of files may go in part")
     if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):
         raise NeedsEngine(
             "a file that goes has no row count in the log, or a path that deltalake writes otherwise"

@@ -18,14 +18,14 @@ from partitions.errors import SourceError, StrandlineError, TargetError, WriteCo
 from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
-from resources.tables.contract.conflict_retries import NeedsEngine, outlasting_conflicts
-from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.contract.conflict_retries import NeedsEngine, retry_conflicts
+from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.data_files.written import (
     DataFile,
     lacks_committer,
     remove_files,
     write_files,
-    written_files,
+    collect_data_files,
 )
 from resources.tables.delta.commit import app_transaction, file_name
 from resources.tables.delta.log import DeltaLog
@@ -39,9 +39,9 @@ from resources.tables.delta.own_change import (
 )
 from resources.tables.delta.own_keys import NO_PLACE, KeyedTable, urls
 from resources.tables.delta.own_limits import demand_of, fits, lays_out, may_make, new_schema, takes_place
-from resources.tables.rows.counted import kept_and_counted
+from resources.tables.rows.counted import cache_and_count
 from resources.tables.rows.replacement import Replacement
-from resources.tables.user_metadata import committed_by
+from resources.tables.user_metadata import with_writer
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -75,7 +75,7 @@ class _Work:
     schema: StructType
     layout: Sequence[str]
     removals: Removals
-    copied: Callable[[Place, Sequence[DataFile]], int] | None = None
+    count_copied: Callable[[Place, Sequence[DataFile]], int] | None = None
     all_paths: frozenset[str] = frozenset()
 
 
@@ -131,7 +131,7 @@ class OwnCommit:
         """
         try:
             keyed = KeyedTable.newest(self.log, rows.schema, load)
-            rows, count = kept_and_counted(rows)
+            rows, count = cache_and_count(rows)
             self._change(rows, load, keyed, count)
         except NeedsEngine as reason:
             return rows, str(reason)
@@ -169,7 +169,7 @@ class OwnCommit:
             if table.version() != keyed.base.version:
                 keyed = KeyedTable.of(table, place, rows.schema, load)
             change, removals = keyed.changed(rows, load, count)
-            work = _Work(change.rows, keyed.schema, (), removals, change.copied, keyed.all_paths)
+            work = _Work(change.rows, keyed.schema, (), removals, change.count_copied, keyed.all_paths)
             self._land_work(work, load, table)
         except NeedsEngine:
             raise
@@ -184,8 +184,8 @@ class OwnCommit:
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
             write_files(work.rows, place.child(staged), work.layout)
-            files = written_files(place, staged, work.schema, work.rows, work.layout)
-            copied = work.copied(place.child(staged), files) if work.copied else 0
+            files = collect_data_files(place, staged, work.schema, work.rows, work.layout)
+            copied = work.count_copied(place.child(staged), files) if work.count_copied else 0
         except Exception as error:
             remove_files(place, staged)
             if lacks_committer(error):
@@ -210,12 +210,12 @@ class OwnCommit:
         layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
         _check(table, schema, layout, load, rows.sparkSession)
         removals = Removals() if table is None else removals_of(table, load)
-        if not all(is_found(self.log.place.child(path).url) for path in removals.copied):
+        if not all(is_spark_readable(self.log.place.child(path).url) for path in removals.copied):
             raise NeedsEngine("a file that goes in part has a name that Spark reads otherwise")
         if table is None or not isinstance(load, Replace):
             return _Work(rows, schema, layout, removals)
         replacement = self._replacement(rows, load, removals)
-        return _Work(replacement.rows, schema, layout, removals, replacement.copied)
+        return _Work(replacement.rows, schema, layout, removals, replacement.count_copied)
 
     def _replacement(self, rows: DataFrame, load: Replace, removals: Removals) -> Replacement:
         if not removals.part:
@@ -232,7 +232,7 @@ class OwnCommit:
     def _put(self, change: Change) -> None:
         """Put what was written into the log, unless the number is taken; nothing is left behind if it is not there."""
         try:
-            landed = outlasting_conflicts(lambda: self._put_once(change))
+            landed = retry_conflicts(lambda: self._put_once(change))
         except _Unclear:
             raise
         except (StrandlineError, NeedsEngine):
@@ -277,7 +277,7 @@ class OwnCommit:
         from deltalake import CommitProperties, PostCommitHookProperties, Schema
         from deltalake.transaction import create_table_with_add_actions
 
-        text = committed_by(self.text, "Strandline (deltalake)")
+        text = with_writer(self.text, "Strandline (deltalake)")
         properties = CommitProperties(
             custom_metadata={"userMetadata": text, **change.described(removals)},
             # Not deltalake's own: the tag must be looked for before each of them.

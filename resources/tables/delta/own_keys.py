@@ -11,15 +11,15 @@ from urllib.parse import unquote
 from partitions.loads import ByKeys, Load, Scd2
 from resources.connections.places import Place
 from resources.sql import quoted
-from resources.tables.changed_rows import FILE, Change, changes_of
+from resources.tables.changed_rows import FILE_COLUMN, RewrittenFiles, find_changes
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.reading import files_reader, is_found
+from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import PLAIN_PATH, rows_with_names
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_change import OTHER_COLUMNS, BaseVersion, Removals
 from resources.tables.delta.own_limits import demand_of, fits, takes_place
-from resources.tables.row_columns import with_times
+from resources.tables.row_columns import with_validity
 from resources.tables.rows.scd2 import IS_CURRENT
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class KeyedTable:
         """Paths of all files, as the log has them."""
         return frozenset(file["path"] for file in self.files.values())
 
-    def changed(self, rows: DataFrame, load: ByKeys, count: int | None) -> tuple[Change, Removals]:
+    def changed(self, rows: DataFrame, load: ByKeys, count: int | None) -> tuple[RewrittenFiles, Removals]:
         """Return what is written instead of which files.
 
         Args:
@@ -104,9 +104,9 @@ class KeyedTable:
             NeedsEngine: only a MERGE can do it.
         """
         session = rows.sparkSession
-        table_rows = rows_with_names(session, self._urls(self.files.values()), self.schema, FILE)
+        table_rows = rows_with_names(session, self._urls(self.files.values()), self.schema, FILE_COLUMN)
         columns = [quoted(name) for name in self.schema.names]
-        changes = changes_of(rows, load, table_rows, lambda frame: frame.select(*columns), count)
+        changes = find_changes(rows, load, table_rows, lambda frame: frame.select(*columns), count)
         files = [self.files[name] for name in changes.files]
         read = files_reader(session, self.schema).parquet(*self._urls(files)) if files else None
         change = changes.of(read, sum(file["num_records"] for file in files))
@@ -138,7 +138,7 @@ def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
     tell = all(
         file["num_records"] is not None
         and PLAIN_PATH.fullmatch(file["path"])
-        and is_found(place.child(file["path"]).url)
+        and is_spark_readable(place.child(file["path"]).url)
         for file in files
     )
     if not tell or len(by_name) != len(files):
@@ -154,4 +154,4 @@ def _with_versions(rows: StructType, load: Load) -> StructType:
 
     if not isinstance(load, Scd2):
         return rows
-    return StructType([*with_times(rows, load).fields]).add(IS_CURRENT, BooleanType())
+    return StructType([*with_validity(rows, load).fields]).add(IS_CURRENT, BooleanType())

@@ -23,7 +23,7 @@ from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
-from resources.tables.known_values import known_value
+from resources.tables.known_values import python_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,7 +131,7 @@ def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int
     if named is None:
         return []
     rows = zip(
-        map(known_value, actions.column(named)), actions.column("num_records").to_pylist(), strict=True
+        map(python_value, actions.column(named)), actions.column("num_records").to_pylist(), strict=True
     )
     return [(value, count) for value, count in rows if value is not None and count is not None]
 

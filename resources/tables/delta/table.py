@@ -13,13 +13,13 @@ from partitions.evolution import SchemaMode
 from partitions.loads import Load
 from resources.connections.places import Place
 from resources.sql import quoted
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import Table
 from resources.tables.delta.appends import DeltaAppends
 from resources.tables.delta.contents import DeltaContents
 from resources.tables.delta.head import compared, tip_of
-from resources.tables.delta.history import adopted
+from resources.tables.delta.history import adoptable_state
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.maintenance import DeltaMaintenance
 from resources.tables.delta.rows import count_rows
@@ -99,11 +99,11 @@ class DeltaLakeTable(Table):
         """Return what the table is now."""
         return tip_of(self._log, app_id)
 
-    def adopted(self, app_id: str | None = None) -> Adopted | None:
+    def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
         """Return the state that the commits tell which the table's rows go back to."""
-        return adopted(self._log, app_id, self._dataflow)
+        return adoptable_state(self._log, app_id, self._dataflow)
 
-    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+    def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
         """Return the commit with all of its counts. One that only deletes does not count rows: the table before and after it tells.
 
         If the version before was cleaned from the log, the watermark log's own count stands in for it.
@@ -112,10 +112,10 @@ class DeltaLakeTable(Table):
             return commit
         version = int(commit.version)
         try:
-            before, after = count_rows(self._log, version - 1), count_rows(self._log, version)
+            rows_before, rows_after = count_rows(self._log, version - 1), count_rows(self._log, version)
         except TargetError:
-            after = self.contents.count_rows()
-        return replace(commit, removed=max(0, before + commit.rows - after), uncounted=False)
+            rows_after = self.contents.count_rows()
+        return replace(commit, removed=max(0, rows_before + commit.rows - rows_after), uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit; of a table that several dataflows share, whichever of them has made it."""

@@ -25,10 +25,10 @@ from resources.tables.delta.merge import merge
 from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.own_limits import fits
 from resources.tables.delta.share import Share
-from resources.tables.folder_values import kept_by_folders
-from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
-from resources.tables.rows.scd2 import first_versions
-from resources.tables.user_metadata import commit_text, committed_by
+from resources.tables.folder_values import check_folder_values
+from resources.tables.row_columns import evolve_columns, with_columns_of, with_validity, with_types_of
+from resources.tables.rows.scd2 import scd2_initial_rows
+from resources.tables.user_metadata import commit_text, with_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +103,7 @@ class DeltaWrites:
         evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
         if isinstance(load, ByKeys) and not first:
             return self._write_by_keys(rows, load, tag, own, evolution)
-        rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
+        rows = scd2_initial_rows(rows, load) if isinstance(load, Scd2) else rows
         if isinstance(load, Replace) and evolution is not None and self._must_come_first(load.where):
             # Delta looks for the rows to delete before it takes new columns.
             rows = self._evolved_before(rows, evolution, ())
@@ -116,7 +116,7 @@ class DeltaWrites:
             reason = own.write(rows, load, self._partition_by, first=first)
         if reason is None:
             return False
-        with kept_by_folders(rows, self._layout(load, first=first), self._log.place) as kept_rows:
+        with check_folder_values(rows, self._layout(load, first=first), self._log.place) as kept_rows:
             self._commit(kept_rows, load, tag, _by_spark(own.text, reason), first=first, evolution=evolution)
         return True
 
@@ -133,7 +133,7 @@ class DeltaWrites:
         rows, reason = own.change(rows, load)
         if reason is None:
             return False
-        with kept_by_folders(rows, self._layout(load, first=False), self._log.place) as kept_rows:
+        with check_folder_values(rows, self._layout(load, first=False), self._log.place) as kept_rows:
             merge(self._log.place, kept_rows, load, tag, _by_spark(own.text, reason))
         return True
 
@@ -164,8 +164,8 @@ class DeltaWrites:
         if table is None:
             return None
         table_schema = json.loads(table.schema().to_json())
-        incoming = all_nullable(with_times(rows.schema, load).jsonValue())
-        return taken_columns(table_schema, incoming, self._schema_mode, self._log.place)
+        incoming = all_nullable(with_validity(rows.schema, load).jsonValue())
+        return evolve_columns(table_schema, incoming, self._schema_mode, self._log.place)
 
     def _evolved_before(
         self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]
@@ -267,4 +267,4 @@ def _needs_mapping(df: DataFrame) -> bool:
 
 def _by_spark(text: str, reason: str | None) -> str:
     """Return the user metadata of a commit that Delta's own writer makes, with the reason why."""
-    return committed_by(text, f"Spark: {reason}")
+    return with_writer(text, f"Spark: {reason}")

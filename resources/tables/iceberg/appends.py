@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import NeedsDecision, SourceError
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
-from resources.tables.contract.appends import VERSION, Appended, Appends, Mark, TableAppends
+from resources.tables.contract.appends import VERSION, VersionAppends, AppendedVersions, ReadPosition, TableAppends
 from resources.tables.contract.commits import Version
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
@@ -40,7 +40,7 @@ class IcebergAppends(TableAppends):
     place: Place
     catalog: Catalog
 
-    def since(self, mark: Mark | None, until: int | None = None) -> Appends:
+    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return what the snapshots that follow each other append. A version's number is the snapshot's."""
         metadata = readable(self.place, self.catalog)
         if metadata.format_version < 2:
@@ -55,18 +55,18 @@ class IcebergAppends(TableAppends):
             appended[0] = _whole(commits[0].snapshot)
         appended = [version for version in appended if until is None or version.version <= until]
         newest = metadata.current.sequence if metadata.current else 0
-        return Appends(str(metadata.raw.get("table-uuid")), newest, tuple(appended))
+        return AppendedVersions(str(metadata.raw.get("table-uuid")), newest, tuple(appended))
 
-    def version_of(self, mark: Mark) -> Version:
+    def version_of(self, mark: ReadPosition) -> Version:
         """Return the snapshot's number and id."""
         return f"{mark.version}-{mark.id}"
 
-    def mark_of(self, version: Version) -> Mark:
+    def position_of(self, version: Version) -> ReadPosition:
         """Return the snapshot's number and id."""
         number, _, snapshot = str(version).partition("-")
-        return Mark(int(number), snapshot)
+        return ReadPosition(int(number), snapshot)
 
-    def rows(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+    def rows(self, spark: SparkSession, appended: Sequence[VersionAppends]) -> DataFrame:
         """Return the rows of these versions, without Strandline's column.
 
         Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
@@ -75,7 +75,7 @@ class IcebergAppends(TableAppends):
 
         metadata = readable(self.place, self.catalog)
         name, frames = self.catalog.name(spark), list["DataFrame"]()
-        for whole in (version for version in appended if version.whole and version.files):
+        for whole in (version for version in appended if version.holds_all_files and version.files):
             rows = spark.read.option("versionAsOf", whole.id).table(name)
             frames.append(rows.withColumn(VERSION, F.lit(whole.version).cast("long")))
         for run in _runs(metadata, appended):
@@ -101,17 +101,17 @@ class IcebergAppends(TableAppends):
         return rows.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else rows
 
 
-def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appended]]:
+def _runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> list[list[VersionAppends]]:
     """What is read at once: versions between which none changes rows. Beside files of deletes Iceberg tells no changes: such versions are read alone.
 
     Raises:
         SourceError: such a version was not made by an append, so that Iceberg does not tell what it has added.
     """
-    runs: list[list[Appended]] = [[]]
+    runs: list[list[VersionAppends]] = [[]]
     for each in appended:
         if each.changes is not None:
             runs.append([])
-        elif each.files and not each.whole and _has_delete_files(metadata, each):
+        elif each.files and not each.holds_all_files and _has_delete_files(metadata, each):
             odd = [part for part in _parts(metadata, each) if part.operation not in ("append", "replace")]
             if odd:
                 raise SourceError(
@@ -121,16 +121,16 @@ def _runs(metadata: Metadata, appended: Sequence[Appended]) -> list[list[Appende
                     code="source_changed",
                 )
             runs += [[each], []]
-        elif each.files and not each.whole:
+        elif each.files and not each.holds_all_files:
             runs[-1].append(each)
     return [run for run in runs if run]
 
 
-def _has_delete_files(metadata: Metadata, appended: Appended) -> bool:
+def _has_delete_files(metadata: Metadata, appended: VersionAppends) -> bool:
     return bool(_commit(metadata, appended).snapshot.count("total-delete-files"))
 
 
-def _above(metadata: Metadata, since: Mark | None) -> Iterator[Snapshot]:
+def _above(metadata: Metadata, since: ReadPosition | None) -> Iterator[Snapshot]:
     """Yield the snapshots above a mark, newest first.
 
     Raises:
@@ -158,36 +158,36 @@ def _above(metadata: Metadata, since: Mark | None) -> Iterator[Snapshot]:
     )
 
 
-def _appended(commit: Commit) -> Appended:
+def _appended(commit: Commit) -> VersionAppends:
     """What a commit adds. One that takes away what it has added itself, such as a fence, adds nothing."""
     snapshot = commit.snapshot
     id_, parts = str(snapshot.id), [part for part in (*commit.parts, snapshot) if part.operation != "replace"]
     if commit.fences:
-        return Appended(snapshot.sequence, 0, 0, id_)
+        return VersionAppends(snapshot.sequence, 0, 0, id_)
     changes = None
     if any(map(changes_rows, parts)):
         changes = f"snapshot {id_} ({snapshot.operation}) removes or changes rows"
     files = sum(part.count("added-data-files") for part in parts)
-    return Appended(
+    return VersionAppends(
         snapshot.sequence, files, sum(part.count("added-files-size") for part in parts), id_, changes
     )
 
 
-def _whole(snapshot: Snapshot) -> Appended:
+def _whole(snapshot: Snapshot) -> VersionAppends:
     """All files of a snapshot, the oldest that the table still has."""
     files, size = snapshot.count("total-data-files"), snapshot.count("total-files-size")
-    return Appended(snapshot.sequence, files, size, str(snapshot.id), whole=True)
+    return VersionAppends(snapshot.sequence, files, size, str(snapshot.id), holds_all_files=True)
 
 
-def _commit(metadata: Metadata, appended: Appended) -> Commit:
+def _commit(metadata: Metadata, appended: VersionAppends) -> Commit:
     return next(commit for commit in commits_of(metadata.lineage()) if str(commit.snapshot.id) == appended.id)
 
 
-def _before(metadata: Metadata, appended: Appended) -> int | None:
+def _before(metadata: Metadata, appended: VersionAppends) -> int | None:
     """The snapshot before a commit; None: it is the first."""
     return _commit(metadata, appended).follows
 
 
-def _parts(metadata: Metadata, appended: Appended) -> tuple[Snapshot, ...]:
+def _parts(metadata: Metadata, appended: VersionAppends) -> tuple[Snapshot, ...]:
     commit = _commit(metadata, appended)
     return (*commit.parts, commit.snapshot)

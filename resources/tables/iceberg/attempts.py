@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import RowsRefused, TargetError, WriteConflict
 from partitions.evolution import SchemaMode
 from partitions.loads import Append, ByKeys, Load, ReplaceAll
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.column_changes import ColumnChanges
 from resources.tables.iceberg.columns import OUTSIDE, check_reserved, check_types, is_outside
@@ -19,8 +19,8 @@ from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.own_commit import OwnCommit
 from resources.tables.iceberg.spark_commit import SparkCommit
-from resources.tables.row_columns import with_times
-from resources.tables.rows.counted import kept_and_counted
+from resources.tables.row_columns import with_validity
+from resources.tables.rows.counted import cache_and_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,7 @@ def write_slice(
         changes.make(rows, load)
     writing = _Writing(commit, changes, rows, load, partition_by, first=first)
     try:
-        outlasting_conflicts(writing.attempt)
+        retry_conflicts(writing.attempt)
     finally:
         writing.own.remove_staged()
 
@@ -95,7 +95,7 @@ class _Writing:
         self._uuid = metadata.uuid if metadata else None
         if self._by_keys and not self._is_again:
             # Whatever finds out what they change uses them more than once, and a source may answer otherwise the second time.
-            self._rows, self._count = kept_and_counted(self._rows)
+            self._rows, self._count = cache_and_count(self._rows)
         try:
             self._write(metadata)
         except WriteConflict:
@@ -121,7 +121,7 @@ class _Writing:
             return
         fitted = self._changes.fitted(self._rows, load, metadata)
         if isinstance(load, ByKeys):
-            check_types(with_times(fitted.schema, load), commit.columns(metadata), commit.shown)
+            check_types(with_validity(fitted.schema, load), commit.columns(metadata), commit.shown)
         placed = partial(commit.placed, metadata=metadata)
         reason = self.own.land(fitted, load, metadata, placed, self._count)
         if reason is None:

@@ -16,11 +16,11 @@ from partitions.evolution import SchemaMode, evolved
 from partitions.loads import Load, ReplaceAll, Scd2
 from partitions.schema_types import Schema, all_nullable, shown
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.columns import as_stored, dotted, sql_type
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.row_columns import taken_columns, with_columns_of, with_times
+from resources.tables.row_columns import evolve_columns, with_columns_of, with_validity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,7 +57,7 @@ class ColumnChanges:
                 for change in changes:
                     session.sql(f"ALTER TABLE {name} {change}")
 
-        outlasting_conflicts(attempt)
+        retry_conflicts(attempt)
 
     def fitted(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
         """Return rows with the columns that the table takes."""
@@ -97,8 +97,8 @@ class TakenColumns:
         """
         from pyspark.sql.types import StructType
 
-        incoming = _incoming(with_times(rows, load))
-        evolution = taken_columns(self.table.jsonValue(), incoming, self.mode, self.shown)
+        incoming = _incoming(with_validity(rows, load))
+        evolution = evolve_columns(self.table.jsonValue(), incoming, self.mode, self.shown)
         if evolution.action == "none":
             return []
         becomes = StructType.fromJson(json.loads(json.dumps(evolution.schema)))

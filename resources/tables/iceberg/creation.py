@@ -14,7 +14,7 @@ from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.rows import owns_commit_column
-from resources.tables.rows.scd2 import first_versions
+from resources.tables.rows.scd2 import scd2_initial_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ def create_table(
     """Make the table with its first rows, in one commit of Spark's. Nothing is there that could be replaced."""
     from pyspark.sql import functions as F
 
-    rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
+    rows = scd2_initial_rows(rows, load) if isinstance(load, Scd2) else rows
     session, catalog = rows.sparkSession, commit.catalog
     name = catalog.name(session)
     session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.namespace(session)}")

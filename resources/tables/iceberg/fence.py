@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.target import COMMIT_COLUMN
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.columns import commit_of, in_order_of
 from resources.tables.iceberg.creation import create_table
@@ -37,7 +37,7 @@ def give_up(
             with commit.telling_conflicts():
                 fence(fencing, session, metadata)
 
-    outlasting_conflicts(attempt)
+    retry_conflicts(attempt)
 
 
 def fence(

@@ -24,16 +24,16 @@ def compared(
     """
     version = recorded.version if recorded else None
     if metadata is None:
-        return TableHead(None, kept=version is None)
+        return TableHead(None, has_recorded=version is None)
     newest = _newest(metadata)
     commits = commits_of(metadata.lineage())
     if recorded is None or version is None or str(version) == f"0-{metadata.raw.get('table-uuid')}":
         tagged = _tagged(commits, app_id, dataflow)
         return TableHead(
             newest,
-            tag=_tag(metadata, commits, app_id),
-            tagged=tagged,
-            undone=_undone(metadata, commits, app_id, dataflow) if version is not None else None,
+            highest_tag=_tag(metadata, commits, app_id),
+            tagged_commits=tagged,
+            emptied_by=_undone(metadata, commits, app_id, dataflow) if version is not None else None,
         )
     at = next((number for number, commit in enumerate(commits) if commit.snapshot.version == version), None)
     if at is not None and recorded.id in (None, commits[at].id):
@@ -41,16 +41,16 @@ def compared(
         tagged = _tagged(later, app_id, dataflow, version)
         highest = max((commit.number for commit in tagged), default=recorded.number)
         return TableHead(
-            newest, tag=highest, tagged=tagged, undone=_undone(metadata, later, app_id, dataflow)
+            newest, highest_tag=highest, tagged_commits=tagged, emptied_by=_undone(metadata, later, app_id, dataflow)
         )
     if at is None and _is_expired(commits, str(version)):
         return _after_expiry(metadata, commits, recorded, app_id, dataflow)
     return TableHead(
         newest,
-        kept=False,
-        older=sequence_of(metadata.version_id) < sequence_of(str(version)),
-        tag=_tag(metadata, commits, app_id),
-        tagged=_tagged(commits, app_id, dataflow),
+        has_recorded=False,
+        is_older=sequence_of(metadata.version_id) < sequence_of(str(version)),
+        highest_tag=_tag(metadata, commits, app_id),
+        tagged_commits=_tagged(commits, app_id, dataflow),
     )
 
 
@@ -60,7 +60,7 @@ def tip_of(metadata: Metadata | None, app_id: str | None) -> TableHead:
         return TableHead(None)
     tag = _tag(metadata, commits_of(metadata.lineage()), app_id)
     newest = _newest(metadata)
-    return TableHead(TableCommit(newest.version, newest.id, tag), tag=tag)
+    return TableHead(TableCommit(newest.version, newest.id, tag), highest_tag=tag)
 
 
 def _newest(metadata: Metadata) -> TableCommit:
@@ -90,11 +90,11 @@ def _after_expiry(
         linked = mine == expected
     return TableHead(
         _newest(metadata),
-        kept=linked,
-        cleaned=True,
-        tag=_tag(metadata, commits, app_id),
-        tagged=tagged,
-        undone=_undone(metadata, commits, app_id, dataflow),
+        has_recorded=linked,
+        commits_cleaned=True,
+        highest_tag=_tag(metadata, commits, app_id),
+        tagged_commits=tagged,
+        emptied_by=_undone(metadata, commits, app_id, dataflow),
     )
 
 

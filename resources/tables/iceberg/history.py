@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.connections.places import Place
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.iceberg.commit import Commit, commits_of
 from resources.tables.iceberg.head import undoes
 from resources.tables.iceberg.metadata import Metadata, Snapshot, sequence_of
@@ -14,9 +14,9 @@ from resources.tables.iceberg.rows import highest_number
 from resources.tables.user_metadata import stored_state
 
 
-def adopted(
+def adoptable_state(
     place: Place, metadata: Metadata | None, app_id: str | None, dataflow: str | None = None
-) -> Adopted | None:
+) -> AdoptableState | None:
     """Return what Strandline's commits tell; see :class:`resources.tables.contract.adopting.CanAdopt`.
 
     Args:
@@ -33,7 +33,7 @@ def adopted(
     for at in range(len(commits) - 1, -1, -1):
         commit = commits[at]
         if undoes(metadata, commit, app_id, dataflow):
-            return Adopted(None, app_id, beyond=True)
+            return AdoptableState(None, app_id, beyond=True)
         if not _tells(commit, app_id, dataflow):
             continue
         app_id = app_id or commit.app_id
@@ -43,7 +43,7 @@ def adopted(
     kept = None if first else _kept_by_a_tag(metadata, app_id, dataflow)
     if kept is not None:
         return _told(place, kept, kept.app_id, beyond=beyond)
-    return Adopted(None, app_id, beyond=True) if beyond else None
+    return AdoptableState(None, app_id, beyond=True) if beyond else None
 
 
 def _tells(commit: Commit, app_id: str | None, dataflow: str | None) -> bool:
@@ -55,10 +55,10 @@ def _tells(commit: Commit, app_id: str | None, dataflow: str | None) -> bool:
     return app_id is None or commit.app_id == app_id
 
 
-def _told(place: Place, commit: Commit, app_id: str | None, *, beyond: bool) -> Adopted:
+def _told(place: Place, commit: Commit, app_id: str | None, *, beyond: bool) -> AdoptableState:
     state = stored_state(place, commit.ours, commit.snapshot.version)
     rewound = bool(commit.ours.get("rewound"))
-    return Adopted(state, app_id, commit.number, str(commit.ours.get("owner")), beyond, rewound)
+    return AdoptableState(state, app_id, commit.number, str(commit.ours.get("owner")), beyond, rewound)
 
 
 def _holds(

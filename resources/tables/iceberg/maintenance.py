@@ -14,7 +14,7 @@ from partitions.errors import TargetError
 from resources.connections.places import Place
 from resources.spark.process import lacks_iceberg, said
 from resources.sql import literal, quoted
-from resources.tables.contract.maintenance import CanOptimize, Cared, Maintenance
+from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult, TableMaintenance
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.removal import files_below
@@ -38,7 +38,7 @@ _JOINED = {
 
 
 @dataclass(frozen=True)
-class IcebergMaintenance(Maintenance, CanOptimize):
+class IcebergMaintenance(TableMaintenance, CanOptimize):
     """Care of one Iceberg table.
 
     Attributes:
@@ -49,33 +49,33 @@ class IcebergMaintenance(Maintenance, CanOptimize):
     catalog: Catalog
     place: Place
 
-    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> Cared:
+    def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
         """Join small files, and files of deletes with those that they are about. Rows are sorted by all columns alike (Z-order)."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
-            return Cared()
+            return MaintenanceResult()
         options = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in _JOINED.items())
         arguments = f"options => map({options})"
         if cluster_by:
             order = literal(f"zorder({', '.join(map(quoted, cluster_by))})")
             arguments += f", strategy => 'sort', sort_order => {order}"
         (told,) = self._call(session(), "rewrite_data_files", arguments, "optimized")
-        return Cared(
+        return MaintenanceResult(
             added=int(told["added_data_files_count"]), removed=int(told["rewritten_data_files_count"])
         )
 
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+    def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Expire snapshots older than the table's retention, and delete files that none has."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
-            return Cared()
+            return MaintenanceResult()
         spark, before = session(), datetime.now(UTC) - retention(metadata)
         older = f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z'"
         there = files_below(self.place)
         self._call(spark, "expire_snapshots", older, "vacuumed")
         self._call(spark, "remove_orphan_files", older, "vacuumed")
         # Iceberg counts what it wanted to delete, also what was gone.
-        return Cared(deleted=len(there - files_below(self.place)))
+        return MaintenanceResult(deleted=len(there - files_below(self.place)))
 
     def _call(self, session: SparkSession, procedure: str, arguments: str, done: str) -> list[Any]:
         self.catalog.name(session)

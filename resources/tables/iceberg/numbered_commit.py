@@ -23,7 +23,7 @@ from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.metadata import Metadata, spark_schema
 from resources.tables.iceberg.own_commit import table_gone
 from resources.tables.iceberg.rows import hides_commit_column, owns_commit_column
-from resources.tables.user_metadata import committed_by
+from resources.tables.user_metadata import with_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2
@@ -46,9 +46,9 @@ class NumberedCommit:
     tag: Tag
     text: str
 
-    def committed_by(self, writer: str) -> NumberedCommit:
+    def with_writer(self, writer: str) -> NumberedCommit:
         """Return the same commit, which says who makes it."""
-        return replace(self, text=committed_by(self.text, writer))
+        return replace(self, text=with_writer(self.text, writer))
 
     @property
     def shown(self) -> str:

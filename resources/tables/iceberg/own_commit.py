@@ -18,14 +18,14 @@ from partitions.loads import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, U
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.spark.frames import with_known_columns, with_typed_columns
-from resources.tables.changed_rows import FILE, changes_of
+from resources.tables.changed_rows import FILE_COLUMN, find_changes
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import (
-    Written,
-    found_files,
+    WrittenFile,
+    find_written_files,
     lacks_committer,
     remove_files,
-    with_rows,
+    drop_empty_files,
     write_files,
 )
 from resources.tables.iceberg.catalog import Catalog
@@ -61,7 +61,7 @@ class _Work:
 
     rows: DataFrame
     replaced: ReplacedFiles
-    copied: Callable[[Place, Sequence[Written]], int] | None = None
+    count_copied: Callable[[Place, Sequence[WrittenFile]], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class OwnCommit:
         replaced = self._found(lambda: replaced_files(table, load, self._place))
         copied = replaced.read(rows.sparkSession, table, self._place)
         replacement = Replacement(rows, load, copied, replaced.part_rows)
-        return _Work(replacement.rows, replaced, replacement.copied)
+        return _Work(replacement.rows, replaced, replacement.count_copied)
 
     def _changing(
         self,
@@ -190,11 +190,11 @@ class OwnCommit:
         if table.metadata.version_schema != table.metadata.schema:
             raise NeedsEngine("the table's columns have changed since its newest snapshot")
         table_rows = with_known_columns(table_rows, columns)
-        table_rows = with_typed_columns(table_rows, {FILE: (F.col(_FILE), StringType())})
-        changes = changes_of(rows, load, table_rows, placed, count, {COMMIT_COLUMN: self._commit})
+        table_rows = with_typed_columns(table_rows, {FILE_COLUMN: (F.col(_FILE), StringType())})
+        changes = find_changes(rows, load, table_rows, placed, count, {COMMIT_COLUMN: self._commit})
         replaced = self._found(lambda: files_named(table, changes.files, self._place))
-        change = changes.of(replaced.read(session, table, self._place), replaced.part_rows)
-        return _Work(change.rows, replaced, change.copied)
+        change = changes.rewrite(replaced.read(session, table, self._place), replaced.part_rows)
+        return _Work(change.rows, replaced, change.count_copied)
 
     def _found(self, find: Callable[[], ReplacedFiles]) -> ReplacedFiles:
         try:
@@ -212,8 +212,8 @@ class OwnCommit:
         folder, staged = self._place.child(DATA), uuid4().hex
         try:
             write_files(table.with_ids(work.rows), folder.child(staged), (), compression=table.codec)
-            written = with_rows(folder, found_files(folder, staged, work.rows))
-            copied = work.copied(folder.child(staged), written) if work.copied else None
+            written = drop_empty_files(folder, find_written_files(folder, staged, work.rows))
+            copied = work.count_copied(folder.child(staged), written) if work.count_copied else None
             change = self._change(written, table, work.replaced, copied)
         except Exception as error:
             remove_files(folder, staged)
@@ -226,10 +226,10 @@ class OwnCommit:
             raise
         if not written:
             remove_files(folder, staged)
-        self._staged = _Staged(staged, table, change, work.copied is not None)
+        self._staged = _Staged(staged, table, change, work.count_copied is not None)
 
     def _change(
-        self, written: Sequence[Written], table: PlainTable, replaced: ReplacedFiles, copied: int | None
+        self, written: Sequence[WrittenFile], table: PlainTable, replaced: ReplacedFiles, copied: int | None
     ) -> SnapshotChange:
         """Write the manifest of files; nothing is in the table yet."""
         if not written and not replaced.entries:  # a commit without files takes its number in another way

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.written import Written
+from resources.tables.data_files.written import WrittenFile
 from resources.tables.iceberg.plain_table import PlainTable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DATA = "data"
 """The folder of a table's files."""
 
 
-def data_file(file: Written, table: PlainTable) -> DataFile:
+def data_file(file: WrittenFile, table: PlainTable) -> DataFile:
     """Return what a manifest says of a file.
 
     Raises:

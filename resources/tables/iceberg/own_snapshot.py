@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from resources.tables.data_files.written import Written
+from resources.tables.data_files.written import WrittenFile
 from resources.tables.iceberg.commit import COPIED
 from resources.tables.iceberg.metadata import now_after
 from resources.tables.iceberg.own_files import data_file
@@ -54,7 +54,7 @@ class SnapshotChange:
 
     @classmethod
     def of(
-        cls, written: Sequence[Written], table: PlainTable, replaced: ReplacedFiles, copied: int | None
+        cls, written: Sequence[WrittenFile], table: PlainTable, replaced: ReplacedFiles, copied: int | None
     ) -> SnapshotChange:
         """Write the manifest.
 

@@ -14,7 +14,7 @@ from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.footers import is_of_another_calendar
+from resources.tables.data_files.footers import has_legacy_calendar
 from resources.tables.iceberg.catalog import without_scheme
 from resources.tables.iceberg.metadata import Metadata, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
@@ -113,7 +113,7 @@ class PlainTable:
         )
         return (
             instants_fit
-            and not is_of_another_calendar(footer)
+            and not has_legacy_calendar(footer)
             and list(_ids_in(schema.to_arrow_schema())) == list(_ids_of(self.metadata.schema))
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partitions.errors import WriteConflict
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.metadata import MAIN, Metadata, next_version, now_after, seen_from
 
 
@@ -92,4 +92,4 @@ def put_refs(
             raise WriteConflict("another writer was first to put a version of the table's metadata")
         return True
 
-    return outlasting_conflicts(once)
+    return retry_conflicts(once)

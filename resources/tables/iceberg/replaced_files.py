@@ -11,9 +11,9 @@ from partitions.loads import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.footers import footer_of
-from resources.tables.data_files.reading import files_reader, is_found
-from resources.tables.data_files.written import MOST_COPIED
+from resources.tables.data_files.footers import file_footer
+from resources.tables.data_files.reading import files_reader, is_spark_readable
+from resources.tables.data_files.written import MOST_REWRITTEN_BYTES
 from resources.tables.iceberg.catalog import key_below
 from resources.tables.iceberg.metadata import spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
@@ -93,7 +93,7 @@ def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFi
     Raises:
         NeedsEngine: Spark must look which rows these are.
     """
-    return _removed(table, _Columns(load, table.schema).match, place, MOST_COPIED)
+    return _removed(table, _Columns(load, table.schema).match, place, MOST_REWRITTEN_BYTES)
 
 
 def files_named(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
@@ -147,9 +147,9 @@ def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[st
     keys = []
     for file in files:
         key = key_below(place, file.file_path)
-        if key is None or not is_found(place.child(key).url) or file.file_format != FileFormat.PARQUET:
+        if key is None or not is_spark_readable(place.child(key).url) or file.file_format != FileFormat.PARQUET:
             raise NeedsEngine("a file that goes in part lies elsewhere, or is no Parquet file")
-        if not table.is_read_by_names(footer_of(place, key, file.file_size_in_bytes)):
+        if not table.is_read_by_names(file_footer(place, key, file.file_size_in_bytes)):
             raise NeedsEngine("a file that goes in part has other columns than the table")
         keys.append(key)
     return keys

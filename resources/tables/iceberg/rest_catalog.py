@@ -12,7 +12,7 @@ from uuid import UUID
 from partitions.errors import TargetError, WriteConflict, in_one_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import RefChange
@@ -80,7 +80,7 @@ class RestCatalog(NamesInSql):
                 raise self._failed("change its branches and tags", error) from None
             return True
 
-        return outlasting_conflicts(once)
+        return retry_conflicts(once)
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Have the server add it, if readers still see the snapshot that it is on."""

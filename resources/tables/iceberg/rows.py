@@ -16,7 +16,7 @@ from resources.tables.contract.spans import FileSpan
 from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, commits_of
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
-from resources.tables.known_values import known_value
+from resources.tables.known_values import python_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,7 +202,7 @@ def bound_of(column: NestedField) -> Callable[[Mapping[int, bytes] | None], Any]
     def value(bounds: Mapping[int, bytes] | None) -> Any:
         bound = (bounds or {}).get(column.field_id)
         # of days and instants it is the number
-        return None if bound is None else known_value(pa.scalar(from_bytes(kind, bound), arrow))
+        return None if bound is None else python_value(pa.scalar(from_bytes(kind, bound), arrow))
 
     return value
 

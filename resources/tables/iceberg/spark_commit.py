@@ -25,8 +25,8 @@ from resources.tables.iceberg.fence import fence
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.rows.merge_statement import merging_writer, missing_rows_writer
-from resources.tables.rows.scd2 import changed_versions
+from resources.tables.rows.merge_statement import merge_rows, delete_missing_rows
+from resources.tables.rows.scd2 import scd2_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,16 +115,16 @@ class SparkCommit:
         """
         session = rows.sparkSession
         if isinstance(load, Scd2):
-            rows = read_once(changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load))
+            rows = read_once(scd2_changes(rows, session.table(branch).drop(COMMIT_COLUMN), load))
         rows = with_commit(rows, self.commit.value)
         if isinstance(load, Upsert) and load.where != NOTHING:
-            missing_rows_writer(rows, load, branch).merge()
+            delete_missing_rows(rows, load, branch).merge()
             yield
         elif isinstance(load, ReplaceKeys) and load.where != NOTHING:
             yield from _deleted(session, branch, load.where)
         merged = load if isinstance(load, Scd2) else replace(load, where=NOTHING)
         with _saying(session, self.commit.summary(load, metadata)):
-            merging_writer(rows, merged, branch, self.commit.columns(metadata), (COMMIT_COLUMN,)).merge()
+            merge_rows(rows, merged, branch, self.commit.columns(metadata), (COMMIT_COLUMN,)).merge()
         yield
 
     def _replace_all(self, rows: DataFrame, metadata: Metadata, branch: str) -> None:

@@ -13,10 +13,10 @@ from partitions.loads import Load, ReplaceAll, within
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.spark.process import said
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import Table
-from resources.tables.folder_values import kept_by_iceberg
+from resources.tables.folder_values import check_iceberg_values
 from resources.tables.iceberg.appends import IcebergAppends
 from resources.tables.iceberg.attempts import write_slice
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
@@ -25,7 +25,7 @@ from resources.tables.iceberg.commit import commits_of
 from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
 from resources.tables.iceberg.head import compared, tip_of
-from resources.tables.iceberg.history import adopted
+from resources.tables.iceberg.history import adoptable_state
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.maintenance import IcebergMaintenance
 from resources.tables.iceberg.numbered_commit import NumberedCommit
@@ -107,11 +107,11 @@ class IcebergTable(Table):
         """Return what the table is now."""
         return tip_of(self._catalog.newest(), app_id)
 
-    def adopted(self, app_id: str | None = None) -> Adopted | None:
+    def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
         """Return the state that the commits tell which the table's rows go back to."""
-        return adopted(self._place, self._catalog.newest(), app_id, self._dataflow)
+        return adoptable_state(self._place, self._catalog.newest(), app_id, self._dataflow)
 
-    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+    def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
         """Return the commit with all of its counts: rows say which commit wrote them, also beside rows that it only moved."""
         if not commit.uncounted:
             return commit
@@ -130,7 +130,7 @@ class IcebergTable(Table):
         if made is not None and made.before is not None:
             removed = count_rows(metadata, made.before) + rows - count_rows(metadata, snapshot)
         else:
-            removed = before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
+            removed = rows_before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
         removed = max(0, removed)
         return replace(commit, rows=rows, removed=removed, uncounted=False)
 
@@ -146,7 +146,7 @@ class IcebergTable(Table):
             metadata = None if first or isinstance(load, ReplaceAll) else self._catalog.newest()
             # The columns that folders are called after when rows are written.
             layout = self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
-            with kept_by_iceberg(rows, layout, self._place) as kept_rows:
+            with check_iceberg_values(rows, layout, self._place) as kept_rows:
                 write_slice(
                     self._commit(tag, state),
                     kept_rows,

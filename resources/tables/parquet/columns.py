@@ -12,7 +12,7 @@ from partitions.evolution import SchemaMode
 from partitions.schema_types import all_nullable
 from resources.connections.places import Place
 from resources.sql import quoted
-from resources.tables.row_columns import taken_columns
+from resources.tables.row_columns import evolve_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ def taken(
         RowsRefused: the mode does not accept the rows' columns, or Parquet files cannot keep them.
     """
     known = json.loads(columns_json)
-    evolution = taken_columns(known, all_nullable(json.loads(rows.json())), mode, place)
+    evolution = evolve_columns(known, all_nullable(json.loads(rows.json())), mode, place)
     if evolution.action == "none":
         return columns_json
     for name in partition_by:

@@ -16,7 +16,7 @@ from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.data_files.reading import read_files
-from resources.tables.data_files.written import DataFile, lacks_committer, write_files, written_files
+from resources.tables.data_files.written import DataFile, lacks_committer, write_files, collect_data_files
 from resources.tables.parquet.columns import (
     check_layout,
     fitted,
@@ -130,7 +130,7 @@ class Commit:
                 replacement = self._replacement(rows, load, part)
             self._write_files(replacement.rows if replacement else rows, folder, layout)
             written = self._written(folder, spark_schema(columns_json), rows, layout)
-            copied_rows = replacement.copied(staging.place_of(folder), written) if replacement else 0
+            copied_rows = replacement.count_copied(staging.place_of(folder), written) if replacement else 0
             files = tuple(_listed(file, folder, index) for index, file in enumerate(written))
         except Exception:
             staging.drop(folder.name)
@@ -272,7 +272,7 @@ class Commit:
         self, folder: StagedFolder, schema: StructType, rows: DataFrame, layout: Sequence[str]
     ) -> list[DataFile]:
         try:
-            return written_files(self.placement.staging.place, folder.name, schema, rows, layout)
+            return collect_data_files(self.placement.staging.place, folder.name, schema, rows, layout)
         except ValueError as error:
             raise RowsRefused(
                 f"table {self._place}: a column of partition_by has a value that no folder can be named by: {error}"

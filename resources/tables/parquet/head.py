@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead
 from resources.tables.parquet.commit_list import After, CommitList, Snapshot
 from resources.tables.parquet.file_check import Look
@@ -23,10 +23,10 @@ def compared(
     tagged = tuple(commit.tagged for commit in later if commit.app_id == app_id)
     head = TableHead(
         newest.recorded,
-        kept=kept,
-        older=not kept and isinstance(since, int) and newest.version < since,
-        tag=snapshot.tags.get(app_id, 0) if app_id else 0,
-        tagged=tagged,
+        has_recorded=kept,
+        is_older=not kept and isinstance(since, int) and newest.version < since,
+        highest_tag=snapshot.tags.get(app_id, 0) if app_id else 0,
+        tagged_commits=tagged,
     )
     if not kept:
         return head
@@ -37,10 +37,10 @@ def tip_of(snapshot: Snapshot, app_id: str | None) -> TableHead:
     """Return the newest commit, and the highest number under the dataflow's tag."""
     tag = snapshot.tags.get(app_id, 0) if app_id else 0
     newest = snapshot.newest.recorded
-    return TableHead(TableCommit(newest.version, newest.id, tag, newest.file), tag=tag)
+    return TableHead(TableCommit(newest.version, newest.id, tag, newest.file), highest_tag=tag)
 
 
-def adopted(log: CommitLog, look: Look, app_id: str | None) -> Adopted | None:
+def adoptable_state(log: CommitLog, look: Look, app_id: str | None) -> AdoptableState | None:
     """Return the state of the newest commit whose rows, and those of all before it, are there; see :class:`resources.tables.contract.adopting.CanAdopt`."""
     missing, beyond = set(look.missing), False
     for version in reversed(log.versions()):
@@ -53,9 +53,9 @@ def adopted(log: CommitLog, look: Look, app_id: str | None) -> Adopted | None:
             continue
         app_id = commit.app_id
         if not lost and _follows(log, commit, commit.after):
-            return Adopted(commit.state, app_id, commit.number, commit.owner, beyond, commit.rewound)
+            return AdoptableState(commit.state, app_id, commit.number, commit.owner, beyond, commit.rewound)
         beyond = True
-    return Adopted(None, app_id, beyond=True) if beyond else None
+    return AdoptableState(None, app_id, beyond=True) if beyond else None
 
 
 def _with_look(head: TableHead, snapshot: Snapshot, look: Look) -> TableHead:

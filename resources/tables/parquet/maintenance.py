@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from resources.tables.contract.maintenance import Cared, Maintenance
+from resources.tables.contract.maintenance import MaintenanceResult, TableMaintenance
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 
@@ -20,7 +20,7 @@ RETENTION = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class ParquetMaintenance(Maintenance):
+class ParquetMaintenance(TableMaintenance):
     """Care of one Parquet table.
 
     Attributes:
@@ -34,7 +34,7 @@ class ParquetMaintenance(Maintenance):
     now: datetime
 
     @override
-    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+    def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that were set aside, and that no version of the last days has.
 
         Raises:
@@ -42,7 +42,7 @@ class ParquetMaintenance(Maintenance):
         """
         log, versions = self.log, self.log.versions()
         if not versions:
-            return Cared()
+            return MaintenanceResult()
         since = self.now - RETENTION
         oldest = _oldest_kept(versions, lambda version: datetime.fromisoformat(log.read(version).time), since)
         before = log.snapshot(oldest)
@@ -53,7 +53,7 @@ class ParquetMaintenance(Maintenance):
         }
         unneeded = [path for path in self.placement.aside.paths() if path not in needed]
         self.placement.aside.delete(unneeded)
-        return Cared(deleted=len(unneeded))
+        return MaintenanceResult(deleted=len(unneeded))
 
 
 def _oldest_kept(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:

@@ -12,13 +12,13 @@ from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode
 from partitions.loads import Load
 from resources.connections.places import Place
-from resources.tables.contract.adopting import Adopted
+from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import FollowsUp, Table
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.contents import ParquetContents
 from resources.tables.parquet.file_check import Look, look_at
-from resources.tables.parquet.head import adopted, compared, tip_of
+from resources.tables.parquet.head import adoptable_state, compared, tip_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
@@ -68,7 +68,7 @@ class ParquetTable(Table, FollowsUp):
         snapshot = self._log.snapshot()
         if snapshot is None:
             visible = tuple(sorted(visible_files(self._place)))
-            return TableHead(None, kept=recorded is None or recorded.version is None, foreign_files=visible)
+            return TableHead(None, has_recorded=recorded is None or recorded.version is None, foreign_files=visible)
         if self._look is None:
             self._look = look_at(self._log, self._placement)
         return compared(self._log, snapshot, self._look, recorded, app_id)
@@ -78,9 +78,9 @@ class ParquetTable(Table, FollowsUp):
         snapshot = self._log.snapshot()
         return TableHead(None) if snapshot is None else tip_of(snapshot, app_id)
 
-    def adopted(self, app_id: str | None = None) -> Adopted | None:
+    def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
         """Return the state of the newest commit whose files, and those of all commits before it, are there."""
-        return adopted(self._log, look_at(self._log, self._placement), app_id)
+        return adoptable_state(self._log, look_at(self._log, self._placement), app_id)
 
     @override
     def after_append(self, commit: TableCommit, dataflow: str) -> None:
@@ -98,7 +98,7 @@ class ParquetTable(Table, FollowsUp):
         return bool(self._log.versions())
 
     @override
-    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+    def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
         """Return the commit, whose list has all counts."""
         return commit
 

@@ -1,1 +1,1 @@
-"""What becomes of rows in every table format: one row a key, versions, replacement, counts."""
+"""Loads in terms of rows, for every table format: latest row of a key, versions, replacement, counts."""

@@ -1,4 +1,4 @@
-"""Rows that are counted while Spark does something with them for another reason: a count of its own would read them once more."""
+"""Count rows while Spark writes or caches them, because a separate count would read them again."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from resources.spark.frames import observed_rows, read_once
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Count = Callable[[], "int | None"]
+RowCounter = Callable[[], "int | None"]
 """Tells how many rows there were; nothing if Spark has not told."""
 
 
-def counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Count]:
-    """Return the rows, and what tells how many of them meet a condition once they are written, or kept."""
+def count_while_written(rows: DataFrame, condition: Column) -> tuple[DataFrame, RowCounter]:
+    """Return the rows, and a function that returns how many met a condition once they are written or cached."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    counted = Observation()
-    asked = observed_rows(rows, counted, F.count_if(which).alias("rows"))
-    return asked, lambda: observed(counted).get("rows")
+    observation = Observation()
+    observed_frame = observed_rows(rows, observation, F.count_if(condition).alias("rows"))
+    return observed_frame, lambda: observed(observation).get("rows")
 
 
-def kept_and_counted(rows: DataFrame) -> tuple[DataFrame, int | None]:
-    """Return rows as :func:`resources.spark.engine.read_once` does, and how many they are; None if Spark has not told."""
+def cache_and_count(rows: DataFrame) -> tuple[DataFrame, int | None]:
+    """Cache rows as :func:`resources.spark.engine.read_once` does, and count them; the count is None if
+    unknown.
+    """
     from pyspark.sql import functions as F
 
-    asked, count = counting(rows, F.lit(True))
-    kept = read_once(asked)
-    return kept, count()
+    observed_frame, count = count_while_written(rows, F.lit(True))
+    cached = read_once(observed_frame)
+    return cached, count()

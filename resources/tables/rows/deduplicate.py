@@ -1,7 +1,8 @@
-"""One row of each key: of several the latest, always the same (docs/loads.md, Duplicates).
+"""Keep the latest row of each key, by a rule that always picks the same row (docs/loads.md, Duplicates).
 
-An aggregate, not a window function: each task that reads keeps one row of a key before rows move to the task of that key, so a million changes
-of one key cost no task more memory, or more rows to move, than one change. A window function would bring all of them to one task and sort
+This is an aggregate, not a window function: each task that reads keeps one row of a key before rows are
+shuffled, so a million changes of one key
+cost no task more memory than one change. A window function would bring all of them to one task and sort
 them there.
 """
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-_NOT_ORDERED = ("map<", "variant", "interval")
+_UNORDERED_TYPES = ("map<", "variant", "interval")
 """Parts of types whose values Spark cannot compare; see :func:`comparable`."""
 
-_TO_THE_MICROSECOND = {
+_MICROSECOND_FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
@@ -31,64 +32,65 @@ _TO_THE_MICROSECOND = {
 def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame:
     """Return the latest row of each key, with the columns in their order.
 
-    Of rows that are equally late the one whose other columns, from the first to the last, have the higher values is taken: that depends
-    on the rows alone, not on where Spark reads them.
+    Among equally late rows the one with the higher values wins, compared column by column. The result
+    depends on the rows alone, not on where
+    Spark reads them.
 
     Args:
-        rows: all of them; read once.
-        keys: columns; NULL is a value like any other.
-        order: which of two rows is later.
+        rows: all rows; read once.
+        keys: key columns; NULL is a value like any other.
+        order: order that says which of two rows is later.
     """
     from pyspark.sql import functions as F
 
-    known = {key.lower() for key in keys}
-    others = [(field.name, field.dataType) for field in rows.schema if field.name.lower() not in known]
-    lateness = position(order, lambda name: F.col(quoted(name)))
+    folded_keys = {key.lower() for key in keys}
+    other_columns = [(field.name, field.dataType) for field in rows.schema if field.name.lower() not in folded_keys]
+    lateness = sort_key(order, lambda name: F.col(quoted(name)))
     ordered: list[Column] = []
     unordered: list[Column] = []
-    for name, kind in others:
-        (unordered if has_no_order(kind.simpleString()) else ordered).append(F.col(quoted(name)))
-    stand_ins = [comparable(name, kind) for name, kind in others if has_no_order(kind.simpleString())]
-    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])]
-    if not place:
+    for name, data_type in other_columns:
+        (unordered if has_no_order(data_type.simpleString()) else ordered).append(F.col(quoted(name)))
+    stand_ins = [comparable(name, data_type) for name, data_type in other_columns if has_no_order(data_type.simpleString())]
+    sort_position = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])]
+    if not sort_position:
         return with_columns_as(rows.distinct(), rows)
-    whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
-    taken = [F.max(F.struct(*place)).alias("_strandline_latest")]
-    taken += [F.max_by(whole, F.struct(*place)).alias("_strandline_rest")] if unordered else []
-    latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
-    return with_columns_as(latest.select(*_restored(rows, known, len(lateness))), rows)
+    unordered_values = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
+    aggregates = [F.max(F.struct(*sort_position)).alias("_strandline_latest")]
+    aggregates += [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")] if unordered else []
+    latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*aggregates)
+    return with_columns_as(latest.select(*_original_columns(rows, folded_keys, len(lateness))), rows)
 
 
-def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str], order: Order = ()) -> DataFrame:
-    """Return the rows whose key no other row has.
+def drop_shared_keys(rows: DataFrame, other_rows: DataFrame, keys: Sequence[str], order: Order = ()) -> DataFrame:
+    """Return the rows whose key no row of ``other_rows`` has.
 
     Args:
-        rows: with the keys.
-        others: with the keys.
-        keys: columns; NULL is a value like any other.
-        order: only others that are later in it than a row count; none: all do.
+        rows: rows with the keys.
+        other_rows: rows with the same keys.
+        keys: key columns; NULL is a value like any other.
+        order: if given, only other rows that are later than a row drop it.
     """
     from pyspark.sql import functions as F
 
     columns = dict.fromkeys([*keys, *(by.column for by in order)])
     renamed = {name: f"_strandline_other_{number}" for number, name in enumerate(columns)}
-    held = others.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
+    renamed_rows = other_rows.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
     same = " AND ".join(f"{quoted(name)} <=> {quoted(renamed[name])}" for name in keys)
     if not order:
-        return rows.join(held, F.expr(same), "left_anti")
-    mine, theirs = (
-        F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(order, made))])
-        for made in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(renamed[name])))
+        return rows.join(renamed_rows, F.expr(same), "left_anti")
+    own_position, other_position = (
+        F.struct(*[column.alias(f"c{number}") for number, column in enumerate(sort_key(order, to_column))])
+        for to_column in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(renamed[name])))
     )
-    return rows.join(held, F.expr(same) & (theirs > mine), "left_anti")
+    return rows.join(renamed_rows, F.expr(same) & (other_position > own_position), "left_anti")
 
 
-def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
-    """Return what rows are compared by, the most important first.
+def sort_key(order: Order, column: Callable[[str], Column]) -> list[Column]:
+    """Return the columns that rows are compared by, most significant first.
 
     Args:
-        order: which of two rows is later.
-        column: makes an expression of the name of a column.
+        order: order that says which of two rows is later.
+        column: makes an expression of a column's name.
     """
     from pyspark.sql import functions as F
 
@@ -102,67 +104,67 @@ def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
     return compared
 
 
-def comparable(name: str, kind: DataType) -> Column:
-    """Return what stands for the values of a column where two of them are compared.
+def comparable(name: str, data_type: DataType) -> Column:
+    """Return an expression whose values Spark can compare in place of a column's values.
 
     Args:
-        name: of the column.
-        kind: its type.
+        name: name of the column.
+        data_type: type of the column.
     """
     from pyspark.sql import functions as F
 
-    return _comparable(F.col(quoted(name)), kind)
+    return _comparable(F.col(quoted(name)), data_type)
 
 
-def _comparable(value: Column, kind: DataType) -> Column:
-    """The value, with a list in place of each map, in the order of its keys: in which order a source writes them says nothing."""
+def _comparable(value: Column, data_type: DataType) -> Column:
+    """Return the value with each map as a sorted list of entries, since sources write maps in any order."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    if not has_no_order(kind.simpleString()):
+    if not has_no_order(data_type.simpleString()):
         return value
-    match kind:
+    match data_type:
         case T.MapType():
             entries = F.transform(
                 F.map_entries(value),
-                lambda each: F.struct(
-                    each.getField("key").alias("key"),
-                    _comparable(each.getField("value"), kind.valueType).alias("value"),
+                lambda entry: F.struct(
+                    entry.getField("key").alias("key"),
+                    _comparable(entry.getField("value"), data_type.valueType).alias("value"),
                 ),
             )
             return F.array_sort(entries)
         case T.ArrayType():
-            return F.transform(value, lambda each: _comparable(each, kind.elementType))
+            return F.transform(value, lambda element: _comparable(element, data_type.elementType))
         case T.StructType():
             fields = [
                 _comparable(value.getField(field.name), field.dataType).alias(f"f{number}")
-                for number, field in enumerate(kind)
+                for number, field in enumerate(data_type)
             ]
             return F.when(value.isNotNull(), F.struct(*fields))
-    return F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND)
+    return F.to_json(F.struct(value.alias("v")), _MICROSECOND_FORMATS)
 
 
-def has_no_order(kind: str) -> bool:
+def has_no_order(data_type: str) -> bool:
     """Return whether Spark cannot compare values of a type, given as its simple string."""
-    return any(part in kind for part in _NOT_ORDERED)
+    return any(part in data_type for part in _UNORDERED_TYPES)
 
 
-def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
-    """The columns as they were: keys as they are grouped, the others out of the latest row.
+def _original_columns(rows: DataFrame, keys: set[str], lateness_fields: int) -> list[Column]:
+    """Return the original columns: keys as grouped, others from the latest row.
 
     Args:
-        rows: as they were.
-        keys: in lower case.
-        first: how many fields of the latest row tell only how late it is.
+        rows: original rows.
+        keys: key columns in lower case.
+        lateness_fields: number of leading fields in the latest row that only order rows.
     """
     from pyspark.sql import functions as F
 
     columns: list[Column] = []
-    compared, rest = first, 0
-    for name, kind in rows.dtypes:
+    compared, rest = lateness_fields, 0
+    for name, data_type in rows.dtypes:
         if name.lower() in keys:
             columns.append(F.col(quoted(name)))
-        elif has_no_order(kind):
+        elif has_no_order(data_type):
             columns.append(F.col(f"_strandline_rest.v{rest}").alias(name))
             rest += 1
         else:

@@ -1,4 +1,4 @@
-"""Loads by keys as one MERGE, whatever the format of the table (docs/loads.md)."""
+"""Keyed loads as one MERGE, whatever the format of the table (docs/loads.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
-from resources.tables.rows.deduplicate import position
+from resources.tables.rows.deduplicate import sort_key
 from resources.tables.rows.scd2 import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO
 
 if TYPE_CHECKING:
@@ -19,81 +19,87 @@ if TYPE_CHECKING:
     from pyspark.sql.merge import MergeIntoWriter
     from pyspark.sql.types import StructType
 
-_GIVEN = "_strandline_"
+_SLICE_PREFIX = "_strandline_"
 """Before the number of a column of the slice's rows: the table has no such names, so that each name means one column."""
 
 _DELETES = "_strandline_deletes"
 """Whether a row stands for the rows of its key in the table, which are deleted; else it is added."""
 
 
-def merging_writer(
+def merge_rows(
     rows: DataFrame,
     load: ByKeys,
     table: str,
     schema: StructType,
-    marks: Sequence[str] = (),
+    commit_columns: Sequence[str] = (),
 ) -> MergeIntoWriter:
-    """Return what merges rows into a table that is there.
+    """Return the MERGE of a slice into an existing table.
 
     Args:
-        rows: of the slice, of columns that the table has; for an upsert each key once, for versions each with its change.
-        load: how.
-        table: its name in SQL.
-        schema: of the table.
-        marks: columns that each row takes from the slice's which the commit changes, whatever it changes of it.
+        rows: rows of the slice, with columns of the table; an upsert has each key once, SCD2 each version
+        with its change.
+        load: keyed load.
+        table: name of the table in SQL.
+        schema: schema of the table.
+        commit_columns: columns that every changed row takes from the slice, whatever else changes.
     """
-    names = {name.lower(): f"{_GIVEN}{number}" for number, name in enumerate(rows.columns)}
-    given = rows.toDF(*names.values())
+    names = {name.lower(): f"{_SLICE_PREFIX}{number}" for number, name in enumerate(rows.columns)}
+    renamed_rows = rows.toDF(*names.values())
     match load:
         case Upsert():
-            return _upsert(given, table, load, schema, names)
+            return _merge_upsert(renamed_rows, table, load, schema, names)
         case ReplaceKeys():
-            return _replace(given, table, load, schema, names)
+            return _merge_replacement(renamed_rows, table, load, schema, names)
         case Scd2():
-            return _change_versions(given, table, load, schema, names, marks)
+            return _merge_versions(renamed_rows, table, load, schema, names, commit_columns)
 
 
-def missing_rows_writer(rows: DataFrame, load: Upsert, table: str) -> MergeIntoWriter:
-    """Return what deletes the rows of a table that an upsert clears: those that fit its ``where``, and whose keys the slice does not have.
+def delete_missing_rows(rows: DataFrame, load: Upsert, table: str) -> MergeIntoWriter:
+    """Return the MERGE that deletes the rows that an upsert clears.
+
+    These rows meet its ``where``, and the slice does not have their keys.
 
     Args:
-        rows: of the slice; used beside the table, so they must be kept.
-        load: that clears.
-        table: its name in SQL.
+        rows: rows of the slice, cached because they are read beside the table.
+        load: upsert that clears rows.
+        table: name of the table in SQL.
     """
     from pyspark.sql import functions as F
 
-    given = [F.col(quoted(key)).alias(f"{_GIVEN}{number}") for number, key in enumerate(load.keys)]
-    names = {key.lower(): f"{_GIVEN}{number}" for number, key in enumerate(load.keys)}
+    key_columns = [F.col(quoted(key)).alias(f"{_SLICE_PREFIX}{number}") for number, key in enumerate(load.keys)]
+    names = {key.lower(): f"{_SLICE_PREFIX}{number}" for number, key in enumerate(load.keys)}
     cleared = rows.sparkSession.table(table).where(condition(load.where))
-    missing = cleared.join(rows.select(*given), same_keys(load.keys, names), "left_anti")
+    missing = cleared.join(rows.select(*key_columns), same_keys(load.keys, names), "left_anti")
     merging = (
-        missing.select(*given)
+        missing.select(*key_columns)
         .distinct()
         .mergeInto(table, same_keys(load.keys, names) & condition(load.where))
     )
     return merging.whenMatched().delete()
 
 
-def _upsert(
-    given: DataFrame, table: str, load: Upsert, schema: StructType, names: Mapping[str, str]
+def _merge_upsert(
+    renamed_rows: DataFrame, table: str, load: Upsert, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:
 
-    newer: Column | None = None
+    is_not_older: Column | None = None
     if load.guard:
-        mine, theirs = positions(load.guard, names)
-        newer = mine >= theirs
-    values = _values(schema, names)
+        slice_position, table_position = sort_keys(load.guard, names)
+        is_not_older = slice_position >= table_position
+    values = _column_values(schema, names)
     same = same_keys(load.keys, names)
-    merging = given.mergeInto(table, same if load.within == EVERYTHING else same & condition(load.within))
-    merging = merging.whenMatched(newer).update(values).whenNotMatched().insert(values)
-    return _clearing(merging, load.where)
+    merging = renamed_rows.mergeInto(table, same if load.within == EVERYTHING else same & condition(load.within))
+    merging = merging.whenMatched(is_not_older).update(values).whenNotMatched().insert(values)
+    return _with_clearing(merging, load.where)
 
 
-def _replace(
-    given: DataFrame, table: str, load: ReplaceKeys, schema: StructType, names: Mapping[str, str]
+def _merge_replacement(
+    renamed_rows: DataFrame, table: str, load: ReplaceKeys, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:
-    """Beside each row that is added, the first of a key is there once more, for the rows of the table that it deletes."""
+    """Return a MERGE that inserts every row and deletes the table's rows of the same keys.
+
+    The first row of each key occurs twice: once to be inserted, once to match the rows that it deletes.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -101,64 +107,73 @@ def _replace(
     first = F.row_number().over(Window.partitionBy(*keys).orderBy(*keys)) == 1
     both = F.when(first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
     # Numbered before they are doubled: a window function has no place in a generator.
-    doubled = given.withColumn(_DELETES, both).withColumn(_DELETES, F.explode(F.col(_DELETES)))
+    doubled = renamed_rows.withColumn(_DELETES, both).withColumn(_DELETES, F.explode(F.col(_DELETES)))
     merging = doubled.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
-    merging = merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_values(schema, names))
-    return _clearing(merging, load.where)
+    merging = merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_column_values(schema, names))
+    return _with_clearing(merging, load.where)
 
 
-def _change_versions(
-    given: DataFrame,
+def _merge_versions(
+    renamed_rows: DataFrame,
     table: str,
     load: Scd2,
     schema: StructType,
     names: Mapping[str, str],
-    marks: Sequence[str],
+    commit_columns: Sequence[str],
 ) -> MergeIntoWriter:
     from pyspark.sql import functions as F
 
     change = F.col(names[CHANGE])
-    ends = {name: F.col(names[name]) for name in (VALID_TO, IS_CURRENT, *marks)}
-    values = _values(schema, names)
-    merging = given.mergeInto(table, same_keys((*load.keys, VALID_FROM), names))
+    changed_values = {name: F.col(names[name]) for name in (VALID_TO, IS_CURRENT, *commit_columns)}
+    values = _column_values(schema, names)
+    merging = renamed_rows.mergeInto(table, same_keys((*load.keys, VALID_FROM), names))
     merging = merging.whenMatched(change == "delete").delete()
-    merging = merging.whenMatched(change == "close").update(ends)
+    merging = merging.whenMatched(change == "close").update(changed_values)
     merging = merging.whenMatched(change == "replace").update(values)
     return merging.whenNotMatched(change == "insert").insert(values)
 
 
-def _clearing(merging: MergeIntoWriter, where: Predicate) -> MergeIntoWriter:
+def _with_clearing(merging: MergeIntoWriter, where: Predicate) -> MergeIntoWriter:
     return merging if where == NOTHING else merging.whenNotMatchedBySource(condition(where)).delete()
 
 
-def positions(order: Order, names: Mapping[str, str]) -> tuple[Column, Column]:
-    """Return how late a row of the slice is, and how late one of the table; ``names`` are those of the slice's columns, by lower case."""
+def sort_keys(order: Order, names: Mapping[str, str]) -> tuple[Column, Column]:
+    """Return the sort key of a slice row and of a table row.
+
+    ``names`` maps the slice's column names in lower case to their aliases.
+    """
     from pyspark.sql import functions as F
 
-    mine, theirs = (
-        F.struct(*[column.alias(f"c{at}") for at, column in enumerate(position(order, made))])
-        for made in (lambda name: F.col(names[name.lower()]), lambda name: F.col(quoted(name)))
+    slice_position, table_position = (
+        F.struct(*[column.alias(f"c{number}") for number, column in enumerate(sort_key(order, to_column))])
+        for to_column in (lambda name: F.col(names[name.lower()]), lambda name: F.col(quoted(name)))
     )
-    return mine, theirs
+    return slice_position, table_position
 
 
 def condition(rows: Predicate) -> Column:
-    """Return a predicate over the table's columns, with literals, by which a format passes over files, and sees that another commit touches none of these rows."""
+    """Return a predicate as SQL over the table's columns, with literals.
+
+    With literals a format skips files, and sees that a concurrent commit touches none of these rows.
+    """
     from pyspark.sql import functions as F
 
     return F.expr(sql(rows, SPARK))
 
 
 def same_keys(keys: Sequence[str], names: Mapping[str, str]) -> Column:
-    """Return whether a row of the table has the keys of one of the slice; ``names`` are those of the slice's columns, by lower case."""
+    """Return the condition that a table row and a slice row have the same keys.
+
+    ``names`` maps the slice's column names in lower case to their aliases.
+    """
     from pyspark.sql import functions as F
 
     same = [F.col(quoted(key)).eqNullSafe(F.col(names[key.lower()])) for key in keys]
-    return reduce(lambda left, right: left & right, same)
+    return reduce(lambda first, second: first & second, same)
 
 
-def _values(schema: StructType, names: Mapping[str, str]) -> dict[str, Column]:
-    """Each column of the table by name; one that the rows lack is NULL."""
+def _column_values(schema: StructType, names: Mapping[str, str]) -> dict[str, Column]:
+    """Return the value of each table column by name; NULL if the rows lack it."""
     from pyspark.sql import functions as F
 
     return {

@@ -1,4 +1,4 @@
-"""Rows that a load by a condition is about, counted while Spark writes them: those that it does not replace, and those that it copies."""
+"""Rows of a load that replaces by a condition, with counts taken while Spark writes them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from resources.connections.places import Place
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.tables.data_files.reading import read_files
-from resources.tables.data_files.written import DataFile, Written
-from resources.tables.rows.counted import Count, counting
+from resources.tables.data_files.written import DataFile, WrittenFile
+from resources.tables.rows.counted import RowCounter, count_while_written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,51 +22,52 @@ OUTSIDE = "rows_outside"
 
 
 def is_outside(load: Replace) -> Column:
-    """Return whether a row is not among those that a load replaces."""
+    """Return the condition that a row lies outside the rows that a load replaces."""
     from pyspark.sql import functions as F
 
     return ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
 
 
 class Replacement:
-    """Rows of a load by a condition, with those that stay of the files that it removes in part: what is written in one go.
+    """The slice's rows together with the rows that stay in partly replaced files, written in one go.
 
     Attributes:
-        rows: to be written.
+        rows: rows to write.
     """
 
-    def __init__(self, rows: DataFrame, load: Replace, part: DataFrame | None, expected: int = 0) -> None:
-        """Count them while they are written.
+    def __init__(self, rows: DataFrame, load: Replace, partly_replaced: DataFrame | None, expected_rows: int = 0) -> None:
+        """Prepare the rows so that writing them counts them.
 
         Args:
-            rows: of the slice.
-            load: by a condition.
-            part: rows of files that go in part; none if no file does.
-            expected: how many these are, as the table has it.
+            rows: rows of the slice.
+            load: load by a condition.
+            partly_replaced: rows of files that the load replaces in part; None if there are none.
+            expected_rows: number of rows in these files, according to the table.
         """
         from pyspark.sql import functions as F
 
-        self._is_outside, self._part, self._expected = is_outside(load), part, expected
-        self.rows, self._outside = counting(rows, self._is_outside)
-        self._read: Count = lambda: 0
-        self._copied: Count = lambda: 0
-        if part is not None:
-            read, self._read = counting(part, F.lit(True))
-            kept, self._copied = counting(read.where(self._is_outside), F.lit(True))
-            self.rows = self.rows.unionByName(kept)
+        self._is_outside, self._part, self._expected = is_outside(load), partly_replaced, expected_rows
+        self.rows, self._outside = count_while_written(rows, self._is_outside)
+        self._read: RowCounter = lambda: 0
+        self._copied: RowCounter = lambda: 0
+        if partly_replaced is not None:
+            read_rows, self._read = count_while_written(partly_replaced, F.lit(True))
+            staying_rows, self._copied = count_while_written(read_rows.where(self._is_outside), F.lit(True))
+            self.rows = self.rows.unionByName(staying_rows)
 
-    def copied(self, folder: Place, files: Sequence[DataFile | Written]) -> int:
-        """Return how many rows that stay were written with those of the slice.
+    def count_copied(self, folder: Place, files: Sequence[DataFile | WrittenFile]) -> int:
+        """Return how many staying rows were written with the slice's rows.
 
-        What Spark has not told is counted: in the files that go, and in those that are written, which nobody changes.
+        Counts that Spark did not report are taken from the replaced and the written files, which no one
+        changes.
 
         Args:
-            folder: that was written.
-            files: of it.
+            folder: folder that was written.
+            files: files in the folder.
 
         Raises:
-            RowsRefused: rows of the slice are not among those that the load replaces.
-            TargetError: Spark has not read all rows of the files that go in part.
+            RowsRefused: rows of the slice lie outside the rows that the load replaces.
+            TargetError: Spark did not read all rows of the partly replaced files.
         """
         read, copied = self._read(), self._copied()
         if read is None:

@@ -1,7 +1,9 @@
-"""Versions of rows: which a table must have after a slice, and what changes them into these (docs/loads.md, scd2).
+"""SCD2 loads: the versions that a table must have after a slice, and the changes that lead there
+(docs/loads.md, scd2).
 
-The versions that a table has of the slice's keys and the slice's rows are put in the order of time, in one pass over both: a source is read once. Each
-that does not differ from the one before it is none; each holds until the next one.
+The table's versions of the slice's keys and the slice's rows are sorted by time in one pass, so the source
+is read once. A version that equals
+the one before it is dropped; each version is valid until the next one.
 """
 
 from __future__ import annotations
@@ -40,44 +42,47 @@ _LACKS = "_strandline_lacks_"
 _KEY = "_strandline_key_"
 
 
-def first_versions(rows: DataFrame, load: Scd2) -> DataFrame:
-    """Return the versions that a table without rows has after a slice, in the columns of the slice and those of the history."""
-    return changed_versions(rows, None, load).drop(CHANGE)
+def scd2_initial_rows(rows: DataFrame, load: Scd2) -> DataFrame:
+    """Return the versions of a slice for an empty table, with the slice's and the history columns."""
+    return scd2_changes(rows, None, load).drop(CHANGE)
 
 
-def changed_versions(
+def scd2_changes(
     rows: DataFrame, table: DataFrame | None, load: Scd2, *, file: str | None = None
 ) -> DataFrame:
-    """Return the versions that a slice adds, changes or removes, each with its change, in the columns of the slice and those of the history.
+    """Return the versions that a slice adds, changes or removes, each with its change in ``CHANGE``.
+
+    The result has the slice's columns and the history columns.
 
     Args:
-        rows: of the slice, each key and time once; kept, since they are used more than once beside a table.
-        table: all versions that are there; None if there is no table.
-        load: keys, time, and what is not compared.
-        file: the table's column that tells in which file a version lies; versions that change have it, too.
+        rows: rows of the slice, each key and time once; cached, because they are read again if there is a
+        table.
+        table: all versions of the table; None if there is no table.
+        load: keys, effective time, and ignored columns.
+        file: table column with the file of a version; the result has it for existing versions.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    facts = _facts(rows, load)
-    lacking = _lacking(rows, load) if table is not None else {}
-    events = _event(rows, facts, rows.columns, load, lacking)
+    facts = _compared_columns(rows, load)
+    lacking = _lacking_conditions(rows, load) if table is not None else {}
+    events = _slice_versions(rows, facts, rows.columns, load, lacking)
     if table is not None:
-        there = _of_same_keys(table, rows, load.keys)
-        events = events.unionByName(_version(there, rows, facts, load, file, lacking))
+        same_key_versions = _versions_of_same_keys(table, rows, load.keys)
+        events = events.unionByName(_table_versions(same_key_versions, rows, facts, load, file, lacking))
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
     if lacking:
-        events = _filled(events, facts, list(lacking), in_time)
+        events = _fill_lacking(events, facts, list(lacking), in_time)
     if file is not None:
-        events = events.withColumn(_TWICE, _is_twice(in_time))
-    versions = _merged(events, in_time)
+        events = events.withColumn(_TWICE, _is_duplicate(in_time))
+    versions = _drop_superseded(events, in_time)
     # What stays the same from one version to the next is one version.
     is_first = F.row_number().over(in_time) == 1
     same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
     versions = versions.withColumn(_KEPT, is_first | ~same)
-    versions = _ended(versions, of_key)
-    change = _change() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change())
+    versions = _set_ends(versions, of_key)
+    change = _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
     return (
         versions.withColumn(CHANGE, change)
         .where(f"{CHANGE} IS NOT NULL")
@@ -90,30 +95,34 @@ def changed_versions(
     )
 
 
-def _facts(rows: DataFrame, load: Scd2) -> list[str]:
-    """The columns in which versions of a row differ."""
-    others = {name.lower() for name in (*load.keys, load.effective, *load.ignored, *HISTORY_COLUMNS)}
-    return [name for name in rows.columns if name.lower() not in others]
+def _compared_columns(rows: DataFrame, load: Scd2) -> list[str]:
+    """Return the columns whose values distinguish versions of a row."""
+    not_compared = {name.lower() for name in (*load.keys, load.effective, *load.ignored, *HISTORY_COLUMNS)}
+    return [name for name in rows.columns if name.lower() not in not_compared]
 
 
-def _lacking(rows: DataFrame, load: Scd2) -> dict[str, Column]:
-    """Whether the source of a row does not have a column, by the columns of which that may be so."""
+def _lacking_conditions(rows: DataFrame, load: Scd2) -> dict[str, Column]:
+    """Return, by column, the condition that a row's source lacks the column."""
     from pyspark.sql import functions as F
 
     names = {name.lower(): name for name in rows.columns}
     needed = {name.lower() for name in (*load.keys, load.effective, *HISTORY_COLUMNS)}
-    told: dict[str, Column] = {}
+    lacks_column: dict[str, Column] = {}
     for column, files in load.lacking:
         name = names.get(column.lower())
         if name is None or name.lower() in needed or (files is not None and SOURCE_FILE not in names):
             continue
         of_row = F.lit(True) if files is None else F.col(quoted(SOURCE_FILE)).isin(*files)
-        told[name] = F.coalesce(of_row, F.lit(False)) & F.col(quoted(name)).isNull()
-    return told
+        lacks_column[name] = F.coalesce(of_row, F.lit(False)) & F.col(quoted(name)).isNull()
+    return lacks_column
 
 
-def _filled(events: DataFrame, facts: list[str], lacking: list[str], in_time: WindowSpec) -> DataFrame:
-    """The events, of which those that say nothing of a column are compared as the version before them; one that corrects a version has its value."""
+def _fill_lacking(events: DataFrame, facts: list[str], lacking: list[str], in_time: WindowSpec) -> DataFrame:
+    """Fill columns that a row's source lacks.
+
+    They compare as equal to the version before. A row that corrects a version also takes that version's
+    value.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -136,37 +145,37 @@ def _filled(events: DataFrame, facts: list[str], lacking: list[str], in_time: Wi
     return events.withColumns(values)
 
 
-def _event(
+def _slice_versions(
     rows: DataFrame, facts: list[str], columns: list[str], load: Scd2, lacking: Mapping[str, Column]
 ) -> DataFrame:
-    """A row of the slice as a version that begins; where it ends is not known yet."""
+    """Return the slice's rows as versions whose end is not set yet."""
     from pyspark.sql import functions as F
 
-    kinds = dict(rows.dtypes)
+    types = dict(rows.dtypes)
     begins = F.col(quoted(load.effective))
     return rows.select(
         *[F.col(quoted(name)) for name in columns],
         begins.alias(VALID_FROM),
-        F.lit(None).cast(_type(kinds, load.effective)).alias(VALID_TO),
+        F.lit(None).cast(_type_of_column(types, load.effective)).alias(VALID_TO),
         F.lit(None).cast("boolean").alias(IS_CURRENT),
         F.lit(False).alias(_OLD),
         F.lit(True).alias(_NEW),
         F.lit(None).cast("string").alias(_FILE),
-        _compared(facts, rows.schema).alias(_FACTS),
+        _comparable_struct(facts, rows.schema).alias(_FACTS),
         *[lacks.alias(f"{_LACKS}{number}") for number, lacks in enumerate(lacking.values())],
     )
 
 
-def _of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """The versions whose keys the slice has: all others stay as they are, and need no place among them."""
+def _versions_of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Return the table's versions whose keys the slice has; all others stay as they are."""
     from pyspark.sql import functions as F
 
-    given = rows.select(*[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)])
+    slice_keys = rows.select(*[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)])
     same = [F.col(quoted(key)).eqNullSafe(F.col(f"{_KEY}{number}")) for number, key in enumerate(keys)]
-    return table.join(given, reduce(lambda left, right: left & right, same), "left_semi")
+    return table.join(slice_keys, reduce(lambda first, second: first & second, same), "left_semi")
 
 
-def _version(
+def _table_versions(
     table: DataFrame,
     rows: DataFrame,
     facts: list[str],
@@ -174,28 +183,28 @@ def _version(
     file: str | None,
     lacking: Collection[str],
 ) -> DataFrame:
-    """Versions that are there. Of their columns only those that are compared are read."""
+    """Return the table's versions, reading only the columns that are compared."""
     from pyspark.sql import functions as F
 
-    kinds, there = dict(rows.dtypes), {name.lower(): name for name in table.columns}
+    types, table_columns = dict(rows.dtypes), {name.lower(): name for name in table.columns}
     needed = {name.lower() for name in (*load.keys, *lacking)}
     return table.select(
         *[
-            F.col(quoted(there[name.lower()])).alias(name)
+            F.col(quoted(table_columns[name.lower()])).alias(name)
             if name.lower() in needed
-            else F.lit(None).cast(kind).alias(name)
-            for name, kind in kinds.items()
+            else F.lit(None).cast(data_type).alias(name)
+            for name, data_type in types.items()
         ],
         *[F.col(name) for name in HISTORY_COLUMNS],
         F.lit(True).alias(_OLD),
         F.lit(False).alias(_NEW),
         (F.col(file) if file else F.lit(None).cast("string")).alias(_FILE),
-        _compared([there[name.lower()] for name in facts], table.schema).alias(_FACTS),
+        _comparable_struct([table_columns[name.lower()] for name in facts], table.schema).alias(_FACTS),
         *[F.lit(False).alias(f"{_LACKS}{number}") for number in range(len(lacking))],
     )
 
 
-def _compared(facts: list[str], columns: StructType) -> Column:
+def _comparable_struct(facts: list[str], columns: StructType) -> Column:
     from pyspark.sql import functions as F
 
     values = [
@@ -204,8 +213,11 @@ def _compared(facts: list[str], columns: StructType) -> Column:
     return F.struct(*values) if values else F.struct(F.lit(1).alias("f0"))
 
 
-def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
-    """The versions, each once: a row of the slice stands for the version of its time, too."""
+def _drop_superseded(events: DataFrame, in_time: WindowSpec) -> DataFrame:
+    """Drop each table version that a slice row of the same time supersedes.
+
+    The slice row keeps the superseded version's values in ``_BEFORE``.
+    """
     from pyspark.sql import functions as F
 
     before = F.struct(
@@ -222,7 +234,7 @@ def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
     ).where("NOT _strandline_superseded")
     stands_for = F.col(_NEW) & F.coalesce(F.col(f"{_BEFORE}.old"), F.lit(False))
     stands_for &= F.col(f"{_BEFORE}.begins").eqNullSafe(F.col(VALID_FROM))
-    mine = F.struct(
+    own_version = F.struct(
         F.col(_OLD).alias("old"),
         F.col(VALID_FROM).alias("begins"),
         F.col(VALID_TO).alias("ends"),
@@ -230,11 +242,11 @@ def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
         F.col(_FACTS).alias("facts"),
         F.col(_FILE).alias("file"),
     )
-    return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
+    return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(own_version))
 
 
-def _is_twice(in_time: WindowSpec) -> Column:
-    """Whether the table has two versions of one time, of which this row is the second, or stands for them."""
+def _is_duplicate(in_time: WindowSpec) -> Column:
+    """Return whether a row is the second table version of one time, or supersedes two of them."""
     from pyspark.sql import functions as F
 
     def same(before: int) -> Column:
@@ -244,8 +256,8 @@ def _is_twice(in_time: WindowSpec) -> Column:
     return same(1) & (F.col(_OLD) | same(2))
 
 
-def _ended(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
-    """Each version that is kept holds until the next one that is."""
+def _set_ends(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
+    """Set the end of each remaining version to the start of the next one."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -260,21 +272,21 @@ def _ended(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
     )
 
 
-def _change() -> Column:
+def _change_column() -> Column:
     from pyspark.sql import functions as F
 
-    was_there, kept = F.col(f"{_BEFORE}.old"), F.col(_KEPT)
+    was_in_table, is_kept = F.col(f"{_BEFORE}.old"), F.col(_KEPT)
     same_end = F.col(VALID_TO).eqNullSafe(F.col(f"{_BEFORE}.ends"))
     same_end &= F.col(IS_CURRENT).eqNullSafe(F.col(f"{_BEFORE}.current"))
     same_facts = F.col(_FACTS).eqNullSafe(F.col(f"{_BEFORE}.facts"))
     return (
-        F.when(~kept & was_there, "delete")
-        .when(~kept, F.lit(None))
-        .when(~was_there, "insert")
+        F.when(~is_kept & was_in_table, "delete")
+        .when(~is_kept, F.lit(None))
+        .when(~was_in_table, "insert")
         .when(F.col(_NEW) & ~same_facts, "replace")
         .when(~same_end, "close")
     )
 
 
-def _type(kinds: dict[str, str], column: str) -> str:
-    return next(kind for name, kind in kinds.items() if name.lower() == column.lower())
+def _type_of_column(types: dict[str, str], column: str) -> str:
+    return next(data_type for name, data_type in types.items() if name.lower() == column.lower())

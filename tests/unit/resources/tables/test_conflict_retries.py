@@ -6,7 +6,7 @@ import pytest
 
 from partitions.errors import TargetError, WriteConflict
 from resources.tables.contract import conflict_retries
-from resources.tables.contract.conflict_retries import outlasting_conflicts
+from resources.tables.contract.conflict_retries import retry_conflicts
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def test_a_write_that_meets_conflicts_is_tried_until_it_comes_through() -> None:
             raise conflicts_ahead.pop(0)
         return "written"
 
-    assert (outlasting_conflicts(write), conflicts_ahead) == ("written", [])
+    assert (retry_conflicts(write), conflicts_ahead) == ("written", [])
 
 
 def test_nested_writes_that_never_come_through_have_as_many_attempts_as_one() -> None:
@@ -34,7 +34,7 @@ def test_nested_writes_that_never_come_through_have_as_many_attempts_as_one() ->
         raise WriteConflict("another writer was first")
 
     with pytest.raises(WriteConflict, match="another writer was first"):
-        outlasting_conflicts(lambda: outlasting_conflicts(lambda: outlasting_conflicts(write)))
+        retry_conflicts(lambda: retry_conflicts(lambda: retry_conflicts(write)))
     assert len(attempts) == conflict_retries._ATTEMPTS
 
 
@@ -46,5 +46,5 @@ def test_another_error_of_a_write_is_not_tried_again() -> None:
         raise TargetError("the disk is full")
 
     with pytest.raises(TargetError, match="the disk is full"):
-        outlasting_conflicts(write)
+        retry_conflicts(write)
     assert len(attempts) == 1
