@@ -141,7 +141,9 @@ def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any
     if last.table != dataflow.table or head.newest is None or last.table_version is None:
         return {}
     file = head.newest.file or last.table_file
-    return in_table(dataflow, replace(head.newest, number=max(head.highest_tag, last.table_number), file=file))
+    return in_table(
+        dataflow, replace(head.newest, number=max(head.highest_tag, last.table_number), file=file)
+    )
 
 
 def _check_clustered(dataflow: Dataflow, table: Table) -> None:
@@ -156,7 +158,9 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
         )
 
 
-def _care(table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
+def _care(
+    table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]
+) -> MaintenanceResult:
     """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
     maintenance = table.maintenance
     if task == OPTIMIZE and isinstance(maintenance, CanOptimize):

@@ -62,7 +62,11 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
             raise
         # Another run took this one for dead, finished the intent or gave it up, and went on: the table is ahead because of it.
         head = unguarded_head(run, entry, intent)
-    if head.commits_cleaned and head.highest_tag >= intent.number and head.find_tagged_commit(intent.number) is None:
+    if (
+        head.commits_cleaned
+        and head.highest_tag >= intent.number
+        and head.find_tagged_commit(intent.number) is None
+    ):
         raise NeedsDecision(
             f"dataflow {run.name}: table {run.dataflow.table} holds number {intent.number} under this dataflow's tag, but the commit"
             " that says whose write it was has been cleaned from the table's log. Run `state adopt` to take the state that the"

@@ -39,7 +39,7 @@ from resources.spark.failures import cause
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
-from resources.tables.rows.deduplicate import latest_rows, drop_shared_keys
+from resources.tables.rows.deduplicate import drop_shared_keys, latest_rows
 from resources.tables.rows.scd2 import scd2_initial_rows
 from resources.watermarks.entry import Entry, Intent
 

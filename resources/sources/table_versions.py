@@ -12,7 +12,14 @@ from partitions.errors import BadPart, ConfigurationError, NeedsDecision, Source
 from partitions.sources import TableSource
 from resources.sources.schema import pinned_struct, strict
 from resources.sources.source import HasVersions
-from resources.tables.contract.appends import VERSION, VersionAppends, AppendedVersions, ReadPosition, TableAppends, TellsAppends
+from resources.tables.contract.appends import (
+    VERSION,
+    AppendedVersions,
+    ReadPosition,
+    TableAppends,
+    TellsAppends,
+    VersionAppends,
+)
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
@@ -59,7 +66,9 @@ class TableVersions:
                 " rows of before in it. Name a later version, or earliest or latest",
                 code="versions_gone",
             )
-        return self._without_changes(appends._replace(versions=rest)), before[-1].read_position if before else None
+        return self._without_changes(appends._replace(versions=rest)), before[
+            -1
+        ].read_position if before else None
 
     def _without_changes(self, appends: AppendedVersions) -> AppendedVersions:
         """Return what versions append; one that changes rows is passed over as if it were empty, or raises SourceError."""

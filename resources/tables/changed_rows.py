@@ -1,8 +1,8 @@
 """Keyed loads that rewrite only the data files whose rows change (docs/adr/0034).
 
 Spark joins the slice with the table by key to find these files, then writes their remaining rows again
-together with the slice's rows. A MERGE would
-shuffle all of these files twice, since it also has to find the rows that are new.
+together with the slice's rows. A MERGE would shuffle all of these files twice, since it also has to find
+the rows that are new.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from resources.spark.frames import read_once
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import DataFile, WrittenFile
-from resources.tables.rows.merge_statement import condition, sort_keys, same_keys
+from resources.tables.rows.merge_statement import condition, same_keys, sort_keys
 from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, scd2_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 FILE_COLUMN = "_strandline_file"
-"""The column of a table's rows that tells the file of each."""
+"""Column with the data file of a table row."""
 
 _SLICE_PREFIX = "_strandline_"
-"""Before the number of a column of the slice's: the table has no such names, so that each name means one column."""
+"""Prefix of the slice's column aliases, which no table column has, so that each name is unambiguous."""
 _MOST_BROADCAST = 100_000
-"""Rows of a slice whose keys are sent to each task that reads the table; of more Spark decides."""
+"""Largest number of rows whose keys are broadcast; above it Spark chooses the join."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class KeyedChanges:
         changed_count: number of rows in these files that change, removed rows included.
         removed_count: number of rows in these files that are removed.
         with_changes: turns all rows of these files into the rows that they hold afterwards, without the
-        added rows.
+            added rows.
     """
 
     added_rows: DataFrame
@@ -63,10 +63,15 @@ class KeyedChanges:
             replaced_rows: all rows of the files; None if there are no files.
             rows_before: number of rows in the files, according to the table.
         """
-        # What comes is often less than its partitions, of which Spark writes the first also without a row.
-        frames = [*([self.with_changes(replaced_rows)] if replaced_rows is not None else []), *([self.added_rows] if self.added_count else [])]
+        # An empty frame is left out: Spark would write a file for its first partition.
+        frames = [
+            *([self.with_changes(replaced_rows)] if replaced_rows is not None else []),
+            *([self.added_rows] if self.added_count else []),
+        ]
         rows = reduce(lambda above, below: above.unionByName(below), frames) if frames else self.added_rows
-        return RewrittenFiles(rows, rows_before - self.removed_count + self.added_count, rows_before - self.changed_count)
+        return RewrittenFiles(
+            rows, rows_before - self.removed_count + self.added_count, rows_before - self.changed_count
+        )
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,8 @@ class RewrittenFiles:
         written = sum(file.rows for file in files)
         if written != self.expected_rows:
             raise TargetError(
-                f"folder {folder}: expected {self.expected_rows:,} rows of the slice and of the files in which it changes some, found {written:,}: a file of the"
-                " table is damaged, or is not what the table says of it. Nothing was committed; restore the file, or the"
-                " table"
+                f"folder {folder}: expected {self.expected_rows:,} rows of the slice and of the files in which it changes rows, found {written:,}: a file of the"
+                " table is damaged or was replaced. Nothing was committed. Restore the file or the table"
             )
         return self.unchanged_rows
 
@@ -120,7 +124,7 @@ def find_changes(
     Raises:
         RowsRefused: the rows do not fit the table.
         NeedsEngine: the load also deletes rows of other keys, the table holds newer rows, or the table
-        holds a key or a version twice.
+            holds a key or a version twice.
     """
     match load:
         case Upsert(where=where) if where == NOTHING:
@@ -129,7 +133,7 @@ def find_changes(
             return _replace_changes(rows, load, table, with_table_columns(rows), count)
         case Scd2():
             return _scd2_changes(rows, load, table, with_table_columns, commit_columns or {})
-    raise NeedsEngine("rows of other keys are cleared, too")
+    raise NeedsEngine("rows of other keys are deleted, too")
 
 
 def _upsert_changes(
@@ -162,7 +166,9 @@ def _replace_changes(
     slice_columns = _SliceColumns.of(rows, load.keys, count)
     matched = table.join(slice_columns.join_side, slice_columns.match(load.keys), "left_semi")
     rows_by_file = {row[0]: row[1] for row in matched.groupBy(FILE_COLUMN).count().collect()}
-    return slice_columns.replace_rows(added_rows, load.keys, EVERYTHING, sum(rows_by_file.values()), rows_by_file)
+    return slice_columns.replace_rows(
+        added_rows, load.keys, EVERYTHING, sum(rows_by_file.values()), rows_by_file
+    )
 
 
 def _scd2_changes(
@@ -197,7 +203,9 @@ def _scd2_changes(
         joined = replaced_rows.join(slice_columns.join_side, slice_columns.match(keys), "left_outer")
         return joined.where(change.isNull() | (change == "close")).select(
             *[
-                F.when(change.isNull(), F.col(quoted(name))).otherwise(new_values[name.casefold()]).alias(name)
+                F.when(change.isNull(), F.col(quoted(name)))
+                .otherwise(new_values[name.casefold()])
+                .alias(name)
                 if name.casefold() in new_values
                 else F.col(quoted(name))
                 for name in replaced_rows.columns
@@ -239,7 +247,7 @@ class _SliceColumns:
 
     @property
     def join_side(self) -> DataFrame:
-        """The rows as the right side of a join with the table; broadcast if there are few."""
+        """Rows as the right side of a join with the table; broadcast if there are few."""
         from pyspark.sql import functions as F
 
         return F.broadcast(self.rows) if self.count <= _MOST_BROADCAST else self.rows
@@ -256,7 +264,12 @@ class _SliceColumns:
         return same if within == EVERYTHING else same & condition(within)
 
     def replace_rows(
-        self, added_rows: DataFrame, keys: Sequence[str], within: Predicate, removed_rows: int, files: Iterable[Any]
+        self,
+        added_rows: DataFrame,
+        keys: Sequence[str],
+        within: Predicate,
+        removed_rows: int,
+        files: Iterable[Any],
     ) -> KeyedChanges:
         """Return the changes that replace the table's rows of these keys by the added rows."""
         return KeyedChanges(

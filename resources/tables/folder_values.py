@@ -1,9 +1,8 @@
 """Refuse rows whose partition values a folder name cannot hold (docs/loads.md).
 
 Spark writes an empty text, and the text that stands for NULL, as NULL. It changes bytes that are no text.
-A value that makes the folder name too
-long or invalid fails the task on every attempt. Iceberg keeps values in its files and manifests, but still
-names folders after them.
+A value that makes the folder name too long or invalid fails the task on every attempt. Iceberg keeps
+values in its files and manifests, but still names folders after them.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 PARTITION_VALUE = "partition_value"
-"""Code of the error for rows with such a value."""
+"""Error code for rows with a partition value that a folder name cannot hold."""
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 _LONGEST_NAME, _LONGEST_KEY = 255, 800
-"""Bytes of a name on local disks, and of a part of an object's key, which has 1,024 in all."""
+"""Longest folder name in bytes: on a local disk, and as a part of an object key of at most 1,024 bytes."""
 _ESCAPED = r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]"""
-"""Characters that Spark writes as three in a folder's name, as a regular expression."""
+"""Regular expression of the characters that Spark escapes as three in a folder name."""
 
 _PROBLEMS: Mapping[str, str] = {
     "empty": "an empty text",
@@ -40,7 +39,7 @@ _PROBLEMS: Mapping[str, str] = {
     "year": "a time outside of the years 1 to 9999",
 }
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] strandline: partition (\d+) (\w+)")
-"""What Spark says of a row; a query that it shows has the words, too."""
+"""The error of a row in Spark's message. The query that the message quotes has the same words without the prefix."""
 
 
 @contextmanager
@@ -102,8 +101,8 @@ def _check_values(
         name, problem = fields[int(match[1])].name, match[2]
         iceberg = "" if problem in ("long", "year") else " load into an Iceberg table, which keeps it;"
         raise RowsRefused(
-            f"column {name} of partition_by has {_PROBLEMS[problem]}, which names of folders do not keep. Give it another value in sql;{iceberg} or take"
-            f" {name} out of target.partition_by and load the table again",
+            f"column {name} of partition_by has {_PROBLEMS[problem]}, which a folder name cannot hold. Change the value in sql;{iceberg} or remove"
+            f" {name} from target.partition_by and load the table again",
             code=PARTITION_VALUE,
         ) from error
 

@@ -16,11 +16,11 @@ FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
     "iceberg": IcebergTable,
     "parquet": ParquetTable,
 }
-"""By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
+"""By the word of ``target.format``; the first is the default."""
 
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {"iceberg": (ICEBERG_PACKAGE,)}
-"""By format: the Maven coordinates of what Spark needs for its tables beside the packages of every session."""
+"""Maven coordinates that Spark needs for a format beyond the packages of every session."""
 
 
 def open_table(
@@ -49,8 +49,8 @@ def refuse_other_formats(table_format: str, place: Place) -> None:
     for other_format, make in FORMATS.items():
         if other_format != table_format and make(place, ()).exists():
             raise ConfigurationError(
-                f"table {place}: expected a table of format {table_format}, or none, found one of format {other_format}. Set target.format: {other_format};"
-                " or use another target.table; or move the table away",
+                f"table {place}: expected a table of format {table_format} or no table, found one of format {other_format}. Set target.format: {other_format};"
+                " choose another target.table; or move the table away",
                 code="other_format",
             )
 
@@ -78,6 +78,6 @@ def find_format(place: Place) -> str | None:
         raise SourceError(error.message) from error
     if len(formats) > 1:
         raise SourceError(
-            f"table {place}: expected a table of one format, found tables of {' and '.join(formats)}. Move away those that are not meant"
+            f"table {place}: expected a table of one format, found tables of {' and '.join(formats)}. Move the unwanted ones away"
         )
     return formats[0] if formats else None

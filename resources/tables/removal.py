@@ -36,5 +36,5 @@ def remove_files(table: Table) -> None:
     folder = table.place.local
     if table.exists() or (folder is not None and folder.exists()):
         raise TargetError(
-            f"table {table.place}: expected to remove all of its files, found some that are still there. Check owner and mode of the folder"
+            f"table {table.place}: expected to remove all of its files, found some that remain. Check owner and mode of the folder"
         )

@@ -57,7 +57,11 @@ def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
     columns = []
     for field in schema.fields:
         row_field = row_fields.get(field.name.casefold())
-        value = F.lit(None) if row_field is None else as_type(F.col(quoted(row_field.name)), row_field.dataType, field.dataType)
+        value = (
+            F.lit(None)
+            if row_field is None
+            else as_type(F.col(quoted(row_field.name)), row_field.dataType, field.dataType)
+        )
         columns.append((value.cast(field.dataType) if row_field is None else value).alias(field.name))
     return rows.select(*columns)
 

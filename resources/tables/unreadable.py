@@ -1,4 +1,4 @@
-"""Find out whether a table version can no longer be read: cleaned up, dropped or recreated (docs/chains.md)."""
+"""Explain why a table version cannot be read: cleaned up, dropped or recreated (docs/chains.md).
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_PATH = "[PATH_NOT_FOUND]"
-"""What Spark says of a file that is gone, before it reads any."""
+"""Spark's error for a missing path, raised before it reads a row."""
 
 _MISSING_FILE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "Location does not exist")
 
 UNREADABLE_VERSION = "unreadable_version"
-"""Code of a BadPart: a version of a table cannot be read. A slice that was begun on it is given up and planned again."""
+"""Code of a BadPart: a table version cannot be read. A slice that started on it is given up and planned again."""
 
 
 def unreadable_version(spark: SparkSession, table: Table, version: Version, error: Exception) -> str | None:
@@ -30,7 +30,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
         table: table that the slice reads.
         version: version that the slice reads.
         error: error of the write, which may have another cause. An AnalysisException came before any row
-        was read, so this reads none either.
+            was read, so this reads none either.
     """
     from pyspark.errors import AnalysisException
 
@@ -39,7 +39,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
         _ = rows.schema
         if not isinstance(error, AnalysisException) or _NO_PATH in str(error):
             rows.write.format("noop").mode("overwrite").save()
-    except Exception as of_table:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
+    except Exception as of_table:  # noqa: BLE001 - any error of the read is the reason
         store_failure = spark_failure(str(of_table))
         if engine_lost(of_table) or (store_failure and store_failure[1].transient):
             return None

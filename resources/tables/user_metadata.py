@@ -16,7 +16,7 @@ from resources.tables.contract.commits import Tag, Version
 from resources.watermarks.blobs import open_blobs
 
 _LONGEST_STATE = 8 * 1024
-"""Characters of a state that a commit carries itself."""
+"""Longest state, in characters, that a commit's text carries."""
 
 
 def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None) -> str:
@@ -46,7 +46,7 @@ def with_writer(text: str, writer: str) -> str:
     Args:
         text: text from :func:`commit_text`.
         writer: description for people, such as ``Strandline (deltalake)`` or ``Spark: the table is
-        partitioned``.
+            partitioned``.
     """
     metadata = json.loads(text)["strandline"]
     return json.dumps({"strandline": {**metadata, "committed_by": writer}})
@@ -77,8 +77,8 @@ def stored_state(place: Place, metadata: Mapping[str, Any], version: Version) ->
     data = open_blobs(place, "table").get(str(name)) if name else None
     if data is None or hashlib.sha256(data).hexdigest() != expected_hash:
         raise NeedsDecision(
-            f"table {place}: expected the watermark of version {version} in {name}, found {'nothing' if data is None else 'another one'}."
-            " An older commit's would load rows a second time",
+            f"table {place}: expected the watermark of version {version} in {name}, found {'nothing' if data is None else 'another watermark'}."
+            " The watermark of an older commit would load rows a second time",
             code="state_object_missing",
         )
     return data.decode()

@@ -161,7 +161,11 @@ def test_commits_of_other_dataflows_do_not_come_between_a_dataflow_and_its_table
         subject.load(B, number, (number, "y"))
     subject.load(A, 2, (2, "x"))
     head = subject.table(A).head(begun, A)
-    assert (head.has_recorded, head.emptied_by, [commit.number for commit in head.tagged_commits]) == (True, None, [2])
+    assert (head.has_recorded, head.emptied_by, [commit.number for commit in head.tagged_commits]) == (
+        True,
+        None,
+        [2],
+    )
     assert subject.commit(A, 2, begun).follows == begun.version
     versions = [subject.commit(B, number).version for number in (1, 2)]
     assert [subject.commit(B, number, begun).follows for number in (1, 2)] == [begun.version, versions[0]]

@@ -24,7 +24,7 @@ from resources.tables.contract.maintenance import CanOptimize
 from resources.tables.contract.spans import TellsSpans
 from resources.tables.contract.table import FollowsUp, Table, TellsRefusals
 from resources.tables.registry import open_table
-from resources.tables.rows import counted as counting
+from resources.tables.rows import row_counts as counting
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support.iceberg import foreign_table
 
@@ -563,7 +563,11 @@ def test_a_head_tells_the_commits_after_the_recorded_one(subject: Subject) -> No
     for number in (1, 2, 3):
         subject.load(number, (number, "a"))
     head = subject.table.head(_recorded(subject, 1), APP)
-    assert (head.has_recorded, head.highest_tag, [commit.number for commit in head.tagged_commits]) == (True, 3, [2, 3])
+    assert (head.has_recorded, head.highest_tag, [commit.number for commit in head.tagged_commits]) == (
+        True,
+        3,
+        [2, 3],
+    )
     assert (head.emptied_by, head.is_older, head.commits_cleaned) == (None, False, False)
 
 
@@ -591,7 +595,11 @@ def test_a_table_that_was_made_again_does_not_have_the_recorded_commit(subject: 
     assert subject.table.head(recorded, APP).newest is None
     subject.load(1, (1, "a"), owner="another")
     head = subject.table.head(recorded, APP)
-    assert (head.has_recorded, head.is_older, [commit.number for commit in head.tagged_commits]) == (False, True, [1])
+    assert (head.has_recorded, head.is_older, [commit.number for commit in head.tagged_commits]) == (
+        False,
+        True,
+        [1],
+    )
 
 
 def test_another_dataflows_tags_are_not_this_ones(subject: Subject) -> None:

@@ -230,7 +230,11 @@ def test_a_writer_that_found_its_number_free_lands_nothing_if_another_took_it(la
     expected = lake.rows
     lake.load(2, (2, "zombie"), load=LOADS[name], table=zombie, owner="zombie")
     assert (lake.rows, lake.branches) == (expected, ["main"])
-    assert [commit.owner for commit in lake.table.head(None, APP).tagged_commits] == ["app 1", "app 2", "app 3"]
+    assert [commit.owner for commit in lake.table.head(None, APP).tagged_commits] == [
+        "app 1",
+        "app 2",
+        "app 3",
+    ]
 
 
 @pytest.mark.parametrize("name", ["append", BY_SPARK, "upsert"])
@@ -274,7 +278,11 @@ def test_rows_that_others_commit_meanwhile_stay_and_the_number_lands_once(lake: 
     lake.load(2, (2, "b"), load=LOADS[name], table=slow)
     assert lake.rows == [(1, "a"), (2, "b"), (77, "foreign")]
     head = lake.table.head(lake.recorded(1), APP)
-    assert (head.has_recorded, head.emptied_by, [commit.number for commit in head.tagged_commits]) == (True, None, [2])
+    assert (head.has_recorded, head.emptied_by, [commit.number for commit in head.tagged_commits]) == (
+        True,
+        None,
+        [2],
+    )
 
 
 def test_two_dataflows_append_at_once_and_no_row_is_lost(lake: Lake) -> None:
@@ -325,7 +333,13 @@ def test_the_snapshot_of_the_newest_entry_is_kept_from_expiry_by_a_tag(lake: Lak
     lake.call("rewrite_data_files", options="map('rewrite-all', 'true')")
     lake.expire()
     head = lake.table.head(recorded, APP)
-    assert (head.has_recorded, head.commits_cleaned, head.emptied_by, head.highest_tag, head.tagged_commits) == (True, True, None, 2, ())
+    assert (
+        head.has_recorded,
+        head.commits_cleaned,
+        head.emptied_by,
+        head.highest_tag,
+        head.tagged_commits,
+    ) == (True, True, None, 2, ())
     told = lake.table.adoptable_state(APP)
     assert told is not None
     assert (told.state, told.number, told.owner, told.beyond) == ("2", 2, "app 2", False)
@@ -699,9 +713,7 @@ def test_dataflows_of_a_shared_table_merge_at_once(lake: Lake, engine: SparkEngi
                 [(1, f"{name}{number}", name)], "id long, unit string, _dataflow string"
             )
             tag, base = Tag(name, number, f"{name} {number}"), table.tip(name).version
-            retry_conflicts(
-                partial(table.write, frame, Upsert(("id",), ()), tag, str(number), base=base)
-            )
+            retry_conflicts(partial(table.write, frame, Upsert(("id",), ()), tag, str(number), base=base))
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(load, ("one", "two")))

@@ -1,4 +1,4 @@
-"""Values of partition columns that names of folders do not keep are refused by name, whatever the load, and the next run goes on (docs/loads.md)."""
+"""Values of partition columns that a folder name cannot hold are refused by name, whatever the load, and the next run goes on (docs/loads.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_value_that_no_folder_keeps_is_refused_by_name_and_the_next_run_goes_o
         error = feed.fail()
         assert error.code == "partition_value"
         assert f"table bronze/{NAME} does not take the rows of slice" in error.message
-        assert f"column p of partition_by has {why}, which names of folders do not keep" in error.message
+        assert f"column p of partition_by has {why}, which a folder name cannot hold" in error.message
         assert rows_of(feed) == before
     feed.define(sql="SELECT * EXCEPT (p), IF(id = 4, 'other', p) AS p FROM input")
     assert feed.load().status == "committed"

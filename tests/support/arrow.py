@@ -498,11 +498,11 @@ class ArrowReplacement:
         stay = Rows(pa.Table.from_pylist(kept, schema=rows.table.schema))
         return cls(rows.unionByName(stay), len(kept), outside)
 
-    def copied(self, folder: Place, files: Sequence[DataFile]) -> int:
+    def count_copied(self, folder: Place, files: Sequence[DataFile]) -> int:
         """Return how many rows stay, if no row of the slice is outside of what the load replaces."""
         if self.outside:
             raise RowsRefused(
-                f"{self.outside} rows are not among those that the slice replaces", code=OUTSIDE
+                f"{self.outside} rows lie outside the rows that the slice replaces", code=OUTSIDE
             )
         return self.kept
 

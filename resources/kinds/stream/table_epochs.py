@@ -16,7 +16,7 @@ from partitions.stream.inputs import Chunk, Versions, begun_behind, versions_in_
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.sources.table import TableRows
-from resources.tables.contract.appends import VersionAppends, ReadPosition
+from resources.tables.contract.appends import ReadPosition, VersionAppends
 from resources.tables.unreadable import lacks_file
 from resources.watermarks.entry import Entry
 
@@ -108,7 +108,9 @@ class EpochsOfVersions(Epochs):
         Raises:
             NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
         """
-        bad = self.table.versions.find_unreadable(spark, ReadPosition(epoch_input.last, epoch_input.id), error)
+        bad = self.table.versions.find_unreadable(
+            spark, ReadPosition(epoch_input.last, epoch_input.id), error
+        )
         if bad is None and lacks_file(error):
             raise self._other_source(
                 f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown} have added, found some gone:"

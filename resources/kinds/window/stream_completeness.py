@@ -72,7 +72,9 @@ def _holds_loaded(table: Table, entry: Entry) -> bool:
     if (loaded := claimed(entry)) is None:
         return True
     head = table.head(loaded, entry.app_id)
-    return head.newest is not None and head.has_recorded and not head.emptied_by and not head.lacks_recorded_file
+    return (
+        head.newest is not None and head.has_recorded and not head.emptied_by and not head.lacks_recorded_file
+    )
 
 
 def _in_utc(at: datetime | None) -> datetime | None:

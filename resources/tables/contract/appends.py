@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 VERSION = "_strandline_version"
-"""The column that says which version appended a row."""
+"""Column with the version that appended a row."""
 
 
 class AppendedFile(NamedTuple):
@@ -35,7 +35,7 @@ class ReadPosition(NamedTuple):
     Attributes:
         version: version number.
         id: identity of that version, which another version of the same number lacks; None if it was not
-        recorded.
+            recorded.
     """
 
     version: int
@@ -52,7 +52,7 @@ class VersionAppends(NamedTuple):
         id: identity of the version, which another version of the same number lacks.
         changes: how the version changes existing rows, for people; None if it does not.
         holds_all_files: whether the files are the table's whole content, because the log no longer lists
-        older versions.
+            older versions.
         listed_files: the files, if the log lists them.
     """
 
@@ -66,7 +66,7 @@ class VersionAppends(NamedTuple):
 
     @property
     def read_position(self) -> ReadPosition:
-        """The read position after this version."""
+        """Read position after this version."""
         return ReadPosition(self.version, self.id)
 
 
@@ -96,8 +96,7 @@ class TableAppends(Protocol):
 
         Raises:
             NeedsDecision: code ``versions_gone``: the log no longer lists all of them; code
-            ``source_replaced``: a rollback or RESTORE removed
-                the version that was read last.
+                ``source_replaced``: a rollback or RESTORE removed the version that was read last.
             SourceError: there is no table, or its log cannot be read.
         """
         ...
@@ -107,8 +106,9 @@ class TableAppends(Protocol):
         ...
 
     def position_of(self, version: Version) -> ReadPosition:
-        """Return the read position after a version: the inverse of :meth:`version_of`, as far as versions
-        record it.
+        """Return the read position after a version.
+
+        The inverse of :meth:`version_of`, as far as versions record it.
         """
         ...
 
@@ -123,5 +123,5 @@ class TellsAppends(Protocol):
 
     @property
     def appends(self) -> TableAppends:
-        """The appends of the table's versions."""
+        """Appends of the table's versions."""
         ...

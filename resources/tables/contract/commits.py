@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 Version = int | str
-"""What a format calls a state of the table: only equality means anything outside of its package."""
+"""A format's name for a state of the table. Outside of its package only equality has a meaning."""
 
 
 MOST_ROWS = 1_000_000
-"""Distinct rows of a list of units. A longer one is a mistake: a column that is no id."""
+"""Longest list of units, in distinct rows. A longer one comes from a column that is no id."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Tag:
         number: number of the slice.
         owner: id of the intent or fence that the commit belongs to.
         gives_up: whether the commit only fences the number, so that a writer that still runs cannot take
-        it.
+            it.
         after: table commit that the previous state describes; None if that state says nothing of rows.
         rewound: whether the table holds rows above the new state, which the next load of them deletes.
     """
@@ -36,16 +36,15 @@ class Tag:
 
 @dataclass(frozen=True)
 class TableCommit:
-    """A table commit as the watermark log records it, so that a run can check whether the table still has it.
+    """A table commit as the watermark log records it, so that a run can look for it in the table.
 
     Attributes:
         version: version of the table; None: there was no table.
         id: id of the intent or fence that made the commit; for another writer's commit a hash of its text;
-        None: unknown.
+            None: unknown.
         number: highest number under the dataflow's tag up to that commit; 0 if there is none.
         file: name of a data file that the commit added; None if it added none. Once the commit is cleaned
-        from the table's log, this file
-            proves that it was not undone.
+            from the table's log, this file proves that it was not undone.
     """
 
     version: Version | None
@@ -86,7 +85,7 @@ class TaggedCommit:
 
     @property
     def commit(self) -> TableCommit:
-        """The commit as the watermark log records it."""
+        """Commit as the watermark log records it."""
         return TableCommit(self.version, self.owner, self.number, self.file)
 
 
@@ -97,25 +96,22 @@ class TableHead:
     Attributes:
         newest: newest commit; None if there is no table. Only :meth:`Table.tip` must set its number.
         has_recorded: whether the recorded commit is still part of the table; if it was cleaned from the
-        log, the tag decides. Every table has
-            a recorded commit without a version (there was no table); a missing table has no commit with
-            one.
+            log, the tag decides. Every table has a recorded commit without a version (there was no table);
+            a missing table has no commit with one.
         is_older: whether the table lacks the recorded commit and its newest commit is older.
         commits_cleaned: whether commits after the recorded one were cleaned from the table's log.
         highest_tag: highest number under the dataflow's tag in the commits that were read; in the whole
-        table if the recorded commit is not
-            part of it or was cleaned.
+            table if the recorded commit is not part of it or was cleaned.
         tagged_commits: commits under the dataflow's tag after the recorded one, oldest first; all of them
-        if the table lacks the recorded one.
+            if the table lacks the recorded one.
         emptied_by: another writer's later commit that removed all rows, for people; None if there is none,
-        or if a RESTORE brought back
-            the rows of the recorded commit and of the tagged ones after it.
+            or if a RESTORE brought back the rows of the recorded commit and of the tagged ones after it.
         lacks_recorded_file: whether the recorded commit was cleaned from the log and the table no longer
-        has the file that it added.
+            has the file that it added.
         tags_expire: table property that makes tags expire; None if it is not set.
         missing_files: data files that the table lists and that another writer removed without a commit.
         foreign_files: files of other writers that plain readers of the folder see and that no commit
-        added.
+            added.
     """
 
     newest: TableCommit | None
@@ -132,7 +128,7 @@ class TableHead:
 
     @property
     def version(self) -> Version | None:
-        """The newest version; None if there is no table."""
+        """Newest version; None if there is no table."""
         return self.newest.version if self.newest else None
 
     def find_tagged_commit(self, number: int) -> TaggedCommit | None:

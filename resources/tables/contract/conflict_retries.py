@@ -1,9 +1,8 @@
-"""Retry writes that conflict with other writers of a table: the one place that sets attempts and pauses.
+"""Retry writes that conflict with other writers: the one place that sets attempts and pauses.
 
 The loop retries whatever a slice must be planned or evaluated again for. A commit that stays valid
-whatever came between, such as an append or
-a change of branches, is retried where it is made. A conflict in the last attempt also ends the retries
-around it.
+whatever came between, such as an append or a change of branches, is retried where it is made. A conflict
+in the last attempt also ends the retries around it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from resources.retries import attempts_while
 T = TypeVar("T")
 
 _ATTEMPTS, _FIRST, _LONGEST, _JITTER = 20, 0.1, 5.0, 0.2
-"""Attempts, and seconds of the first and the longest pause and of what chance adds: another writer has come through with a commit of its own in each."""
+"""Number of attempts; first and longest pause and random extra in seconds. Each attempt fails only if another writer commits."""
 
 
 class NeedsEngine(Exception):

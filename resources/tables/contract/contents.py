@@ -1,4 +1,4 @@
-"""The contents of a table in terms that all formats share: columns, counts, values and rows of a version."""
+"""The contents of a table in terms that all formats share: columns, counts, values and rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TableContents(Protocol):
     """The contents of one table, which need not exist. Only :meth:`read` starts Spark.
 
     Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot.
-    The methods that sources use,
-    :meth:`newest_version` and :meth:`distinct_rows`, raise SourceError for both.
+    The methods that sources use, :meth:`newest_version` and :meth:`distinct_rows`, raise SourceError for
+    both.
     """
 
     def has_data(self) -> bool:
@@ -63,11 +63,10 @@ class TableContents(Protocol):
         ...
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of the newest version, sorted by the columns in their order, NULLs first.
+        """Return the distinct rows of the newest version, sorted by the columns, NULLs first.
 
         Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without
-        zone are naive, decimals are
-        Decimal.
+        zone are naive, decimals are Decimal.
 
         Args:
             columns: columns with single values; at least one.
@@ -75,7 +74,7 @@ class TableContents(Protocol):
 
         Raises:
             SourceError: there is no table, a column is missing or nested, or there are more rows. None of
-            these returns an empty list.
+                these returns an empty list.
         """
         ...
 
@@ -84,11 +83,10 @@ class TableContents(Protocol):
         ...
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return the highest value of a column and the number of rows for each data file of a version,
-        unordered.
+        """Return a column's highest value and the number of rows for each data file of a version.
 
-        The values come from statistics alone: they may be a little low, or too high if rows were deleted.
-        Files without a value are left out.
+        The order is arbitrary. The values come from statistics alone: they may be a little low, or too
+        high if rows were deleted. Files without a value are left out.
         """
         ...
 
@@ -107,7 +105,7 @@ class TableContents(Protocol):
             spark: session.
             version: version of the table.
             rows: rows that the caller needs. The result holds all of them and may hold others, so the
-            caller filters again.
+                caller filters again.
         """
         ...
 

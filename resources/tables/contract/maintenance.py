@@ -47,15 +47,16 @@ class MaintenanceResult:
 
 
 class TableMaintenance(Protocol):
-    """Maintenance of one table. It changes no row and no tag, and :meth:`Table.head` still finds the recorded
-    commit.
+    """Maintenance of one table.
 
-    The caller holds the dataflow; other writers may commit meanwhile.
+    It changes no row and no tag, and :meth:`Table.head` still finds the recorded commit. The caller holds
+    the dataflow; other writers may commit meanwhile.
     """
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
-        """Delete files that no version within the table's retention needs, and unreferenced files of that
-        age.
+        """Delete files that only versions older than the table's retention need.
+
+        Unreferenced files of that age are deleted, too.
 
         Args:
             session: returns a session, if one is needed.

@@ -16,8 +16,7 @@ class CanBeShared(Protocol):
         """Return the table as one of its dataflows sees it.
 
         That view deletes, updates and counts only rows whose ``_dataflow`` is this dataflow, and adopts
-        states of its commits only. It accepts a
-        table that another dataflow created.
+        states of its commits only. It accepts a table that another dataflow created.
         """
         ...
 
@@ -31,5 +30,5 @@ def share_of(table: Table, dataflow: str) -> Table:
     if isinstance(table, CanBeShared):
         return table.share_of(dataflow)
     raise ConfigurationError(
-        f"dataflow {dataflow}: expected a table of a format that dataflows can share, found another. Remove target.shared, and give it a table of its own"
+        f"dataflow {dataflow}: expected a table format that dataflows can share, found another. Remove target.shared and give the dataflow its own table"
     )

@@ -28,12 +28,11 @@ class TellsSpans(Protocol):
     """Contents of a format whose statistics also hold the lowest value of a column."""
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
-        """Return the span of a column in each data file of a version, unordered; None if statistics do not
-        hold all.
+        """Return the span of a column in each data file of a version; None if statistics are incomplete.
 
-        They are incomplete if another writer joined files of several groups, or deleted rows of files that
-        stay. Times may be cut to
-        milliseconds. Starts no Spark and reads no row.
+        The order is arbitrary. Statistics are incomplete if another writer joined files of several groups,
+        or deleted rows of files that stay. Times may be cut to milliseconds. Starts no Spark and reads no
+        row.
 
         Args:
             version: version of the table.

@@ -1,5 +1,6 @@
-"""The contract of a table that dataflows load: one class a format. Optional abilities are protocols of their
-own.
+"""The contract of a table that dataflows load: one class a format.
+
+Abilities that only some formats have are protocols of their own.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ class Table(Protocol):
 
     @property
     def place(self) -> Place:
-        """The place of the table."""
+        """Place of the table."""
         ...
 
     @property
     def contents(self) -> TableContents:
-        """The contents of the table."""
+        """Contents of the table."""
         ...
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """The maintenance of the table."""
+        """Maintenance of the table."""
         ...
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
@@ -53,13 +54,11 @@ class Table(Protocol):
         ...
 
     def taking_columns(self, mode: SchemaMode) -> Table:
-        """Return the same table, whose writes change its columns as the mode says (``partitions.evolution``).
+        """Return the same table, whose writes change its columns as the mode says.
 
-        In mode merge rows may lack columns and have narrower types; in mode rescue the table only gains
-        ``_rescued_data``. A write raises
-        RowsRefused if the mode does not accept a change. The change is part of the rows' commit, or of a
-        commit before it that changes no row and
-        can safely be repeated.
+        ``partitions.evolution`` has the rules. In mode merge rows may lack columns and have narrower types; in mode rescue the table only gains
+        ``_rescued_data``. A write raises RowsRefused if the mode does not accept a change. The change is
+        part of the rows' commit, or of a commit before it that changes no row and can safely be repeated.
         """
         ...
 
@@ -80,54 +79,54 @@ class Table(Protocol):
         """Load rows in one commit that carries the tag.
 
         A number at or below the highest under the tag's app id is skipped. This check and the commit are
-        one step, so of several writers with one
-        tag exactly one commits, and the others raise nothing.
+        one step, so of several writers with one tag exactly one commits, and the others raise nothing.
 
         Args:
             rows: all rows of the slice, evaluated once. Columns match by name; a column that only the
-            table has is NULL.
+                table has is NULL.
             load: what happens to existing rows.
             tag: tag of the commit.
             state: sentinel JSON text of the watermark after the commit.
             base: version that the slice was planned on, from which a format may validate; None: there was
-            no table, so the write creates one with
-                the columns of ``rows``. A table that was created meanwhile is refused, because no one has
-                decided about its rows.
+                no table, so the write creates one with the columns of ``rows``. A table that was created
+                meanwhile is refused, because no one has decided about its rows.
 
         Raises:
             WriteConflict: another writer changed what this write builds on; the same write may succeed
-            now.
+                now.
             RowsRefused: the table can never take these rows; nothing was committed, and the number is
-            given up. Spark's AnalysisException means
-                the same. After any other error the next run writes the same slice again.
+                given up. Spark's AnalysisException means the same. After any other error the next run
+                writes the same slice again.
         """
         ...
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
-        """Fence a number by a commit that changes no row; like :meth:`write`, raise nothing if the tag is
-        taken.
+        """Fence a number by a commit that changes no row.
+
+        Like :meth:`write`, raise nothing if the tag is taken.
 
         Args:
             spark: session.
             tag: tag of the commit.
             state: sentinel JSON text of the watermark, which does not change.
             first_rows: returns an empty frame with the columns of a table that must be created, refused as
-            by :meth:`write`; None if the
-                table exists.
+                by :meth:`write`; None if the table exists.
         """
         ...
 
     def identity(self) -> str | None:
-        """Return an id that another table at the same place lacks, whatever the version; None if there is no
-        table.
+        """Return the id of the table; None if there is no table.
+
+        Every version has the same id; another table at the same place has another.
         """
         ...
 
     def remove(self, session: Callable[[], SparkSession]) -> None:
-        """Remove the table with all of its files; do nothing if there is none. The caller knows that it is
-        not needed.
+        """Remove the table with all of its files; do nothing if there is none.
+
+        The caller makes sure that no one needs the table.
 
         Args:
             session: returns a session, if one is needed.
@@ -143,8 +142,9 @@ class CanPrepare(Protocol):
     """A format whose first write in a session can be prepared in advance."""
 
     def prepare_next(self, spark: SparkSession) -> None:
-        """Prefetch the table state that the next write needs. Changes nothing; the caller need not wait for
-        it.
+        """Prefetch the table state that the next write needs.
+
+        Changes nothing; the caller need not wait for it.
         """
         ...
 
@@ -166,7 +166,6 @@ class FollowsUp(Protocol):
         """Finish the work that follows the entry of a commit. Repeating it does no harm.
 
         A run calls it after each entry, and once at its start for the newest entry, because the run before
-        may have died in between. A decision
-        also calls it before its own entry.
+        may have died in between. A decision also calls it before its own entry.
         """
         ...

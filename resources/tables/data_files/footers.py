@@ -16,7 +16,7 @@ _FOOTER_BYTES = 64 * 2**10
 
 
 _LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
-"""In the footer of a file whose days and times Spark counts in another calendar than the footer's own bounds."""
+"""Key in the footer of a file whose dates and times use Spark's old calendar, unlike the footer's bounds."""
 
 
 def file_footer(table: Place, path: str, size: int) -> FileMetaData:
@@ -35,7 +35,10 @@ def file_footer(table: Place, path: str, size: int) -> FileMetaData:
 
 
 def has_legacy_calendar(footer: FileMetaData) -> bool:
-    """Return whether the dates and times of a file use Spark's old calendar, so that its bounds do not apply."""
+    """Return whether a file's dates and times use Spark's old calendar.
+
+    Its bounds are then in another calendar than its readers'.
+    """
     return _LEGACY_CALENDAR in (footer.metadata or {})
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")
-"""Characters that make a pattern of a path."""
+"""Characters that turn a path into a pattern."""
 
 
 def files_reader(session: SparkSession, schema: StructType) -> DataFrameReader:

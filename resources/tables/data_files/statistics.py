@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 _MOST_COLUMNS = 32
-"""Columns that statistics are kept of, as Delta does by default; those of a struct count each."""
+"""Number of columns with statistics, Delta's default; each field of a struct counts."""
 
 
 _PREFIX_LENGTH = 32
-"""Characters of a text in the statistics."""
+"""Longest text in statistics, in characters."""
 
 
 _HIGHEST_CHARACTER = "\U0010ffff"
 
 
 def delta_statistics(footer: FileMetaData, columns: Sequence[StructField]) -> str:
-    """Return the statistics of a file as JSON text for Delta's log: rows, and each column's bounds and NULLs.
+    """Return the statistics of a file as Delta's log has them: a JSON text with rows, bounds and NULLs.
 
     Args:
         footer: footer of the file, which may have other columns, in any order.
@@ -43,7 +43,7 @@ def delta_statistics(footer: FileMetaData, columns: Sequence[StructField]) -> st
     nulls: dict[str, Any] = {}
     for path, repeated in leaves:
         number = numbers.get(".".join(path))
-        if repeated or number is None:  # a list or a map: what the footer counts are its elements
+        if repeated or number is None:  # in a list or map the footer counts elements
             continue
         groups = _group_statistics(footer, number)
         if any(group is None or not group.has_null_count for group in groups):
@@ -110,8 +110,9 @@ def _leaf_columns(
 
 
 def _json_bounds(groups: Sequence[Any]) -> tuple[str, str] | None:
-    """Return the lowest and highest value as JSON texts; None if the footer has none, or statistics cannot
-    hold them.
+    """Return the lowest and highest value as JSON texts.
+
+    None if the footer has none, or if statistics cannot hold them.
     """
     bounds = _group_bounds(groups)
     if bounds is None:
@@ -155,8 +156,12 @@ def _json_bound(value: Any, *, upwards: bool) -> str | None:
 def _json_text_bound(value: str, *, upwards: bool) -> str | None:
     if len(value) <= _PREFIX_LENGTH or not upwards:
         return _json_string(value[:_PREFIX_LENGTH])
-    # Nothing is above the last character: if it is cut off, no bound of this length is known.
-    return None if value[_PREFIX_LENGTH] == _HIGHEST_CHARACTER else _json_string(value[:_PREFIX_LENGTH] + _HIGHEST_CHARACTER)
+    # Nothing sorts above the highest character, so a text that goes on with it has no upper bound of this length.
+    return (
+        None
+        if value[_PREFIX_LENGTH] == _HIGHEST_CHARACTER
+        else _json_string(value[:_PREFIX_LENGTH] + _HIGHEST_CHARACTER)
+    )
 
 
 def _json_string(text: str) -> str:

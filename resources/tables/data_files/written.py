@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = {
-    # A job's files become visible when the whole job has succeeded, and each task's at once.
+    # Version 1 publishes files when the whole job succeeds; version 2 would publish each task's at once.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -44,11 +44,11 @@ _S3_OPTIONS = {
     "mapreduce.outputcommitter.factory.scheme.s3a": "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory",
     "fs.s3a.committer.name": "magic",
 }
-"""Uploads of all tasks are completed when the job has succeeded: S3 has no rename."""
+"""S3 has no rename: the committer completes all uploads when the job succeeds."""
 
 
 MOST_REWRITTEN_BYTES = 64 * 2**20
-"""Bytes of files that a commit reads to write a part of them again, without a look whether they hold rows that go."""
+"""Most bytes of files that a commit rewrites in part without a check whether they hold rows to delete."""
 
 
 class WrittenFile(NamedTuple):
@@ -68,7 +68,7 @@ class WrittenFile(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return int(self.footer.num_rows)
 
 
@@ -108,7 +108,7 @@ def write_files(
         folder: folder that does not exist yet.
         partition_by: partition columns.
         copies: whether files in a bucket are copied into the folder one by one, as Spark does without a
-        committer for S3.
+            committer for S3.
         compression: compression of the files; None: the session's.
 
     Raises:
@@ -139,8 +139,9 @@ def _save(
 
 
 def lacks_committer(error: Exception) -> bool:
-    """Return whether a write failed because Spark lacks the S3 committer: a user's own server without its
-    jar.
+    """Return whether a write failed because Spark lacks the S3 committer.
+
+    A user's own server may have started without its jar.
     """
     return any(name in str(error) for name in _COMMITTER.values())
 
@@ -168,8 +169,9 @@ def collect_data_files(
 
 
 def drop_empty_files(table: Place, files: Sequence[WrittenFile]) -> list[WrittenFile]:
-    """Return the files that have rows and delete the others: Spark writes an empty one if its first task has
-    no rows.
+    """Return the files that have rows, and delete the others.
+
+    Spark writes an empty file if its first task has no rows.
     """
     for file in files:
         if not file.rows:
@@ -199,18 +201,20 @@ def find_written_files(
     Raises:
         SourceError: the folder cannot be listed, or a file cannot be read.
         TargetError: the files are missing: Spark wrote into another store, or someone deleted them. A
-        commit without them would lose the
-            rows. Spark writes a file even for no rows, unless the table is partitioned.
+            commit without them would lose the rows. Spark writes a file even for no rows, unless the table
+            is partitioned.
     """
     with store_failures(table):
-        listed = _local_files(table.local, folder) if table.local is not None else _object_files(table, folder)
+        listed = (
+            _local_files(table.local, folder) if table.local is not None else _object_files(table, folder)
+        )
         files = sorted(listed, key=itemgetter(0))
     if files or (partition_by and rows.isEmpty()):
         return files
     raise TargetError(
-        f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, let it"
-        " and this process reach the same store under this name: a folder is mounted on each machine of Spark, and a bucket's name means one store to all"
-        " who share a Spark (docs/cluster.md). If somebody deletes files that no commit names yet, as VACUUM does, let them wait for a day",
+        f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, it"
+        " and this process must reach the same store under this name: mount a folder on every machine of Spark; a bucket's name must mean one store to all"
+        " who share a Spark (docs/cluster.md). If another job deletes unreferenced files, as VACUUM does, make it keep those of the last day",
         code="files_missing",
     )
 
@@ -232,7 +236,7 @@ def _local_files(table: Path, folder: str) -> Iterator[WrittenFile]:
 def _object_files(table: Place, folder: str) -> Iterator[WrittenFile]:
     for page in table.store.list(f"{folder}/"):
         for meta in page:
-            # Some stores list folders, too, which are empty.
+            # Some stores also list folders, as empty objects.
             if meta["size"] and _is_result_of_job(meta["path"]):
                 footer = object_footer(table, meta["path"], meta["size"])
                 modified = int(meta["last_modified"].timestamp() * 1000)
@@ -251,7 +255,9 @@ def _is_result_of_job(path: str) -> bool:
 
 def _data_file(path: str, size: int, modified: int, footer: FileMetaData, schema: StructType) -> DataFile:
     partition = dict(_partition_value(part, schema) for part in path.split("/")[1:-1])
-    statistics = delta_statistics(footer, [schema_field for schema_field in schema.fields if schema_field.name not in partition])
+    statistics = delta_statistics(
+        footer, [schema_field for schema_field in schema.fields if schema_field.name not in partition]
+    )
     return DataFile(path, partition, size, modified, footer.num_rows, statistics)
 
 

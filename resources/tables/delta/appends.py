@@ -11,7 +11,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
-from resources.tables.contract.appends import VERSION, VersionAppends, AppendedFile, AppendedVersions, ReadPosition, TableAppends
+from resources.tables.contract.appends import (
+    VERSION,
+    AppendedFile,
+    AppendedVersions,
+    ReadPosition,
+    TableAppends,
+    VersionAppends,
+)
 from resources.tables.contract.commits import Version
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.file_reads import direct_rows

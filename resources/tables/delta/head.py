@@ -42,7 +42,9 @@ def compared(
     return TableHead(
         commits[-1].recorded,
         commits_cleaned=cleaned,
-        highest_tag=_highest(log, app_id, tagged, whole=not incomplete, before=recorded.number if recorded else 0),
+        highest_tag=_highest(
+            log, app_id, tagged, whole=not incomplete, before=recorded.number if recorded else 0
+        ),
         tagged_commits=tagged,
         emptied_by=_undone(log, since, later, tagged, app_id),
         lacks_recorded_file=bool(

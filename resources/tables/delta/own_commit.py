@@ -22,10 +22,10 @@ from resources.tables.contract.conflict_retries import NeedsEngine, retry_confli
 from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.data_files.written import (
     DataFile,
+    collect_data_files,
     lacks_committer,
     remove_files,
     write_files,
-    collect_data_files,
 )
 from resources.tables.delta.commit import app_transaction, file_name
 from resources.tables.delta.log import DeltaLog
@@ -39,8 +39,8 @@ from resources.tables.delta.own_change import (
 )
 from resources.tables.delta.own_keys import NO_PLACE, KeyedTable, urls
 from resources.tables.delta.own_limits import demand_of, fits, lays_out, may_make, new_schema, takes_place
-from resources.tables.rows.counted import cache_and_count
 from resources.tables.rows.replacement import Replacement
+from resources.tables.rows.row_counts import cache_and_count
 from resources.tables.user_metadata import with_writer
 
 if TYPE_CHECKING:

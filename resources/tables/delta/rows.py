@@ -23,7 +23,7 @@ from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
-from resources.tables.known_values import python_value
+from resources.tables.python_values import python_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,7 +26,7 @@ from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.own_limits import fits
 from resources.tables.delta.share import Share
 from resources.tables.folder_values import check_folder_values
-from resources.tables.row_columns import evolve_columns, with_columns_of, with_validity, with_types_of
+from resources.tables.row_columns import evolve_columns, with_columns_of, with_types_of, with_validity
 from resources.tables.rows.scd2 import scd2_initial_rows
 from resources.tables.user_metadata import commit_text, with_writer
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from partitions.errors import NeedsDecision, SourceError
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
-from resources.tables.contract.appends import VERSION, VersionAppends, AppendedVersions, ReadPosition, TableAppends
+from resources.tables.contract.appends import (
+    VERSION,
+    AppendedVersions,
+    ReadPosition,
+    TableAppends,
+    VersionAppends,
+)
 from resources.tables.contract.commits import Version
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import Commit, changes_rows, commits_of

@@ -20,7 +20,7 @@ from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.own_commit import OwnCommit
 from resources.tables.iceberg.spark_commit import SparkCommit
 from resources.tables.row_columns import with_validity
-from resources.tables.rows.counted import cache_and_count
+from resources.tables.rows.row_counts import cache_and_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

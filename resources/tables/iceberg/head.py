@@ -41,7 +41,10 @@ def compared(
         tagged = _tagged(later, app_id, dataflow, version)
         highest = max((commit.number for commit in tagged), default=recorded.number)
         return TableHead(
-            newest, highest_tag=highest, tagged_commits=tagged, emptied_by=_undone(metadata, later, app_id, dataflow)
+            newest,
+            highest_tag=highest,
+            tagged_commits=tagged,
+            emptied_by=_undone(metadata, later, app_id, dataflow),
         )
     if at is None and _is_expired(commits, str(version)):
         return _after_expiry(metadata, commits, recorded, app_id, dataflow)

@@ -22,10 +22,10 @@ from resources.tables.changed_rows import FILE_COLUMN, find_changes
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import (
     WrittenFile,
+    drop_empty_files,
     find_written_files,
     lacks_committer,
     remove_files,
-    drop_empty_files,
     write_files,
 )
 from resources.tables.iceberg.catalog import Catalog

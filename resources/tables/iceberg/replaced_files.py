@@ -147,7 +147,11 @@ def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[st
     keys = []
     for file in files:
         key = key_below(place, file.file_path)
-        if key is None or not is_spark_readable(place.child(key).url) or file.file_format != FileFormat.PARQUET:
+        if (
+            key is None
+            or not is_spark_readable(place.child(key).url)
+            or file.file_format != FileFormat.PARQUET
+        ):
             raise NeedsEngine("a file that goes in part lies elsewhere, or is no Parquet file")
         if not table.is_read_by_names(file_footer(place, key, file.file_size_in_bytes)):
             raise NeedsEngine("a file that goes in part has other columns than the table")

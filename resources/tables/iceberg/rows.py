@@ -16,7 +16,7 @@ from resources.tables.contract.spans import FileSpan
 from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, commits_of
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
-from resources.tables.known_values import python_value
+from resources.tables.python_values import python_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

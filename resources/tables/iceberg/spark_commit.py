@@ -25,7 +25,7 @@ from resources.tables.iceberg.fence import fence
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.rows.merge_statement import merge_rows, delete_missing_rows
+from resources.tables.rows.merge_statement import delete_missing_rows, merge_rows
 from resources.tables.rows.scd2 import scd2_changes
 
 if TYPE_CHECKING:

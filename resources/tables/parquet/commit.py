@@ -16,7 +16,7 @@ from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.data_files.reading import read_files
-from resources.tables.data_files.written import DataFile, lacks_committer, write_files, collect_data_files
+from resources.tables.data_files.written import DataFile, collect_data_files, lacks_committer, write_files
 from resources.tables.parquet.columns import (
     check_layout,
     fitted,

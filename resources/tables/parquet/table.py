@@ -68,7 +68,9 @@ class ParquetTable(Table, FollowsUp):
         snapshot = self._log.snapshot()
         if snapshot is None:
             visible = tuple(sorted(visible_files(self._place)))
-            return TableHead(None, has_recorded=recorded is None or recorded.version is None, foreign_files=visible)
+            return TableHead(
+                None, has_recorded=recorded is None or recorded.version is None, foreign_files=visible
+            )
         if self._look is None:
             self._look = look_at(self._log, self._placement)
         return compared(self._log, snapshot, self._look, recorded, app_id)

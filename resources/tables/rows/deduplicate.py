@@ -1,9 +1,8 @@
-"""Keep the latest row of each key, by a rule that always picks the same row (docs/loads.md, Duplicates).
+"""Keep the latest row of each key, always the same row (docs/loads.md, Duplicates).
 
 This is an aggregate, not a window function: each task that reads keeps one row of a key before rows are
-shuffled, so a million changes of one key
-cost no task more memory than one change. A window function would bring all of them to one task and sort
-them there.
+shuffled, so a million changes of one key cost no task more memory than one change. A window function would
+bring all of them to one task and sort them there.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _UNORDERED_TYPES = ("map<", "variant", "interval")
-"""Parts of types whose values Spark cannot compare; see :func:`comparable`."""
+"""Parts of type names whose values Spark cannot compare; see :func:`comparable`."""
 
 _MICROSECOND_FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""JSON's own times end with milliseconds, and rows would look alike that are not."""
+"""By default JSON cuts times to milliseconds, which would make different rows equal."""
 
 
 def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame:
     """Return the latest row of each key, with the columns in their order.
 
     Among equally late rows the one with the higher values wins, compared column by column. The result
-    depends on the rows alone, not on where
-    Spark reads them.
+    depends on the rows alone, not on where Spark reads them.
 
     Args:
         rows: all rows; read once.
@@ -44,24 +42,36 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     from pyspark.sql import functions as F
 
     folded_keys = {key.lower() for key in keys}
-    other_columns = [(field.name, field.dataType) for field in rows.schema if field.name.lower() not in folded_keys]
+    other_columns = [
+        (field.name, field.dataType) for field in rows.schema if field.name.lower() not in folded_keys
+    ]
     lateness = sort_key(order, lambda name: F.col(quoted(name)))
     ordered: list[Column] = []
     unordered: list[Column] = []
     for name, data_type in other_columns:
         (unordered if has_no_order(data_type.simpleString()) else ordered).append(F.col(quoted(name)))
-    stand_ins = [comparable(name, data_type) for name, data_type in other_columns if has_no_order(data_type.simpleString())]
-    sort_position = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])]
+    stand_ins = [
+        comparable(name, data_type)
+        for name, data_type in other_columns
+        if has_no_order(data_type.simpleString())
+    ]
+    sort_position = [
+        column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])
+    ]
     if not sort_position:
         return with_columns_as(rows.distinct(), rows)
     unordered_values = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
     aggregates = [F.max(F.struct(*sort_position)).alias("_strandline_latest")]
-    aggregates += [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")] if unordered else []
+    aggregates += (
+        [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")] if unordered else []
+    )
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*aggregates)
     return with_columns_as(latest.select(*_original_columns(rows, folded_keys, len(lateness))), rows)
 
 
-def drop_shared_keys(rows: DataFrame, other_rows: DataFrame, keys: Sequence[str], order: Order = ()) -> DataFrame:
+def drop_shared_keys(
+    rows: DataFrame, other_rows: DataFrame, keys: Sequence[str], order: Order = ()
+) -> DataFrame:
     """Return the rows whose key no row of ``other_rows`` has.
 
     Args:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _SLICE_PREFIX = "_strandline_"
-"""Before the number of a column of the slice's rows: the table has no such names, so that each name means one column."""
+"""Prefix of the slice's column aliases, which no table column has, so that each name is unambiguous."""
 
 _DELETES = "_strandline_deletes"
-"""Whether a row stands for the rows of its key in the table, which are deleted; else it is added."""
+"""Column: whether the row deletes the table's rows of its key; otherwise the row is inserted."""
 
 
 def merge_rows(
@@ -37,7 +37,7 @@ def merge_rows(
 
     Args:
         rows: rows of the slice, with columns of the table; an upsert has each key once, SCD2 each version
-        with its change.
+            with its change.
         load: keyed load.
         table: name of the table in SQL.
         schema: schema of the table.
@@ -66,7 +66,9 @@ def delete_missing_rows(rows: DataFrame, load: Upsert, table: str) -> MergeIntoW
     """
     from pyspark.sql import functions as F
 
-    key_columns = [F.col(quoted(key)).alias(f"{_SLICE_PREFIX}{number}") for number, key in enumerate(load.keys)]
+    key_columns = [
+        F.col(quoted(key)).alias(f"{_SLICE_PREFIX}{number}") for number, key in enumerate(load.keys)
+    ]
     names = {key.lower(): f"{_SLICE_PREFIX}{number}" for number, key in enumerate(load.keys)}
     cleared = rows.sparkSession.table(table).where(condition(load.where))
     missing = cleared.join(rows.select(*key_columns), same_keys(load.keys, names), "left_anti")
@@ -88,7 +90,9 @@ def _merge_upsert(
         is_not_older = slice_position >= table_position
     values = _column_values(schema, names)
     same = same_keys(load.keys, names)
-    merging = renamed_rows.mergeInto(table, same if load.within == EVERYTHING else same & condition(load.within))
+    merging = renamed_rows.mergeInto(
+        table, same if load.within == EVERYTHING else same & condition(load.within)
+    )
     merging = merging.whenMatched(is_not_older).update(values).whenNotMatched().insert(values)
     return _with_clearing(merging, load.where)
 
@@ -106,10 +110,12 @@ def _merge_replacement(
     keys = [F.col(names[key.lower()]) for key in load.keys]
     first = F.row_number().over(Window.partitionBy(*keys).orderBy(*keys)) == 1
     both = F.when(first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
-    # Numbered before they are doubled: a window function has no place in a generator.
+    # Number the rows first: Spark allows no window function inside explode.
     doubled = renamed_rows.withColumn(_DELETES, both).withColumn(_DELETES, F.explode(F.col(_DELETES)))
     merging = doubled.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
-    merging = merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_column_values(schema, names))
+    merging = (
+        merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_column_values(schema, names))
+    )
     return _with_clearing(merging, load.where)
 
 

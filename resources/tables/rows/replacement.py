@@ -12,13 +12,13 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.tables.data_files.reading import read_files
 from resources.tables.data_files.written import DataFile, WrittenFile
-from resources.tables.rows.counted import RowCounter, count_while_written
+from resources.tables.rows.row_counts import RowCounter, count_while_written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OUTSIDE = "rows_outside"
-"""Code of the error for rows that are not among those that their load replaces."""
+"""Error code for rows outside the rows that their load replaces."""
 
 
 def is_outside(load: Replace) -> Column:
@@ -35,7 +35,9 @@ class Replacement:
         rows: rows to write.
     """
 
-    def __init__(self, rows: DataFrame, load: Replace, partly_replaced: DataFrame | None, expected_rows: int = 0) -> None:
+    def __init__(
+        self, rows: DataFrame, load: Replace, partly_replaced: DataFrame | None, expected_rows: int = 0
+    ) -> None:
         """Prepare the rows so that writing them counts them.
 
         Args:
@@ -74,8 +76,8 @@ class Replacement:
             read = self._part.count() if self._part is not None else 0
         if read != self._expected:
             raise TargetError(
-                f"folder {folder}: expected {self._expected:,} rows in the files of which some are replaced, found {read:,}: a file is damaged, or is not what"
-                " the table says of it. Nothing was committed; restore the file, or the table"
+                f"folder {folder}: expected {self._expected:,} rows in the partly replaced files, found {read:,}: a file is damaged or was replaced."
+                " Nothing was committed. Restore the file or the table"
             )
         if copied is None:
             copied = self._part.where(self._is_outside).count() if self._part is not None else 0
@@ -85,5 +87,5 @@ class Replacement:
             written = read_files(self.rows, folder, paths).where(self._is_outside).count() if paths else 0
             outside = written - copied
         if outside:
-            raise RowsRefused(f"{outside:,} rows are not among those that the slice replaces", code=OUTSIDE)
+            raise RowsRefused(f"{outside:,} rows lie outside the rows that the slice replaces", code=OUTSIDE)
         return copied

@@ -1,9 +1,7 @@
-"""SCD2 loads: the versions that a table must have after a slice, and the changes that lead there
-(docs/loads.md, scd2).
+"""SCD2 loads: the versions after a slice, and the changes that lead there (docs/loads.md, scd2).
 
 The table's versions of the slice's keys and the slice's rows are sorted by time in one pass, so the source
-is read once. A version that equals
-the one before it is dropped; each version is valid until the next one.
+is read once. A version that equals the one before it is dropped; each version is valid until the next one.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
 SOURCE_FILE = ORIGIN_COLUMNS[0]
 
 CHANGE = "_strandline_change"
-"""What becomes of a version: ``insert``, ``replace``, ``close`` (another end), or ``delete``; or it is :data:`AMBIGUOUS`."""
+"""Column with the change of a version: ``insert``, ``replace``, ``close`` (another end), ``delete`` or :data:`AMBIGUOUS`."""
 
 AMBIGUOUS = "ambiguous"
-"""Of a version that the table has twice: with the same key and the same beginning."""
+"""Change of a version that the table has twice: with the same key and start."""
 
 _OLD, _NEW = "_strandline_old", "_strandline_new"
 _FACTS = "_strandline_facts"
@@ -38,7 +36,7 @@ _FILE = "_strandline_lies_in"
 _TWICE = "_strandline_twice"
 _KEPT = "_strandline_kept"
 _LACKS = "_strandline_lacks_"
-"""Before the number of a column: whether the source of a row does not have it."""
+"""Prefix of the columns that say whether a row's source lacks a column."""
 _KEY = "_strandline_key_"
 
 
@@ -56,7 +54,7 @@ def scd2_changes(
 
     Args:
         rows: rows of the slice, each key and time once; cached, because they are read again if there is a
-        table.
+            table.
         table: all versions of the table; None if there is no table.
         load: keys, effective time, and ignored columns.
         file: table column with the file of a version; the result has it for existing versions.
@@ -77,12 +75,14 @@ def scd2_changes(
     if file is not None:
         events = events.withColumn(_TWICE, _is_duplicate(in_time))
     versions = _drop_superseded(events, in_time)
-    # What stays the same from one version to the next is one version.
+    # Equal neighbours are one version.
     is_first = F.row_number().over(in_time) == 1
     same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
     versions = versions.withColumn(_KEPT, is_first | ~same)
     versions = _set_ends(versions, of_key)
-    change = _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
+    change = (
+        _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
+    )
     return (
         versions.withColumn(CHANGE, change)
         .where(f"{CHANGE} IS NOT NULL")
@@ -170,7 +170,9 @@ def _versions_of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, .
     """Return the table's versions whose keys the slice has; all others stay as they are."""
     from pyspark.sql import functions as F
 
-    slice_keys = rows.select(*[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)])
+    slice_keys = rows.select(
+        *[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)]
+    )
     same = [F.col(quoted(key)).eqNullSafe(F.col(f"{_KEY}{number}")) for number, key in enumerate(keys)]
     return table.join(slice_keys, reduce(lambda first, second: first & second, same), "left_semi")
 

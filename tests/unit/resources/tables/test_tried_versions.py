@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import resources
-from resources.tables.tried_versions import DELTALAKE, PYICEBERG
+from resources.tables.tested_versions import DELTALAKE, PYICEBERG
 
 _ROOT = Path(resources.__file__).parent
 _TO_LOOK_AT = {
@@ -41,7 +41,7 @@ def test_own_commits_use_the_version_of_a_library_that_they_were_tried_with(libr
         if internals.search(module.read_text())
     )
     assert minor == tried, (
-        f"{library} {minor}, tried with {tried}: look at {what} in {', '.join(users)}; run {tests}; then set resources/tables/tried_versions.py"
+        f"{library} {minor}, tried with {tried}: look at {what} in {', '.join(users)}; run {tests}; then set resources/tables/tested_versions.py"
         " and the pin in pyproject.toml"
     )
 

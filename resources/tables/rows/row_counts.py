@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RowCounter = Callable[[], "int | None"]
-"""Tells how many rows there were; nothing if Spark has not told."""
+"""Returns a number of rows; None if Spark did not report it."""
 
 
 def count_while_written(rows: DataFrame, condition: Column) -> tuple[DataFrame, RowCounter]:
-    """Return the rows, and a function that returns how many met a condition once they are written or cached."""
+    """Return the rows, and a function that counts those that met a condition.
+
+    The count is known once the rows are written or cached.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -26,8 +29,9 @@ def count_while_written(rows: DataFrame, condition: Column) -> tuple[DataFrame, 
 
 
 def cache_and_count(rows: DataFrame) -> tuple[DataFrame, int | None]:
-    """Cache rows as :func:`resources.spark.engine.read_once` does, and count them; the count is None if
-    unknown.
+    """Cache rows and count them; the count is None if Spark did not report it.
+
+    See :func:`resources.spark.engine.read_once`.
     """
     from pyspark.sql import functions as F
 

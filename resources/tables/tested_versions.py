@@ -5,6 +5,6 @@ modules to check.
 """
 
 DELTALAKE = "1.6"
-"""Its log entries are put without a retry, and its paths and statistics are worked around where they differ from Delta's (``own_limits``)."""
+"""We write its log entries without a retry, and work around paths and statistics that differ from Delta's (``own_limits``)."""
 PYICEBERG = "0.12"
-"""Its manifests, lists and column statistics are written by functions that are no public API."""
+"""We write manifests, manifest lists and column statistics with functions that are no public API."""
