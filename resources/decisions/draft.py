@@ -93,7 +93,10 @@ def draft_entry(
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
         # Above the last tags of the tables, too: an idempotent writer would skip the next write in silence.
-        "number": max(last.number if last else 0, tip.tag, *(table.tip(app_id).tag for table in beside)) + 1,
+        "number": max(
+            last.number if last else 0, tip.highest_tag, *(table.tip(app_id).highest_tag for table in beside)
+        )
+        + 1,
         "why": why,
         "reason": reason,
         "fingerprint": fingerprint(dataflow),

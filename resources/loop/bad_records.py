@@ -42,7 +42,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     records = bad_parts.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
     run.set_aside.note(records, bad_records_table(run.dataflow))
     tip, parts = table.tip(intent.app_id), bad_parts.parts(slice_)
-    if tip.tag >= intent.number:
+    if tip.highest_tag >= intent.number:
         check_written(run, table, str(bad_records_table(run.dataflow)), intent)
         return
     base = tip.version

@@ -29,7 +29,7 @@ def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> Non
             continue
         table = run.sides[aside.table]
         tip = table.tip(intent.app_id)
-        if tip.tag >= intent.number:
+        if tip.highest_tag >= intent.number:
             check_written(run, table, f"{run.dataflow.table}__{aside.table}", intent)
             continue
         base, load = tip.version, _load(intent, aside, tip.version)
@@ -63,7 +63,7 @@ def fence_asides(run: RunContext[SliceT], intent: Intent) -> None:
         TargetError: a table refuses the fence.
     """
     for name, table in run.sides.items():
-        if not table.exists() or table.tip(intent.app_id).tag >= intent.number:
+        if not table.exists() or table.tip(intent.app_id).highest_tag >= intent.number:
             continue
         fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
         try:

@@ -238,7 +238,7 @@ def test_a_number_that_is_there_or_below_is_skipped_in_silence(subject: Subject,
     subject.load(1, (1, "a"))
     subject.load(2, (2, "b"))
     subject.load(number, (3, "c"), owner="zombie")
-    assert (subject.ids, subject.table.tip(APP).tag) == ([1, 2], 2)
+    assert (subject.ids, subject.table.tip(APP).highest_tag) == ([1, 2], 2)
 
 
 def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Subject) -> None:
@@ -408,7 +408,7 @@ def test_versions_that_are_there_change_nothing_and_a_skipped_number_adds_none(s
     _versions(subject, 1, (1, 40, "zombie"))
     _versions(subject, 3)
     assert _history(subject) == [(1, "a", 10, None, True)]
-    assert subject.table.tip(APP).tag == 3
+    assert subject.table.tip(APP).highest_tag == 3
 
 
 def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> None:
@@ -460,7 +460,7 @@ def test_rows_of_other_columns_commit_nothing(subject: Subject, load: Load, othe
     rows, base = subject.spark.createDataFrame([], other), subject.table.tip(APP).version
     with pytest.raises((RowsRefused, AnalysisException)):
         subject.table.write(rows, load, Tag(APP, 2, "owner 2"), "2", base=base)
-    assert (subject.ids, subject.table.tip(APP).tag) == ([1], 1)
+    assert (subject.ids, subject.table.tip(APP).highest_tag) == ([1], 1)
 
 
 @pytest.mark.parametrize("load", [Append(), None], ids=["append", "replace"])
@@ -510,7 +510,7 @@ def test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider(subj
         RowsRefused, match="column id: expected bigint or a type that is safely wider, found string"
     ):
         table.write(rows, Append(), Tag(APP, 2, "owner 2"), "2", base=base)
-    assert (subject.ids, subject.table.tip(APP).tag) == ([1], 1)
+    assert (subject.ids, subject.table.tip(APP).highest_tag) == ([1], 1)
 
 
 def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:

@@ -178,7 +178,7 @@ def two_versions(lake: DeltaLake) -> DeltaLake:
     return lake
 
 
-_REMADE = "removed, made again or restored"
+_REMADE = "removed, recreated or restored"
 
 
 def _put_back(lake: DeltaLake) -> None:

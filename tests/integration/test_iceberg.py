@@ -554,7 +554,7 @@ def test_a_load_that_replaces_all_rows_makes_another_writers_table_ones_own(lake
     lake.load(2, (3, "c"))
     lake.load(2, (4, "zombie"))
     assert lake.rows == [(1, "a"), (2, "b"), (3, "c")]
-    assert lake.table.head(None, APP).tag == 2
+    assert lake.table.head(None, APP).highest_tag == 2
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def exercise(spark: SparkSession, place: Place) -> None:
     assert metadata.refs["strandline_flow"]["snapshot-id"] == int(str(commit.version).partition("-")[2])
     assert _rows(spark, place) == [(1, "a"), (2, "c"), (3, "c"), (5, "e")]
     assert [row["id"] for row in table.contents.distinct_rows(["id"])] == [1, 2, 3, 5]
-    assert (table.contents.count_rows(), table.tip(APP).tag) == (4, 5)
+    assert (table.contents.count_rows(), table.tip(APP).highest_tag) == (4, 5)
     for _ in range(2):  # as a table aside is; again does no harm
         IcebergTable(place).remove(lambda: spark)
         assert not IcebergTable(place).exists()

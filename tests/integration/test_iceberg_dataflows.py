@@ -31,7 +31,7 @@ def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[st
     feed.put("2.ndjson", 3, *([2] if load is UPSERT else []))
     assert feed.load().rows == (2 if load is UPSERT else 1)
     second = "Spark: the table has deletes beside its files" if load is UPSERT else "Strandline (pyiceberg)"
-    assert [entry.committed_by for entry in feed.entries] == ["Spark: the table is made", second]
+    assert [entry.committed_by for entry in feed.entries] == ["Spark: the table is created", second]
     refused = feed.cli("state", "adopt", NAME, "--reason", "test", "--yes")
     assert (refused.code, refused.error["code"]) == (1, "equality_deletes")
     maintain(feed.platform, feed.dataflow, ("optimize",))

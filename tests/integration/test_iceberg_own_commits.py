@@ -215,7 +215,7 @@ def test_a_damaged_file_whose_rows_stay_stops_the_commit(lake: IcebergLake) -> N
             lake.replace(3, Between("id", 5, 6), (5,))
     finally:
         lake.spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
-    assert (lake.table().tip(APP).tag, lake.strays) == (2, set())
+    assert (lake.table().tip(APP).highest_tag, lake.strays) == (2, set())
 
 
 @pytest.mark.parametrize("name", ["_part.parquet", ".part.parquet", "part._COPYING_", "a{1,2}[x]*.parquet"])
@@ -233,9 +233,9 @@ def test_rows_stay_whatever_their_files_name(
         (place.local / found.path).rename(place.local / new)
         return [found._replace(path=new)]
 
-    monkeypatch.setattr(own_commit, "found_files", renamed)
+    monkeypatch.setattr(own_commit, "find_written_files", renamed)
     lake.append(2, (1,), (2,), (3,))
-    monkeypatch.setattr(own_commit, "found_files", find)
+    monkeypatch.setattr(own_commit, "find_written_files", find)
     lake.replace(3, Between("id", 2, 3), (2,))
     # Spark's readers of files do not find them, so the replacement is left to Iceberg's.
     assert (lake.own, lake.ids) == ([True, False], [1, 2, 3])
@@ -334,7 +334,7 @@ def test_unfit_versions_are_refused_in_words(lake: IcebergLake, columns: str, ro
     assert (_versions(lake), lake.strays) == ([(1, "a", 1, None, True)], set())
 
 
-@pytest.mark.parametrize("step", ["changes_of", "write_files"])
+@pytest.mark.parametrize("step", ["find_changes", "write_files"])
 @pytest.mark.each_case
 def test_files_joined_meanwhile_are_searched(
     lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, step: str

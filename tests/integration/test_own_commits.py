@@ -275,7 +275,9 @@ def test_a_table_made_again_takes_nothing_of_a_write_begun_before(
 ) -> None:
     lake.append(1, (1, "a"), (2, "b"), columns=PAIRS)
     lake.interrupt(moment, lake.make_again)
-    gone = "removed, made again or restored|dropped and made again|expected the files that Spark has just written"
+    gone = (
+        "removed, recreated or restored|dropped and made again|expected the files that Spark has just written"
+    )
     # Rows that stay of a file are read when files are written, and Spark does not find it.
     with pytest.raises(Exception, match=f"{gone}|PATH_NOT_FOUND"):
         lake.load(2, LOADS[kind], (2, "c"), columns=PAIRS)

@@ -285,7 +285,7 @@ def test_writers_of_several_dataflows_share_a_table_and_each_has_its_own_numbers
         expected,
         expected,
     )
-    assert [_Table(folder).tip(f"app{app}").tag for app in range(1, 5)] == [10] * 4
+    assert [_Table(folder).tip(f"app{app}").highest_tag for app in range(1, 5)] == [10] * 4
 
 
 def test_a_copy_that_comes_late_is_set_aside_by_the_next_run(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def _versions(flow: Columns, form: str) -> int:
     if form == "delta":
         return int(DeltaTable(str(flow.feed.table)).version())
     table = flow.feed.platform.table(flow.feed.dataflow)
-    return len(table.head(None, flow.feed.entries[0].app_id).tagged)
+    return len(table.head(None, flow.feed.entries[0].app_id).tagged_commits)
 
 
 def _seen(flow: Columns, form: str) -> list[list[tuple[Any, ...]]]:

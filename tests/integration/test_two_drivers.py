@@ -231,4 +231,4 @@ def test_merges_of_two_drivers_at_once_all_land_once_they_are_tried_again(driver
 
 
 def _holds(drivers: Drivers, app: str, number: int) -> bool:
-    return DeltaLakeTable(drivers.place).tip(app).tag >= number
+    return DeltaLakeTable(drivers.place).tip(app).highest_tag >= number

@@ -24,7 +24,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
-from resources.tables.delta.file_reads import _files, read_files
+from resources.tables.delta.file_reads import _matching_files, read_files
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from tests.support.columns import at, on_lake
@@ -393,7 +393,7 @@ def test_no_file_is_left_out_that_holds_a_row(drawn: tuple[str, list[list[Any]],
         for values in files:
             _write(folder, *({column: value} for value in values), schema=schema)
         table = DeltaTable(str(folder))
-        kept = {file["path"] for file in _files(table, rows, ())}
+        kept = {file["path"] for file in _matching_files(table, rows, ())}
         for path in folder.glob("*.parquet"):
             held = pq.read_table(path).cast(schema).filter(expression(rows, schema)).num_rows
             assert not held or path.name in kept, path.name

@@ -38,8 +38,8 @@ from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
 from resources.tables.data_files.written import DataFile
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_change import Change, Removals
-from resources.tables.delta.own_commit import OwnCommit
+from resources.tables.delta.own_change import PlannedChange, Removals
+from resources.tables.delta.own_commit import DeltaOwnCommit
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.delta.writing import DeltaWrites
 from resources.tables.rows.replacement import OUTSIDE
@@ -399,8 +399,8 @@ class Write:
 class OwnWrite:
     """A write of the product's own that has come to its commit: it may land later, when nobody waits for it any more."""
 
-    own: OwnCommit
-    change: Change
+    own: DeltaOwnCommit
+    change: PlannedChange
 
     @property
     def number(self) -> int:
@@ -446,7 +446,7 @@ class OwnWrite:
         """
         before = _versions(_local(self.own))
         try:
-            self.own.land(self.change)
+            self.own.commit_change(self.change)
         except StrandlineError as error:
             raise CommitFailed(error.message) from error
         if _versions(_local(self.own)) == before:
@@ -454,11 +454,11 @@ class OwnWrite:
 
     def moved(self, folder: Path) -> OwnWrite:
         """The same write, into a copy of the table."""
-        return replace(self, own=OwnCommit(DeltaLog(Place(str(folder))), self.own.tag, self.own.text))
+        return replace(self, own=DeltaOwnCommit(DeltaLog(Place(str(folder))), self.own.tag, self.own.text))
 
 
 @dataclass(frozen=True)
-class HeardCommit(OwnCommit):
+class HeardCommit(DeltaOwnCommit):
     """The product's own commit, which is announced.
 
     Attributes:
@@ -467,8 +467,8 @@ class HeardCommit(OwnCommit):
 
     hear: Hear = lambda when, write: None
 
-    def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
-        write = OwnWrite(OwnCommit(self.log, self.tag, self.text), change)
+    def _commit(self, table: DeltaTable | None, change: PlannedChange, removals: Removals) -> None:
+        write = OwnWrite(DeltaOwnCommit(self.log, self.tag, self.text), change)
         self.hear("before", write)
         super()._commit(table, change, removals)
         self.hear("after", write)
@@ -477,7 +477,7 @@ class HeardCommit(OwnCommit):
 class _ArrowCommit(HeardCommit):
     def _replacement(self, rows: Any, load: Replace, removals: Removals) -> Any:
         return ArrowReplacement.of(
-            rows, load, [_local(self) / unquote(action["path"]) for action in removals.part]
+            rows, load, [_local(self) / unquote(action["path"]) for action in removals.partial_files]
         )
 
 
@@ -516,7 +516,7 @@ class ArrowTable(DeltaLakeTable):
 
     hear: Hear = staticmethod(lambda when, write: None)
 
-    def _writes(self) -> DeltaWrites:
+    def _writer(self) -> DeltaWrites:
         return _ArrowWrites(self.hear, self._log, self._share, self._partition_by, self._schema_mode)
 
 
@@ -525,12 +525,12 @@ class _ArrowWrites(DeltaWrites):
         super().__init__(*arguments)
         self._hear = hear
 
-    def _own(self, tag: Tag, state: str) -> OwnCommit:
-        own = super()._own(tag, state)
+    def _own_commit(self, tag: Tag, state: str) -> DeltaOwnCommit:
+        own = super()._own_commit(tag, state)
         return _ArrowCommit(own.log, own.tag, own.text, self._hear)
 
 
-def _local(own: OwnCommit) -> Path:
+def _local(own: DeltaOwnCommit) -> Path:
     assert own.log.place.local is not None
     return own.log.place.local
 

@@ -38,7 +38,7 @@ from resources.connections.places import Place
 from resources.outcome import Observer, Outcome, Step
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
-from resources.tables.delta.commit import Commit
+from resources.tables.delta.commit import DeltaCommit
 from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent
 from tests.support.environment import clean_environment
@@ -282,7 +282,7 @@ class Feed:
         return {file["path"]: file["reason"] for file in self.cli("list").json[0]["quarantined"]["files"]}
 
     @property
-    def commits(self) -> list[Commit]:
+    def commits(self) -> list[DeltaCommit]:
         """All commits of the table, oldest first."""
         return DeltaLog(Place(str(self.table))).commits(None)
 

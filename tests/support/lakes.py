@@ -296,7 +296,7 @@ class DeltaLake(Lake):
 
     @property
     def _committer(self) -> tuple[type, str]:
-        return delta_own_commit.OwnCommit, "_commit"
+        return delta_own_commit.DeltaOwnCommit, "_commit"
 
     def _lost(self) -> Exception:
         return OSError(LOST)

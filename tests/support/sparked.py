@@ -20,7 +20,7 @@ from resources.dialects.spark import SPARK
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
-from resources.tables.delta.own_commit import OwnCommit
+from resources.tables.delta.own_commit import DeltaOwnCommit
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.delta.writing import DeltaWrites
 from tests.support.arrow import SCHEMA, HeardCommit, Write
@@ -39,7 +39,7 @@ class _HeardTable(DeltaLakeTable):
 
     process: Process
 
-    def _writes(self) -> DeltaWrites:
+    def _writer(self) -> DeltaWrites:
         return _HeardWrites(self, self._log, self._share, self._partition_by, self._schema_mode)
 
 
@@ -48,8 +48,8 @@ class _HeardWrites(DeltaWrites):
         super().__init__(*arguments)
         self._table = table
 
-    def _own(self, tag: Tag, state: str) -> OwnCommit:
-        own = super()._own(tag, state)
+    def _own_commit(self, tag: Tag, state: str) -> DeltaOwnCommit:
+        own = super()._own_commit(tag, state)
         return HeardCommit(
             own.log, own.tag, own.text, lambda when, write: self._table.process.reach(when, "commit", write)
         )
@@ -61,12 +61,12 @@ class _HeardWrites(DeltaWrites):
         tag: Tag,
         text: str,
         *,
-        first: bool,
+        creates_table: bool,
         evolution: Evolution | None = None,
     ) -> None:
-        write = self._write_of(rows, tag, Append() if first else load)
+        write = self._write_of(rows, tag, Append() if creates_table else load)
         self._table.process.reach("before", "commit", write)
-        super()._commit(rows, load, tag, text, first=first, evolution=evolution)
+        super()._commit(rows, load, tag, text, creates_table=creates_table, evolution=evolution)
         landed = self._table.head(None, tag.app_id).find_tagged_commit(tag.number)
         if landed is not None and landed.owner == tag.owner:
             self._table.process.reach("after", "commit", write)

@@ -19,7 +19,7 @@ def has_table(platform: Opener, aside: Aside) -> bool:
         return False
     table = find_table(platform.lake.child(aside.table))
     # A first write that died may have left a table without a commit of its own.
-    return not table.exists() or table.tip(begun.app_id).tag > 0 or not table.contents.has_data()
+    return not table.exists() or table.tip(begun.app_id).highest_tag > 0 or not table.contents.has_data()
 
 
 def remove(platform: Opener, dataflow: Dataflow, aside: Aside, observer: Observer) -> None:

@@ -36,6 +36,8 @@ def _check_rows(table: Table, head: TableHead, since: Version) -> None:
         return  # a table whose log does not tell has no other writers: their files are in no version of it
     own = {commit.version for commit in head.tagged_commits}
     for appended in table.appends.since(table.appends.position_of(since)).versions:
-        if (appended.files or appended.changes) and table.appends.version_of(appended.mark) not in own:
+        if (appended.files or appended.changes) and table.appends.version_of(
+            appended.read_position
+        ) not in own:
             what = appended.changes or f"version {appended.version} adds rows"
             raise NeedsDecision(f"another writer has changed it: {what}")

@@ -1,1 +1,4 @@
-"""Delta tables: ``txnAppId``/``txnVersion`` make a write idempotent, the commit's user metadata says whose it is (docs/protocol.md)."""
+"""Delta tables: ``txnAppId``/``txnVersion`` make writes idempotent (docs/protocol.md).
+
+The commit's user metadata says which intent a commit belongs to.
+"""

@@ -1,4 +1,7 @@
-"""Rows of tables with widened columns, through Arrow: deltalake's queries do not know such tables, while its file lists and Arrow's reader do."""
+"""Read rows of tables with widened columns through Arrow.
+
+deltalake refuses to query such tables, but it lists their files, and Arrow reads them.
+"""
 
 from __future__ import annotations
 
@@ -22,116 +25,122 @@ _WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
 
 
 def needs_arrow(table: DeltaTable) -> bool:
-    """Return whether columns of a table may have got wider types."""
+    """Return whether a table may have widened columns."""
     return bool(_WIDENING & set(table.protocol().reader_features or ()))
 
 
 def holds_any(table: DeltaTable, place: Place, rows: Predicate) -> bool:
-    """Return whether there is at least one of these rows."""
+    """Return whether a table has at least one of these rows."""
     try:
-        found = _dataset(table)
-        return bool(found.scanner(columns=[], filter=expression(rows, found.schema)).head(1).num_rows)
+        dataset = _dataset(table)
+        return bool(dataset.scanner(columns=[], filter=expression(rows, dataset.schema)).head(1).num_rows)
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
 
 
 def highest_values(
     table: DeltaTable, place: Place, columns: Sequence[str], rows: Predicate
 ) -> dict[str, Any]:
-    """Return the highest value of columns; None: no row has a value. Infinity and NaN are none."""
+    """Return the highest value of each column; None if no row has a value. Infinity and NaN do not count."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
         highest: dict[str, Any] = dict.fromkeys(columns)
-        found = _dataset(table)
-        condition = expression(rows, found.schema)
-        for batch in found.scanner(columns=list(columns), filter=condition).to_batches():
+        dataset = _dataset(table)
+        condition = expression(rows, dataset.schema)
+        for batch in dataset.scanner(columns=list(columns), filter=condition).to_batches():
             for name in columns:
                 values = batch.column(name)
                 if pa.types.is_floating(values.type):
                     values = values.filter(pc.less_equal(pc.abs(values), sys.float_info.max))
                 value = pc.max(values).as_py() if len(values) else None
-                if value is not None and (highest[name] is None or _above(value, highest[name])):
+                if value is not None and (highest[name] is None or _is_higher(value, highest[name])):
                     highest[name] = value
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
     return highest
 
 
-def distinct(table: DeltaTable, place: Place, columns: Sequence[str], most: int) -> list[pa.RecordBatch]:
-    """Return the distinct rows of columns, sorted by these, NULLs first; so many at most."""
+def distinct_values(
+    table: DeltaTable, place: Place, columns: Sequence[str], most: int
+) -> list[pa.RecordBatch]:
+    """Return at most ``most`` distinct rows of columns, sorted by them, NULLs first."""
     import pyarrow as pa
 
     try:
-        found: pa.Table | None = None
+        combined: pa.Table | None = None
         for batch in _dataset(table).scanner(columns=list(columns)).to_batches():
-            both = pa.Table.from_batches([batch])
-            both = both if found is None else pa.concat_tables([found, both])
-            found = both.group_by(list(columns)).aggregate([]).select(list(columns))
-            if found.num_rows > most:
+            unmerged_values = pa.Table.from_batches([batch])
+            unmerged_values = (
+                unmerged_values if combined is None else pa.concat_tables([combined, unmerged_values])
+            )
+            combined = unmerged_values.group_by(list(columns)).aggregate([]).select(list(columns))
+            if combined.num_rows > most:
                 break
-        if found is None:
+        if combined is None:
             return []
         order = [(name, "ascending", "at_start") for name in columns]
-        batches: list[pa.RecordBatch] = found.sort_by(order).slice(0, most).to_batches()
+        batches: list[pa.RecordBatch] = combined.sort_by(order).slice(0, most).to_batches()
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
     return batches
 
 
 def count(table: DeltaTable, place: Place, rows: Predicate) -> int:
-    """Return the number of these rows."""
+    """Return the number of rows that meet a condition."""
     try:
-        found = _dataset(table)
-        return int(found.count_rows(filter=expression(rows, found.schema)))
+        dataset = _dataset(table)
+        return int(dataset.count_rows(filter=expression(rows, dataset.schema)))
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
 
 
-def unreadable(place: Place, error: Exception) -> SourceError:
+def unreadable_error(place: Place, error: Exception) -> SourceError:
     """Return the error for a table whose rows cannot be read."""
     why = in_one_line(str(error)) or type(error).__name__
     return SourceError(f"table {place}: cannot be read: {why}")
 
 
-def _above(value: Any, other: Any) -> bool:
-    """Compare two values; texts by their bytes."""
-    if isinstance(value, str):
-        return value.encode() > str(other).encode()
-    return bool(value > other)
+def _is_higher(first_value: Any, second_value: Any) -> bool:
+    """Return whether the first value is higher; texts compare by bytes."""
+    if isinstance(first_value, str):
+        return first_value.encode() > str(second_value).encode()
+    return bool(first_value > second_value)
 
 
 def _dataset(table: DeltaTable) -> ds.Dataset:
-    """The rows of a version, whose files Arrow casts to the table's types.
+    """Return the rows of a version as a dataset whose files Arrow casts to the table's types.
 
-    Of what the log says of a file only the values of its partitions count: deltalake takes a bound that is missing for NULL, and one of a long decimal may
-    leave rows out.
+    Only the partition values are taken from the log: deltalake reads a missing bound as NULL, and the
+    bound of a long decimal may leave rows out.
     """
     import pyarrow.dataset as ds
 
     protocol = table.protocol()
     features = [name for name in protocol.reader_features or () if name not in _WIDENING]
-    plain = copy(table)
-    # Deltalake refuses the feature before it looks at the files, which it lists and reads like any others.
-    setattr(plain, "protocol", lambda: protocol._replace(reader_features=features or None))  # noqa: B010 - a method of one object
-    found = plain.to_pyarrow_dataset()
+    readable_table = copy(table)
+    # deltalake refuses the feature by its name, though it lists and reads the files like any others.
+    setattr(readable_table, "protocol", lambda: protocol._replace(reader_features=features or None))  # noqa: B010 - a method of one object
+    dataset = readable_table.to_pyarrow_dataset()
     partitions = table.metadata().partition_columns
-    fragments = [_without_bounds(fragment, found, partitions) for fragment in found.get_fragments()]
-    return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
+    fragments = [_without_bounds(fragment, dataset, partitions) for fragment in dataset.get_fragments()]
+    return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 
 
-def _without_bounds(fragment: Any, found: ds.FileSystemDataset, partitions: Sequence[str]) -> Any:
+def _without_bounds(fragment: Any, dataset: ds.FileSystemDataset, partitions: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     values = ds.get_partition_keys(fragment.partition_expression)
-    parts = [
+    conditions = [
         pc.field(name).is_null()
         if values.get(name) is None
-        else pc.field(name) == pa.scalar(values[name], found.schema.field(name).type)
+        else pc.field(name) == pa.scalar(values[name], dataset.schema.field(name).type)
         for name in partitions
     ]
-    where = reduce(lambda above, below: above & below, parts, pc.scalar(True))
-    return found.format.make_fragment(fragment.path, filesystem=found.filesystem, partition_expression=where)
+    partition_condition = reduce(lambda above, below: above & below, conditions, pc.scalar(True))
+    return dataset.format.make_fragment(
+        fragment.path, filesystem=dataset.filesystem, partition_expression=partition_condition
+    )

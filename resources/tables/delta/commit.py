@@ -1,4 +1,4 @@
-"""One version of a Delta table: what its log file says, and what Strandline has written into it (docs/adr/0004)."""
+"""One version of a Delta table: its log file and Strandline's metadata in it (docs/adr/0004)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
 if TYPE_CHECKING:
     from deltalake.transaction import Transaction
 
-_OF_COLUMNS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
-"""Operations that change columns or properties alone."""
+_COLUMN_OPERATIONS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
+"""Operations that change only columns or properties."""
 
 
 @dataclass(frozen=True)
-class Commit:
-    """One version of the table.
+class DeltaCommit:
+    """One version of a Delta table, read from its log file.
 
     Attributes:
-        metadata: the commit's user metadata.
+        version: version number.
+        metadata: user metadata of the commit.
         tags: txn versions by app id.
-        metrics: what the commit counted.
-        partial: whether it replaced rows by a predicate, or whole partitions, and not the whole table: a table without partitions is
-            replaced as a whole either way.
-        operation: its name, as the writer gave it.
-        parameters: of the operation.
-        configuration: the table's properties, if the commit sets them.
-        file: name of one of the data files that it adds; None if it adds none.
-        digest: of its text.
+        metrics: counts in the commit.
+        partial: whether an overwrite replaced rows by a predicate or single partitions. False if it
+            replaced the whole table, as every overwrite of an unpartitioned table without a predicate
+            does.
+        operation: name that the writer gave the operation.
+        parameters: parameters of the operation.
+        configuration: properties of the table, if the commit sets them.
+        file: name of one of the added data files; None if there are none.
+        digest: hash of the log file.
     """
 
     version: int
@@ -47,14 +49,14 @@ class Commit:
     digest: str = ""
 
     @classmethod
-    def parse(cls, version: int, data: bytes) -> Commit:
-        """Read a version's log file."""
+    def parse(cls, version: int, data: bytes) -> DeltaCommit:
+        """Parse the log file of a version."""
         info: dict[str, Any] = {}
         tags: dict[str, int] = {}
         configuration: dict[str, str] | None = None
-        first: dict[str, Any] = {}
+        first_add: dict[str, Any] = {}
         for line in data.splitlines():
-            # A commit may hold many thousands of file actions, of which one is enough.
+            # A commit may hold many thousands of file actions; the first is enough.
             if line.startswith(b'{"commitInfo"'):
                 info = json.loads(line)["commitInfo"]
             elif line.startswith(b'{"txn"'):
@@ -62,11 +64,13 @@ class Commit:
                 tags[action["appId"]] = int(action["version"])
             elif line.startswith(b'{"metaData"'):
                 configuration = json.loads(line)["metaData"].get("configuration") or {}
-            # A file that is added once more with a deletion vector was there before.
-            elif not first and line.startswith(b'{"add"') and b'"deletionVector"' not in line:
-                first = json.loads(line)["add"]
+            # An add with a deletion vector changes a file that existed before.
+            elif not first_add and line.startswith(b'{"add"') and b'"deletionVector"' not in line:
+                first_add = json.loads(line)["add"]
         parameters = info.get("operationParameters") or {}
-        dynamic = bool(parameters.get("isDynamicPartitionOverwrite")) and first.get("partitionValues") != {}
+        dynamic = (
+            bool(parameters.get("isDynamicPartitionOverwrite")) and first_add.get("partitionValues") != {}
+        )
         return cls(
             version,
             info.get("userMetadata"),
@@ -76,116 +80,143 @@ class Commit:
             operation=str(info.get("operation") or ""),
             parameters=parameters,
             configuration=configuration,
-            file=file_name(first["path"]) if first else None,
+            file=file_name(first_add["path"]) if first_add else None,
             digest=hashlib.sha256(data).hexdigest()[:32],
         )
 
     @cached_property
-    def ours(self) -> dict[str, Any]:
-        """What Strandline has written into the commit's text; nothing if it is another writer's."""
+    def strandline_metadata(self) -> dict[str, Any]:
+        """Strandline's part of the user metadata; empty for another writer's commit."""
         try:
             return dict(json.loads(self.metadata or "null")["strandline"])
         except (ValueError, TypeError, KeyError):
             return {}
 
-    def is_of_another(self, dataflow: str | None) -> bool:
-        """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
-        return dataflow is not None and bool(self.ours) and self.ours.get("dataflow") != dataflow
+    def is_of_other_dataflow(self, dataflow: str | None) -> bool:
+        """Return whether another dataflow that shares the table made the commit.
+
+        ``dataflow`` is None if no one shares the table.
+        """
+        return (
+            dataflow is not None
+            and bool(self.strandline_metadata)
+            and self.strandline_metadata.get("dataflow") != dataflow
+        )
 
     @property
     def changes_no_row(self) -> bool:
-        """Return whether it changes nothing but columns or properties, as the commits do by which a table gets columns before their rows."""
+        """Return whether the commit only changes columns or properties.
+
+        The commit that adds columns before their rows is one of these.
+        """
         appends_nothing = self.operation == "WRITE" and str(self.parameters.get("mode")).lower() == "append"
-        return not self.tags and self.file is None and (appends_nothing or self.operation in _OF_COLUMNS)
+        return (
+            not self.tags and self.file is None and (appends_nothing or self.operation in _COLUMN_OPERATIONS)
+        )
 
     @property
     def id(self) -> str:
-        """What tells the commit from any other: the id of the intent or fence that it belongs to, else the hash of its text."""
-        return str(self.ours.get("owner") or self.digest)
+        """Identity of the commit: the id of its intent or fence, otherwise the hash of its log file."""
+        return str(self.strandline_metadata.get("owner") or self.digest)
 
     @property
-    def recorded(self) -> TableCommit:
-        """As the watermark log records it."""
+    def as_table_commit(self) -> TableCommit:
+        """Commit as the watermark log records it."""
         return TableCommit(self.version, self.id, file=self.file)
 
     @property
-    def shown(self) -> str:
-        """In a few words, for people."""
+    def description(self) -> str:
+        """Operation and version, for people."""
         return f"{self.operation} (version {self.version})"
 
-    def undoes(self, app_id: str | None) -> bool:
-        """Return whether another writer's commit removed all rows that were there: a table that was restored, made again or overwritten.
+    def removes_all_rows(self, app_id: str | None) -> bool:
+        """Return whether another writer's commit removed all earlier rows.
 
-        One that deletes rows is not meant: whoever deletes wants them gone.
+        RESTORE, REPLACE TABLE and overwrites do.
+
+        A DELETE does not count, because it removes rows on purpose.
 
         Args:
-            app_id: the dataflow's; None: Strandline's own commits all count as the dataflow's.
+            app_id: app id of the dataflow; None: every commit of Strandline counts as the dataflow's own.
         """
-        if self.ours and (app_id is None or app_id in self.tags or "dataflow" in self.ours):
-            return False  # of one that shares the table: it leaves the rows of others
+        if self.strandline_metadata and (
+            app_id is None or app_id in self.tags or "dataflow" in self.strandline_metadata
+        ):
+            return False  # a dataflow that shares the table leaves the rows of others
         overwrites = str(self.parameters.get("mode")).lower() == "overwrite" and not self.partial
-        overwrites = overwrites or str(self.parameters.get("outputMode")).lower() == "complete"  # of a stream
+        overwrites = (
+            overwrites or str(self.parameters.get("outputMode")).lower() == "complete"
+        )  # of a streaming query
         return self.operation == "RESTORE" or "REPLACE TABLE" in self.operation or overwrites
 
-    def tagged(self, app_id: str) -> TaggedCommit:
-        """Return the commit as one under a dataflow's tag, which it carries."""
+    def as_tagged(self, app_id: str) -> TaggedCommit:
+        """Return the commit as one under a dataflow's tag, which it must carry."""
         removed = self._removed
         return TaggedCommit(
-            self.ours.get("owner"),
+            self.strandline_metadata.get("owner"),
             self.version,
             self._written,
             self._count("numOutputBytes") + self._count("numTargetBytesAdded"),
-            bool(self.ours.get("gives_up")),
+            bool(self.strandline_metadata.get("gives_up")),
             removed,
             self.tags[app_id],
             uncounted=removed is None and self.partial,
             file=self.file,
             follows=self.version - 1 if self.version else None,
-            committed_by=self.ours.get("committed_by"),
+            committed_by=self.strandline_metadata.get("committed_by"),
         )
 
     @property
     def _written(self) -> int:
-        """Rows that the commit wrote and did not only move. A MERGE counts them under names of its own; a row that it updated it wrote again."""
+        """Number of rows that the commit wrote, without copied ones.
+
+        A MERGE counts rows under its own names, and writes an updated row again.
+        """
         if self.operation == "MERGE":
             return self._count("numTargetRowsInserted") + self._count("numTargetRowsUpdated")
         return self._count("numOutputRows") - self._count("numCopiedRows")
 
     @property
     def _removed(self) -> int | None:
-        """Rows that the commit deleted. One that removes files and does not count rows has removed all of them."""
+        """Number of rows that the commit deleted; None if it removed all rows.
+
+        A commit that removes files without counting rows removed all of them.
+        """
         if self.operation == "MERGE":
             return self._count("numTargetRowsDeleted") + self._count("numTargetRowsUpdated")
-        whole = self._count("numRemovedFiles") and "numDeletedRows" not in self.metrics
-        return None if whole else self._count("numDeletedRows")
+        removes_all = self._count("numRemovedFiles") and "numDeletedRows" not in self.metrics
+        return None if removes_all else self._count("numDeletedRows")
 
     def _count(self, metric: str) -> int:
         return int(self.metrics.get(metric, 0))
 
 
 def file_name(path: str) -> str:
-    """Return the last part of a data file's path, which writers make unique: the rest is written in more than one way."""
+    """Return the last part of a data file's path.
+
+    Writers make this part unique; they spell the rest in more than one way.
+    """
     return path.rsplit("/", 1)[-1]
 
 
-def write_options(tag: Tag, text: str) -> dict[str, Any]:
-    """Return the options of Spark's writer by which a commit carries a tag, and a text as its user metadata."""
+def tag_options(tag: Tag, text: str) -> dict[str, Any]:
+    """Return the options that make Spark's writer commit with a tag and user metadata."""
     return {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
 
 
-def merge_settings(tag: Tag, text: str) -> dict[str, str]:
-    """Return the settings of a session by which the commit of a MERGE carries a tag, and a text as its user metadata."""
+def tag_settings(tag: Tag, text: str) -> dict[str, str]:
+    """Return the session settings that make a MERGE commit with a tag and user metadata."""
     return {
         "spark.databricks.delta.write.txnAppId": tag.app_id,
         "spark.databricks.delta.write.txnVersion": str(tag.number),
         "spark.databricks.delta.commitInfo.userMetadata": text,
-        # A MERGE looks at its rows twice; a source is read once, and may have changed the second time.
+        # A MERGE reads its rows twice, and a source may change in between.
         "spark.databricks.delta.merge.materializeSource": "all",
     }
 
 
 def app_transaction(tag: Tag) -> Transaction:
-    """Return what deltalake puts into a commit so that it carries a tag."""
+    """Return the deltalake transaction that gives a commit its tag."""
     from deltalake.transaction import Transaction
 
     return Transaction(tag.app_id, tag.number, int(time.time() * 1000))

@@ -1,4 +1,7 @@
-"""What a Delta table holds, in its newest version or in an older one: columns, counts, values, rows. Only :meth:`DeltaContents.read` starts Spark."""
+"""The contents of a Delta table: columns, counts, values and rows of a version.
+
+Only :meth:`DeltaContents.read` starts Spark.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from resources.tables.contract.commits import MOST_ROWS, Version
 from resources.tables.contract.contents import TableContents
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.delta.file_reads import read_files
-from resources.tables.delta.inexact_statistics import distrust
+from resources.tables.delta.inexact_statistics import disable_data_skipping
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import (
     count_rows,
@@ -24,15 +27,15 @@ from resources.tables.delta.rows import (
     file_spans,
     highest_values,
     holds_any,
-    missing,
+    missing_table_error,
 )
-from resources.tables.delta.share import Share
+from resources.tables.delta.share import DeltaShare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TEXTS = 100_000_000
-"""Of a column: more than the files that a dataflow has ever loaded."""
+"""Limit on the distinct texts of a column: more than any dataflow has loaded files."""
 
 
 @dataclass(frozen=True)
@@ -40,33 +43,37 @@ class DeltaContents(TableContents, TellsSpans):
     """The contents of one Delta table; it need not exist.
 
     Attributes:
-        log: of the table.
-        share: the rows that are the dataflow's.
+        log: log of the table.
+        share: the dataflow's share of the rows.
     """
 
     log: DeltaLog
-    share: Share
+    share: DeltaShare
 
     def has_data(self) -> bool:
-        """Return whether the table holds rows or remembers a tag. A file without statistics counts as rows."""
+        """Return whether the table holds rows or a tag. A file without statistics counts as rows."""
         table = self.log.table()
         if table is None:
             return False
-        if (own := self.share.rows) != EVERYTHING:
-            tagged = any(
-                commit.ours.get("dataflow") == self.share.dataflow for commit in self.log.commits(None)
+        if (own_rows := self.share.rows) != EVERYTHING:
+            has_own_commit = any(
+                commit.strandline_metadata.get("dataflow") == self.share.dataflow
+                for commit in self.log.commits(None)
             )
-            return tagged or holds_any(self.log, table.version(), own)
+            return has_own_commit or holds_any(self.log, table.version(), own_rows)
         if any(count is None or count > 0 for count in file_counts(table)):
             return True
         return any(commit.tags for commit in self.log.commits(None))
 
     def count_rows(self) -> int:
-        """Return the number of rows, from the files' statistics if they all have some; a table that is shared is scanned for the dataflow's."""
+        """Return the number of rows, from file statistics if every file has some.
+
+        A shared table is scanned for the dataflow's rows.
+        """
         return count_rows(self.log, rows=self.share.rows)
 
     def count_bytes(self) -> int:
-        """Return the bytes of the data files, as the log has them."""
+        """Return the bytes of the data files, according to the log."""
         table = self.log.table()
         sizes: Any = table.get_add_actions().column("size_bytes").to_pylist() if table else ()
         return sum(sizes)
@@ -76,44 +83,44 @@ class DeltaContents(TableContents, TellsSpans):
         return self.share.columns
 
     def schema(self) -> tuple[Version, str] | None:
-        """Return the newest version, and its columns as Spark's JSON."""
+        """Return the newest version and its columns as Spark's JSON."""
         table = self.log.table()
         return (table.version(), table.schema().to_json()) if table else None
 
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
-        """Ask for them, without Spark."""
+        """Return the highest value of each column, without Spark."""
         if self.share.is_of_others:
             return dict.fromkeys(columns)
         condition = all_of((self.share.rows, EVERYTHING if rows is None else rows))
         return highest_values(self.log, columns, None if version is None else int(version), condition)
 
     def texts(self, column: str) -> set[str]:
-        """Return all texts of a column."""
+        """Return the distinct texts of a column."""
         if column not in self.columns() or self.share.is_of_others:
             return set()
         if self.share.rows == EVERYTHING:
             distinct = self.distinct_rows([column], _MOST_TEXTS)
         else:
-            both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
-            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self.share.dataflow)
+            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of some columns."""
+        """Return the distinct rows of columns."""
         return distinct_rows(self.log, columns, most)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Ask for one row."""
+        """Return whether a version has at least one of these rows."""
         return holds_any(self.log, int(version), rows)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return what the table's log says of its files."""
+        """Return each file's highest value from the log's statistics."""
         return file_maxima(self.log, int(version), column)
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
-        """Return what the table's log says of its files."""
+        """Return each file's span from the log's statistics."""
         return file_spans(self.log, int(version), group, column)
 
     def newest_version(self) -> Version:
@@ -123,15 +130,15 @@ class DeltaContents(TableContents, TellsSpans):
         except TargetError as error:
             raise SourceError(error.message) from error
         if not versions:
-            raise missing(self.log.place)
+            raise missing_table_error(self.log.place)
         return versions[-1]
 
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
-        """Return the rows of a version: of some rows from the few files that may hold them, else through Delta."""
+        """Return the rows of a version; read few matching files directly, otherwise through Delta."""
         if rows != EVERYTHING:
             pruned = read_files(self.log, spark, int(version), rows)
             if pruned is not None:
                 return pruned
-        with suppress(TargetError):  # Spark says what is wrong with a version that is gone
-            distrust(spark, self.log.table(int(version)))
+        with suppress(TargetError):  # if the version is gone, Spark's read reports it
+            disable_data_skipping(spark, self.log.table(int(version)))
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self.log.place.spark_url)

@@ -1,7 +1,7 @@
-"""Rows of a version of a Delta table, read by Spark from the files that may hold them, without Delta (docs/adr/0025).
+"""Read rows of a Delta version straight from its Parquet files, without Delta (docs/adr/0025).
 
-For tables whose files are their rows: what a reader must know beyond Parquet, such as deleted rows or other names of columns, is left to
-Delta. So whatever is not known to ask nothing of a reader counts as asking.
+This works only for tables whose files are exactly their rows. Deletion vectors, column mapping and every
+unknown feature are left to Delta.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
 from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import are_plain_columns, extents_of, takes_place
+from resources.tables.delta.own_limits import are_plain_columns, extents_of, is_supported_location
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -27,86 +27,88 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _MOST_FILES = 32
-"""Of more Spark looks for each in a job of its own, and what Delta costs beside counts less."""
+"""Above it Spark checks files in a job of its own, and Delta's overhead matters less."""
 _MOST_PARTITIONS, _MOST_GROUPS = 4, 32
-"""Combinations of values: each is a read of its own. The second number is for files that are all read."""
+"""Limits on combinations of partition values, each of which is a separate read; the second applies if all files are read."""
 _FEATURES = frozenset({"timestampNtz"})
 PLAIN_PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
-"""A path that stands in the log as the file is called, below the table's folder."""
-_PATTERN = frozenset("{}*?")
-"""Characters of a path that Spark takes for a pattern, and does not look for."""
-_PARTITIONED_BY = frozenset({"string", "date", "long", "integer", "short", "byte"})
-"""Types whose values are written in one way only."""
+"""A path below the table's folder that the log does not escape."""
+_GLOB_CHARACTERS = frozenset("{}*?")
+"""Characters that turn a path into a pattern for Spark."""
+_PARTITION_TYPES = frozenset({"string", "date", "long", "integer", "short", "byte"})
+"""Types whose values every writer spells alike."""
 
 
 def read_files(log: DeltaLog, spark: SparkSession, version: int, rows: Predicate) -> DataFrame | None:
-    """Return rows of a version, those of a predicate and maybe others; None if Delta must read them.
+    """Return the rows of a version that meet a predicate, and maybe others; None if Delta must read them.
 
     Args:
-        log: of the table.
-        spark: a session.
-        version: of the table.
-        rows: that must be among them.
+        log: log of the table.
+        spark: session.
+        version: version of the table.
+        rows: rows that the result must include.
     """
     from deltalake.exceptions import DeltaError
     from pyspark.sql.types import StructType
 
-    if not takes_place(log.place) or _PATTERN & set(log.place.url):
+    if not is_supported_location(log.place) or _GLOB_CHARACTERS & set(log.place.url):
         return None
     try:
         table = log.table(version)
-        if table is None or not _is_plain(table):
+        if table is None or not _needs_no_reader_features(table):
             return None
-        layout = table.metadata().partition_columns
+        partition_columns = table.metadata().partition_columns
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = _files(table, rows, layout)
+        files = _matching_files(table, rows, partition_columns)
     except (TargetError, DeltaError, OSError, ValueError, OverflowError):
-        return None  # whatever is wrong with it, Delta says it
-    if not _are_within_bounds(files, layout, schema):
+        return None  # Delta's own read reports what is wrong
+    if not _can_be_read(files, partition_columns, schema):
         return None
-    return _frame(log, spark, files, layout, schema)
+    return _read_frame(log, spark, files, partition_columns, schema)
 
 
-def direct_rows(
+def read_named_files(
     log: DeltaLog,
     spark: SparkSession,
     version: int,
     files: Mapping[str, Mapping[str, str | None]],
-    name: str,
+    file_column: str,
 ) -> DataFrame | None:
-    """Return the rows of some files, with a version's columns and the name of each row's file; None if Delta must read them.
+    """Return the rows of files with the name of each row's file; None if Delta must read them.
 
     Args:
-        log: of the table.
-        spark: a session.
-        version: that tells their columns.
-        files: the values of the columns of partitions, as text, by the file's path as the log has it.
-        name: of the column that the name of the file stands in.
+        log: log of the table.
+        spark: session.
+        version: version whose columns the result has.
+        files: texts of the partition values, by the file's path in the log.
+        file_column: name of the column for the file name.
     """
     from deltalake.exceptions import DeltaError
     from pyspark.sql.types import StructType
 
-    if not takes_place(log.place) or _PATTERN & set(log.place.url):
+    if not is_supported_location(log.place) or _GLOB_CHARACTERS & set(log.place.url):
         return None
     try:
         table = log.table(version)
-        if table is None or not _is_plain(table):
+        if table is None or not _needs_no_reader_features(table):
             return None
-        layout = table.metadata().partition_columns
+        partition_columns = table.metadata().partition_columns
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
     except (TargetError, DeltaError, OSError, ValueError, OverflowError):
         return None
-    told: list[dict[str, Any]] = [
-        {"path": path, **{f"partition.{name}": values.get(name) for name in layout}}
+    partition_values: list[dict[str, Any]] = [
+        {"path": path, **{f"partition.{name}": values.get(name) for name in partition_columns}}
         for path, values in files.items()
     ]
-    if not told or not _are_within_bounds(told, layout, schema, len(told), _MOST_GROUPS):
+    if not partition_values or not _can_be_read(
+        partition_values, partition_columns, schema, len(partition_values), _MOST_GROUPS
+    ):
         return None
-    return _frame(log, spark, told, layout, schema, name)
+    return _read_frame(log, spark, partition_values, partition_columns, schema, file_column)
 
 
-def _is_plain(table: DeltaTable) -> bool:
-    """Whether a table asks nothing of a reader."""
+def _needs_no_reader_features(table: DeltaTable) -> bool:
+    """Return whether a plain Parquet reader reads a table correctly."""
     protocol, configuration = table.protocol(), table.metadata().configuration
     return (
         protocol.min_reader_version in (1, 3)
@@ -116,24 +118,34 @@ def _is_plain(table: DeltaTable) -> bool:
     )
 
 
-def _files(table: DeltaTable, rows: Predicate, layout: Sequence[str]) -> list[dict[str, Any]]:
-    """The files that may hold rows, with what the log says of the columns that are compared.
+def _matching_files(
+    table: DeltaTable, rows: Predicate, partition_columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the files that may hold rows, with the log's statistics of the compared columns.
 
     Raises:
-        ValueError: Python has no word for a value.
+        ValueError: Python cannot represent a value.
     """
     import pyarrow as pa
 
     actions = pa.table(table.get_add_actions(flatten=True))
-    asked = {f"{part}.{column}" for column in columns_of(rows) for part in ("min", "max", "null_count")}
-    always = {"path", "num_records", *(f"partition.{column}" for column in layout)}
-    known = actions.select([name for name in actions.column_names if name in always | asked])
-    return [file for file in known.to_pylist() if match_of(rows, extents_of(file, rows)) is not Match.NONE]
+    compared_fields = {
+        f"{part}.{column}" for column in columns_of(rows) for part in ("min", "max", "null_count")
+    }
+    constant_fields = {"path", "num_records", *(f"partition.{column}" for column in partition_columns)}
+    selected_actions = actions.select(
+        [name for name in actions.column_names if name in constant_fields | compared_fields]
+    )
+    return [
+        file
+        for file in selected_actions.to_pylist()
+        if match_of(rows, extents_of(file, rows)) is not Match.NONE
+    ]
 
 
-def _are_within_bounds(
+def _can_be_read(
     files: Sequence[Mapping[str, Any]],
-    layout: Sequence[str],
+    partition_columns: Sequence[str],
     schema: StructType,
     most_files: int = _MOST_FILES,
     most_partitions: int = _MOST_PARTITIONS,
@@ -142,80 +154,95 @@ def _are_within_bounds(
         len(files) <= most_files
         and all(PLAIN_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
         and all(is_spark_readable(file["path"]) for file in files)
-        and all(column in schema.names and _type(schema, column) in _PARTITIONED_BY for column in layout)
-        and len({_values(file, layout) for file in files}) <= most_partitions
+        and all(
+            column in schema.names and _type(schema, column) in _PARTITION_TYPES
+            for column in partition_columns
+        )
+        and len({_partition_values(file, partition_columns) for file in files}) <= most_partitions
     )
 
 
 def _type(schema: StructType, column: str) -> str:
-    kind: Any = schema[column].dataType.jsonValue()
-    return str(kind)
+    type_name: Any = schema[column].dataType.jsonValue()
+    return str(type_name)
 
 
-def _values(file: Mapping[str, Any], layout: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(file[f"partition.{column}"] for column in layout)
+def _partition_values(file: Mapping[str, Any], partition_columns: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(file[f"partition.{column}"] for column in partition_columns)
 
 
-def _frame(
+def _read_frame(
     log: DeltaLog,
     spark: SparkSession,
     files: Sequence[Mapping[str, Any]],
-    layout: Sequence[str],
+    partition_columns: Sequence[str],
     schema: StructType,
-    name: str | None = None,
+    file_column: str | None = None,
 ) -> DataFrame:
-    """The rows of files, with the values of partitions that do not stand in them; and the name of each row's file, if it is to have a column."""
+    """Return the rows of files with their partition values, which the files do not contain.
+
+    Add the name of each row's file if ``file_column`` is set.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     if not files:
         return spark.createDataFrame([], schema)
-    held = StructType([field for field in schema.fields if field.name not in layout])
+    file_schema = StructType([field for field in schema.fields if field.name not in partition_columns])
     by_values: dict[tuple[Any, ...], list[str]] = {}
     for file in files:
-        by_values.setdefault(_values(file, layout), []).append(log.place.child(file["path"]).spark_url)
+        by_values.setdefault(_partition_values(file, partition_columns), []).append(
+            log.place.child(file["path"]).spark_url
+        )
     frames = []
     for values, paths in by_values.items():
-        given = dict(zip(layout, values, strict=True))
+        value_of_column = dict(zip(partition_columns, values, strict=True))
         columns = [
             (
-                F.lit(_literal(given[field.name])).cast(field.dataType).alias(field.name)
-                if field.name in given
+                F.lit(_literal(value_of_column[field.name])).cast(field.dataType).alias(field.name)
+                if field.name in value_of_column
                 else F.col(quoted(field.name))
             )
             for field in schema.fields
         ]
-        more = [] if name is None else [F.col(quoted(name))]
-        rows = rows_of(spark, paths, held) if name is None else rows_with_names(spark, paths, held, name)
-        frames.append(rows.select(*columns, *more))
+        name_columns = [] if file_column is None else [F.col(quoted(file_column))]
+        rows = (
+            read_existing_files(spark, paths, file_schema)
+            if file_column is None
+            else read_with_file_names(spark, paths, file_schema, file_column)
+        )
+        frames.append(rows.select(*columns, *name_columns))
     return reduce(lambda above, below: above.unionAll(below), frames)
 
 
-def rows_of(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """Return the rows of files, each of which is there.
+def read_existing_files(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """Return the rows of files, and fail if one is missing.
 
-    Spark looks whether a file is there before it lists it, and takes one that is gone when it lists it for one without rows. So it looks once
-    more, after it has listed them: a file that is there then was there when it was listed. The second read has no rows, and no part in the job.
+    Spark checks that a file exists before it lists it, and reads a file that vanishes in between as empty.
+    So it checks once more after the listing: a file that exists then existed during the listing. The
+    second read has no rows, and no part in the job.
     """
-    return _looked_at_twice(lambda: files_reader(spark, schema).parquet(*paths))
+    return _check_after_listing(lambda: files_reader(spark, schema).parquet(*paths))
 
 
-def rows_with_names(spark: SparkSession, paths: Sequence[str], schema: StructType, name: str) -> DataFrame:
-    """Return the rows of files, as :func:`rows_of` does, with a column for the name of each row's file."""
+def read_with_file_names(
+    spark: SparkSession, paths: Sequence[str], schema: StructType, file_column: str
+) -> DataFrame:
+    """Return the rows of files as :func:`read_existing_files` does, with the name of each row's file."""
 
     def read() -> DataFrame:
         rows = files_reader(spark, schema).parquet(*paths)
-        # Not by its name, which a column of the files may have, too.
-        return rows.withColumn(name, rows.metadataColumn("_metadata").getField("file_name"))
+        # Not by the name `_metadata`, which a column of the files may have.
+        return rows.withColumn(file_column, rows.metadataColumn("_metadata").getField("file_name"))
 
-    return _looked_at_twice(read)
+    return _check_after_listing(read)
 
 
-def _looked_at_twice(read: Callable[[], DataFrame]) -> DataFrame:
-    # Spark inside the process lists the files as it is told of them, a server each time that they stand in a query.
+def _check_after_listing(read: Callable[[], DataFrame]) -> DataFrame:
+    # Embedded Spark lists the files once, when the frame is created; a server lists them for each query.
     return read().unionAll(read().limit(0))
 
 
 def _literal(value: Any) -> Any:
-    """A value that each kind of session writes alike: a day is cast from its text."""
+    """Return a value that every kind of session encodes alike: a date as text."""
     return value.isoformat() if isinstance(value, date) else value

@@ -1,4 +1,4 @@
-"""What a Delta table's log says, compared with what the watermark log has recorded of it."""
+"""Compare a Delta table's log with the commit that the watermark log recorded."""
 
 from __future__ import annotations
 
@@ -7,154 +7,185 @@ from dataclasses import replace
 from itertools import takewhile
 
 from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
-from resources.tables.delta.commit import Commit
+from resources.tables.delta.commit import DeltaCommit
 from resources.tables.delta.history import RowHistory
 from resources.tables.delta.log import DeltaLog
 
 _TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
-"""The property by which Delta forgets tags, so that a write of an old number would not be skipped."""
+"""The property that makes tags expire. Delta would then no longer skip a write of an old number."""
 
 
-def compared(
+def compare_head(
     log: DeltaLog, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
 ) -> TableHead:
-    """Compare: one listing, and one read for each commit from the recorded one on; see :meth:`resources.tables.contract.table.Table.head`.
+    """Compare the log with the recorded commit: one listing, and one read for each later commit.
+
+    See :meth:`resources.tables.contract.table.Table.head`.
 
     Args:
-        log: of the table.
-        recorded: the commit that it must have.
-        app_id: the dataflow's.
-        dataflow: its name, in a table that several share: commits of the others do not come between its own.
+        log: log of the table.
+        recorded: commit that the table must have.
+        app_id: app id of the dataflow.
+        dataflow: name of the dataflow in a shared table; commits of other dataflows do not come between
+            its own.
     """
     since = None if recorded is None or recorded.version is None else int(recorded.version)
     versions = log.versions(since - 1 if since else None)
     if not versions and since is None:
         return TableHead(None)
     commits = [log.read(version) for version in versions]
-    kept = since is None or bool(commits and recorded and _is_kept(log, recorded, commits[0], app_id))
-    if not kept:
-        return _other_table(log, since, app_id)
-    cleaned = since is not None and commits[0].version > since
+    has_recorded = since is None or bool(
+        commits and recorded and _has_recorded_commit(log, recorded, commits[0], app_id)
+    )
+    if not has_recorded:
+        return _head_without_recorded(log, since, app_id)
+    commits_cleaned = since is not None and commits[0].version > since
     later = [commit for commit in commits if since is None or commit.version > since]
-    tagged = _following_own(_tagged_commits(app_id, later), later, since, dataflow)
-    # Without a recorded commit every commit is later, and a log that does not begin at 0 was cleaned.
-    incomplete = commits[0].version > (since or 0)
+    tagged = _with_own_predecessors(_tagged_commits(app_id, later), later, since, dataflow)
+    # Without a recorded commit every commit is later, so a log that starts above 0 was cleaned.
+    is_incomplete = commits[0].version > (since or 0)
     return TableHead(
-        commits[-1].recorded,
-        commits_cleaned=cleaned,
-        highest_tag=_highest(
-            log, app_id, tagged, whole=not incomplete, before=recorded.number if recorded else 0
+        commits[-1].as_table_commit,
+        commits_cleaned=commits_cleaned,
+        highest_tag=_highest_tag(
+            log,
+            app_id,
+            tagged,
+            is_complete=not is_incomplete,
+            recorded_number=recorded.number if recorded else 0,
         ),
         tagged_commits=tagged,
-        emptied_by=_undone(log, since, later, tagged, app_id),
+        emptied_by=_find_emptying_commit(log, since, later, tagged, app_id),
         lacks_recorded_file=bool(
-            incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
+            is_incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
         ),
-        tags_expire=_expiry(log, commits, whole=incomplete),
+        tags_expire=_expiry(log, commits, look_in_table=is_incomplete),
     )
 
 
-def tip_of(log: DeltaLog, app_id: str | None) -> TableHead:
-    """Return the newest commit, and what the whole table says of tags; see :meth:`resources.tables.contract.table.Table.tip`."""
+def read_tip(log: DeltaLog, app_id: str | None) -> TableHead:
+    """Return the newest commit and the table's highest tag.
+
+    See :meth:`resources.tables.contract.table.Table.tip`.
+    """
     table = log.table()
     if table is None:
         return TableHead(None)
     newest = log.read(table.version())
-    tag = (table.transaction_version(app_id) if app_id else None) or 0
+    highest_tag = (table.transaction_version(app_id) if app_id else None) or 0
     return TableHead(
-        replace(newest.recorded, number=tag),
-        highest_tag=tag,
+        replace(newest.as_table_commit, number=highest_tag),
+        highest_tag=highest_tag,
         tags_expire=_TAGS_EXPIRE if table.metadata().configuration.get(_TAGS_EXPIRE) else None,
     )
 
 
-def _other_table(log: DeltaLog, since: int | None, app_id: str | None) -> TableHead:
-    """The head of a table that does not have the recorded commit: whatever is in it came otherwise."""
+def _head_without_recorded(log: DeltaLog, since: int | None, app_id: str | None) -> TableHead:
+    """Return the head of a table that lacks the recorded commit."""
     commits = log.commits(None)
     if not commits:
         return TableHead(None, has_recorded=False)
-    tagged, whole = _tagged_commits(app_id, commits), commits[0].version == 0
+    tagged, is_complete = _tagged_commits(app_id, commits), commits[0].version == 0
     return TableHead(
-        commits[-1].recorded,
+        commits[-1].as_table_commit,
         has_recorded=False,
         is_older=since is not None and commits[-1].version < since,
-        highest_tag=_highest(log, app_id, tagged, whole=whole),
+        highest_tag=_highest_tag(log, app_id, tagged, is_complete=is_complete),
         tagged_commits=tagged,
-        tags_expire=_expiry(log, commits, whole=not whole),
+        tags_expire=_expiry(log, commits, look_in_table=not is_complete),
     )
 
 
-def _is_kept(log: DeltaLog, recorded: TableCommit, first: Commit, app_id: str | None) -> bool:
-    """Whether the recorded commit is the table's own: by its id, or by the table's tag if it was cleaned from the log."""
+def _has_recorded_commit(
+    log: DeltaLog, recorded: TableCommit, first: DeltaCommit, app_id: str | None
+) -> bool:
+    """Return whether the table has the recorded commit: by id, or by tag if it was cleaned from the log."""
     if first.version == recorded.version:
         return recorded.id in (None, first.id)
-    return not app_id or _tag(log, app_id) >= recorded.number
+    return not app_id or _table_tag(log, app_id) >= recorded.number
 
 
-def _undone(
+def _find_emptying_commit(
     log: DeltaLog,
     since: int | None,
-    later: Sequence[Commit],
+    later: Sequence[DeltaCommit],
     tagged: Sequence[TaggedCommit],
     app_id: str | None,
 ) -> str | None:
-    """The other writer's commit that removed all rows which were there; None if the table goes back to all of them again."""
-    undoing = next((commit.shown for commit in reversed(later) if commit.undoes(app_id)), None)
-    if undoing is None or since is None:
-        return undoing
+    """Describe another writer's commit that removed all rows; None if the table has all of them again."""
+    emptied_by = next(
+        (commit.description for commit in reversed(later) if commit.removes_all_rows(app_id)), None
+    )
+    if emptied_by is None or since is None:
+        return emptied_by
     history = takewhile(lambda commit: commit.version >= since, RowHistory(log, app_id))
-    needed = {since, *(commit.version for commit in tagged)}
-    return None if needed <= {commit.version for commit in history} else undoing
+    needed_versions = {since, *(commit.version for commit in tagged)}
+    return None if needed_versions <= {commit.version for commit in history} else emptied_by
 
 
 def _holds_file(log: DeltaLog, file: str, versions: Sequence[int]) -> bool:
-    """Whether a data file is part of the table, or was until one of these versions removed it."""
+    """Return whether a data file is part of the table, or was until one of these versions removed it."""
     return file in log.files() or any(log.removes(version, file) for version in versions)
 
 
-def _highest(
-    log: DeltaLog, app_id: str | None, tagged: Sequence[TaggedCommit], *, whole: bool, before: int = 0
+def _highest_tag(
+    log: DeltaLog,
+    app_id: str | None,
+    tagged: Sequence[TaggedCommit],
+    *,
+    is_complete: bool,
+    recorded_number: int = 0,
 ) -> int:
-    """The highest number under an app id: of the commits that were read, or of the table if these are not the whole of its log."""
-    if app_id and not whole:
-        return _tag(log, app_id)
-    return max((commit.number for commit in tagged), default=before)
+    """Return the highest number under an app id.
+
+    It comes from the commits that were read, or from the table if these are not its whole log.
+    """
+    if app_id and not is_complete:
+        return _table_tag(log, app_id)
+    return max((commit.number for commit in tagged), default=recorded_number)
 
 
-def _tag(log: DeltaLog, app_id: str) -> int:
+def _table_tag(log: DeltaLog, app_id: str) -> int:
     table = log.table()
     return (table.transaction_version(app_id) if table else None) or 0
 
 
-def _expiry(log: DeltaLog, commits: Sequence[Commit], *, whole: bool) -> str | None:
-    """The property by which tags are forgotten, as the newest commit that sets properties has it."""
+def _expiry(log: DeltaLog, commits: Sequence[DeltaCommit], *, look_in_table: bool) -> str | None:
+    """Return the property that makes tags expire, according to the newest commit that sets properties."""
     newest_first = reversed(commits)
     properties = next(
         (commit.configuration for commit in newest_first if commit.configuration is not None), None
     )
-    if properties is None and whole:
+    if properties is None and look_in_table:
         table = log.table()
         properties = table.metadata().configuration if table else {}
     return _TAGS_EXPIRE if properties and properties.get(_TAGS_EXPIRE) else None
 
 
-def _following_own(
-    tagged: Sequence[TaggedCommit], later: Sequence[Commit], since: int | None, dataflow: str | None
+def _with_own_predecessors(
+    tagged: Sequence[TaggedCommit], later: Sequence[DeltaCommit], since: int | None, dataflow: str | None
 ) -> tuple[TaggedCommit, ...]:
-    """The commits, each following the one before it that is not another dataflow's, and that changes rows or carries a tag."""
+    """Set the predecessor of each commit, leaving out other dataflows that share the table.
+
+    Commits that change no row and carry no tag are left out, too.
+    """
     if dataflow is None:
         return tuple(tagged)
-    known = [
-        commit.version for commit in later if not (commit.is_of_another(dataflow) or commit.changes_no_row)
+    counted_versions = [
+        commit.version
+        for commit in later
+        if not (commit.is_of_other_dataflow(dataflow) or commit.changes_no_row)
     ]
     return tuple(
         replace(
             commit,
-            follows=max((version for version in known if version < int(commit.version)), default=since),
+            follows=max(
+                (version for version in counted_versions if version < int(commit.version)), default=since
+            ),
         )
         for commit in tagged
     )
 
 
-def _tagged_commits(app_id: str | None, commits: Sequence[Commit]) -> tuple[TaggedCommit, ...]:
-    return tuple(commit.tagged(app_id) for commit in commits if app_id in commit.tags) if app_id else ()
+def _tagged_commits(app_id: str | None, commits: Sequence[DeltaCommit]) -> tuple[TaggedCommit, ...]:
+    return tuple(commit.as_tagged(app_id) for commit in commits if app_id in commit.tags) if app_id else ()

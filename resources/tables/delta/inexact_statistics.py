@@ -1,7 +1,8 @@
-"""Statistics of a Delta table's files that leave rows out: which they are, and how exact ones are written in their place (docs/maintenance.md).
+"""Find file statistics that leave rows out, and replace them by exact ones (docs/maintenance.md).
 
-delta-rs keeps the bound of a decimal as the nearest double. One of more than 15 digits may then lie inside of the file's range, and a reader that skips
-files by it does not see the rows beyond. Of doubles delta-rs leaves NaN out, which is above all numbers for Spark.
+delta-rs stores the bound of a decimal as the nearest double. For more than 15 digits this bound may lie
+inside the file's range, and a reader that skips files by it misses rows. For doubles delta-rs leaves out
+NaN, which Spark sorts above all numbers.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from resources.tables.data_files.footers import file_footer
 from resources.tables.data_files.statistics import column_bounds, delta_statistics
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
-    demand_of,
+    can_remove,
     is_exact_bound,
-    may_remove,
+    is_supported_location,
     partition_text,
-    takes_place,
+    unmet_demand,
 )
 
 if TYPE_CHECKING:
@@ -39,32 +40,32 @@ Path = tuple[str, ...]
 _FLOATS = ("float", "double")
 _TIMES = ("timestamp", "timestamp_ntz")
 _SKIPPING = "spark.databricks.delta.stats.skipping"
-_TRIES = 20
-"""Versions that other writers may take first, one after another."""
+_MOST_ATTEMPTS = 20
+"""Number of attempts while other writers take the next version."""
 
 
-def is_long_decimal(kind: Any) -> bool:
-    """Return whether a double does not hold each value of a type."""
-    digits = digits_of(kind)
+def is_long_decimal(data_type: Any) -> bool:
+    """Return whether a type is a decimal with more digits than a double holds."""
+    digits = digits_of(data_type)
     return digits is not None and digits.precision > sys.float_info.dig
 
 
-def must_be_joined_by_spark(table: DeltaTable) -> bool:
-    """Return whether delta-rs would write bounds that leave rows out: of long decimals, nested ones too, and of NaN."""
+def needs_spark_to_join(table: DeltaTable) -> bool:
+    """Return whether delta-rs would write bounds that leave rows out, for long decimals or NaN."""
     fields = _fields(table)
     return any(_holds_long_decimal(field["type"]) for field in fields) or bool(
-        _files_with(table, _leaves(fields, _FLOATS), _may_hide_nan)
+        _files_with_bounds(table, _leaves_of_types(fields, _FLOATS), _may_hide_nan)
     )
 
 
-def doubtful_files(table: DeltaTable) -> list[str]:
-    """Return the paths of the files of which a bound of a long decimal may be a double, and not the value."""
-    leaves = [path for path, kind in _typed_leaves(_fields(table)) if is_long_decimal(kind)]
-    return _files_with(table, leaves, _may_be_double)
+def files_with_doubtful_bounds(table: DeltaTable) -> list[str]:
+    """Return the paths of the files whose bound of a long decimal may be a rounded double."""
+    leaves = [path for path, data_type in _typed_leaves(_fields(table)) if is_long_decimal(data_type)]
+    return _files_with_bounds(table, leaves, _may_be_double)
 
 
 def misread_columns(table: DeltaTable, columns: Collection[str]) -> frozenset[str]:
-    """Return those of some columns of which a text in the log may be read as another one."""
+    """Return the columns whose text bounds deltalake may misread."""
     texts = [
         field["name"] for field in _fields(table) if field["type"] == "string" and field["name"] in columns
     ]
@@ -78,98 +79,116 @@ def misread_columns(table: DeltaTable, columns: Collection[str]) -> frozenset[st
     )
 
 
-def distrust(session: SparkSession, table: DeltaTable | None) -> None:
-    """Have Delta skip no file by its statistics in a session if some of a table that it uses may leave rows out.
+def disable_data_skipping(session: SparkSession, table: DeltaTable | None) -> None:
+    """Turn off Delta's data skipping in a session if a table's statistics may leave rows out.
 
-    It holds for the rest of the session, which is that of one run: a user's own conditions are compared with statistics, too.
+    It stays off for the rest of the session, which is that of one run, because a user's own conditions are
+    compared with statistics, too.
     """
-    if table is not None and doubtful_files(table):
+    if table is not None and files_with_doubtful_bounds(table):
         set_all(session, {_SKIPPING: "false"})
 
 
-def wrong_files(log: DeltaLog, table: DeltaTable) -> list[str]:
-    """Return the paths of the files of which a bound of a long decimal, or of a text that is misread, leaves a row out, as their footers tell.
+def files_with_wrong_bounds(log: DeltaLog, table: DeltaTable) -> list[str]:
+    """Return the paths of the files whose bounds of a long decimal or a misread text leave rows out.
+
+    Their footers decide.
 
     Raises:
         SourceError: a file cannot be read.
     """
-    kinds = list(_typed_leaves(_fields(table)))
-    decimals = [path for path, kind in kinds if is_long_decimal(kind)]
-    texts = [path for path, kind in kinds if kind == "string"]
-    doubtful = {*_files_with(table, decimals, _may_be_double), *_files_with(table, texts, _may_be_misread)}
+    typed_leaves = list(_typed_leaves(_fields(table)))
+    decimals = [path for path, data_type in typed_leaves if is_long_decimal(data_type)]
+    texts = [path for path, data_type in typed_leaves if data_type == "string"]
+    doubtful = {
+        *_files_with_bounds(table, decimals, _may_be_double),
+        *_files_with_bounds(table, texts, _may_be_misread),
+    }
     if not doubtful:
         return []
     return [
         action["path"]
         for action in _actions(table)
-        if action["path"] in doubtful and _is_wrong(log.place, action, decimals, texts)
+        if action["path"] in doubtful and _has_wrong_bounds(log.place, action, decimals, texts)
     ]
 
 
-def mend_wrong(log: DeltaLog) -> int:
-    """Write exact statistics of the files whose bounds leave rows out; return of how many files. A table that asks more of a writer stays as it is.
+def correct_statistics(log: DeltaLog) -> int:
+    """Write exact statistics of the files whose bounds leave rows out; return the number of files.
+
+    A table that needs more of a writer stays as it is.
 
     Raises:
         SourceError: a file cannot be read.
         TargetError: they cannot be written; no row was changed.
     """
     table = log.table()
-    if table is None or not can_write(log, table):
+    if table is None or not can_write_statistics(log, table):
         return 0
-    wrong = wrong_files(log, table)
-    return write_exact(log, wrong) if wrong else 0
+    paths = files_with_wrong_bounds(log, table)
+    return write_exact_statistics(log, paths) if paths else 0
 
 
-def write_exact(log: DeltaLog, paths: Sequence[str]) -> int:
-    """Add files that a table has once more, with the statistics of their footers, in one commit that changes no row.
+def write_exact_statistics(log: DeltaLog, paths: Sequence[str]) -> int:
+    """Add files of a table once more with exact statistics, in one commit that changes no row.
+
+    The caller has checked :func:`can_write_statistics`.
 
     Args:
-        log: of the table.
-        paths: of the files, as the log has them; those that the table has no more are left out. :func:`can_write` has told that it can be done.
+        log: log of the table.
+        paths: paths of the files in the log; files that the table no longer has are left out.
 
     Returns:
-        the number of files.
+        The number of files.
 
     Raises:
         TargetError: its log cannot be written.
     """
-    for _ in range(_TRIES):
+    for _ in range(_MOST_ATTEMPTS):
         table = log.table()
         if table is None:
             return 0
-        chosen = set(paths)
-        actions = [action for action in _actions(table) if action["path"] in chosen]
+        chosen_paths = set(paths)
+        actions = [action for action in _actions(table) if action["path"] in chosen_paths]
         if not actions:
             return 0
         try:
             _commit(log, table, actions)
         except Exception as error:
-            now = log.table()
-            if now is None or now.version() == table.version():
+            newest_table = log.table()
+            if newest_table is None or newest_table.version() == table.version():
                 raise TargetError(
                     f"table {log.place}: its statistics cannot be written: {in_one_line(str(error))}. No row was changed"
                 ) from error
         else:
             return len(actions)
     raise TargetError(
-        f"table {log.place}: other writers were first {_TRIES} times in a row. No row was changed: run again"
+        f"table {log.place}: other writers committed first {_MOST_ATTEMPTS} times in a row. No row was changed. Run again"
     )
 
 
 def has_cut_bounds(table: DeltaTable) -> bool:
-    """Return whether a table has columns of which those who join files cut bounds: times to milliseconds, and numbers that may be NaN."""
+    """Return whether a table has columns whose bounds a join of files cuts or omits.
+
+    Times are cut to milliseconds; long decimals and NaN are inexact.
+    """
     return any(
-        kind in (*_TIMES, *_FLOATS) or is_long_decimal(kind) for _, kind in _typed_leaves(_fields(table))
+        data_type in (*_TIMES, *_FLOATS) or is_long_decimal(data_type)
+        for _, data_type in _typed_leaves(_fields(table))
     )
 
 
-def can_write(log: DeltaLog, table: DeltaTable) -> bool:
-    """Return whether statistics of a table's files can be written here: of a plain table, whose paths and partitions deltalake writes as they stand."""
-    if not takes_place(log.place) or demand_of(table, Append()) is not None:
+def can_write_statistics(log: DeltaLog, table: DeltaTable) -> bool:
+    """Return whether our own commit can write statistics of a table's files.
+
+    The table must be plain, and deltalake must write its paths and partition values as they stand in the
+    log.
+    """
+    if not is_supported_location(log.place) or unmet_demand(table, Append()) is not None:
         return False
     columns = [f"partition.{name}" for name in table.metadata().partition_columns]
     return all(
-        may_remove(action["path"])
+        can_remove(action["path"])
         and all(action[name] is None or partition_text(action[name]) is not None for name in columns)
         for action in _actions(table)
     )
@@ -216,10 +235,10 @@ def _exact_statistics(
     return delta_statistics(footer, [field for field in schema.fields if field.name not in partitions])
 
 
-def _is_wrong(
+def _has_wrong_bounds(
     place: Place, action: Mapping[str, Any], decimals: Sequence[Path], texts: Sequence[Path]
 ) -> bool:
-    """Whether the log's bounds of a file are within those of its footer; False where the footer tells none."""
+    """Return whether the log's bounds of a file lie inside its footer's; False if the footer has none."""
     footer = file_footer(place, unquote(action["path"]), action["size_bytes"])
     for path in (*decimals, *texts):
         bounds = column_bounds(footer, path)
@@ -228,34 +247,39 @@ def _is_wrong(
             continue
         lower, upper = action.get(f"min.{name}"), action.get(f"max.{name}")
         if path in decimals and (lower is None or upper is None):
-            return True  # a double, in a form that deltalake does not take
+            return True  # a double in a form that deltalake cannot parse
         if (lower is not None and lower > bounds[0]) or (upper is not None and upper < bounds[1]):
             return True
     return False
 
 
-def _files_with(table: DeltaTable, leaves: Sequence[Path], doubted: Callable[[Any], bool]) -> list[str]:
-    """The paths of the files of which a bound is doubted, of the columns that the log has bounds of."""
+def _files_with_bounds(
+    table: DeltaTable, leaves: Sequence[Path], is_doubtful: Callable[[Any], bool]
+) -> list[str]:
+    """Return the paths of the files with a doubtful bound among these columns."""
     if not leaves:
         return []
     actions = _actions(table)
     return [
         action["path"]
         for action in actions
-        if any(_is_doubted(action, ".".join(path), doubted) for path in leaves)
+        if any(_has_doubtful_bound(action, ".".join(path), is_doubtful) for path in leaves)
     ]
 
 
-def _is_doubted(action: Mapping[str, Any], name: str, doubted: Callable[[Any], bool]) -> bool:
+def _has_doubtful_bound(action: Mapping[str, Any], name: str, is_doubtful: Callable[[Any], bool]) -> bool:
     nulls, rows = action.get(f"null_count.{name}"), action.get("num_records")
     lower, upper = action.get(f"min.{name}"), action.get(f"max.{name}")
     if lower is None and upper is None and (nulls is None or nulls == rows):
-        return False  # the log tells nothing of the column, or there is no value
-    return doubted(lower) or doubted(upper)
+        return False  # the log has no statistics of the column, or every value is NULL
+    return is_doubtful(lower) or is_doubtful(upper)
 
 
 def _may_be_double(bound: Any) -> bool:
-    """Whether a bound is one that a double has, too; None is one that deltalake does not take, such as 1.2e+17."""
+    """Return whether a bound may be a rounded double.
+
+    None is a bound that deltalake cannot parse, such as 1.2e+17.
+    """
     if not isinstance(bound, Decimal):
         return True
     return not is_exact_bound(bound) and Decimal(repr(float(bound))) == bound
@@ -282,27 +306,27 @@ def _fields(table: DeltaTable) -> list[dict[str, Any]]:
     return [field for field in fields if field["name"] not in partitions]
 
 
-def _leaves(fields: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> list[Path]:
-    return [path for path, kind in _typed_leaves(fields) if kind in kinds]
+def _leaves_of_types(fields: Sequence[Mapping[str, Any]], data_types: Sequence[str]) -> list[Path]:
+    return [path for path, data_type in _typed_leaves(fields) if data_type in data_types]
 
 
-def _typed_leaves(fields: Sequence[Mapping[str, Any]], above: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The columns that have bounds, each with its path and type: those of lists and maps have none."""
+def _typed_leaves(fields: Sequence[Mapping[str, Any]], parent_path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Return the columns that can have bounds, with path and type; lists and maps have none."""
     for field in fields:
-        kind, path = field["type"], (*above, field["name"])
-        if isinstance(kind, str):
-            yield path, kind
-        elif kind.get("type") == "struct":
-            yield from _typed_leaves(kind["fields"], path)
+        data_type, path = field["type"], (*parent_path, field["name"])
+        if isinstance(data_type, str):
+            yield path, data_type
+        elif data_type.get("type") == "struct":
+            yield from _typed_leaves(data_type["fields"], path)
 
 
-def _holds_long_decimal(kind: Any) -> bool:
-    if isinstance(kind, str):
-        return is_long_decimal(kind)
+def _holds_long_decimal(data_type: Any) -> bool:
+    if isinstance(data_type, str):
+        return is_long_decimal(data_type)
     return any(
-        _holds_long_decimal(part)
-        for part in (
-            *(field["type"] for field in kind.get("fields", ())),
-            *(kind[key] for key in ("elementType", "keyType", "valueType") if key in kind),
+        _holds_long_decimal(inner_type)
+        for inner_type in (
+            *(field["type"] for field in data_type.get("fields", ())),
+            *(data_type[key] for key in ("elementType", "keyType", "valueType") if key in data_type),
         )
     )

@@ -1,6 +1,7 @@
-"""Care of a Delta table: small files are joined, and files that no version within the table's retention needs are deleted (docs/maintenance.md).
+"""Maintain a Delta table: join small files, delete files beyond the retention (docs/maintenance.md).
 
-deltalake does both without Spark, and commits conditionally on S3; a table that asks more of a writer is left to Delta's own commands.
+deltalake does both without Spark, and commits conditionally on S3. A table that needs more of a writer is
+left to Delta's own commands.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from resources.tables.contract.maintenance import (
     WrongStatistics,
 )
 from resources.tables.delta.inexact_statistics import (
-    can_write,
+    can_write_statistics,
+    correct_statistics,
+    files_with_wrong_bounds,
     has_cut_bounds,
-    mend_wrong,
-    must_be_joined_by_spark,
-    write_exact,
-    wrong_files,
+    needs_spark_to_join,
+    write_exact_statistics,
 )
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import demand_of, may_remove, takes_place
+from resources.tables.delta.own_limits import can_remove, is_supported_location, unmet_demand
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -38,90 +39,105 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
-    """Care of one Delta table.
+    """Maintenance of one Delta table.
 
     Attributes:
-        log: of the table.
+        log: log of the table.
     """
 
     log: DeltaLog
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
-        """Join small files, in one commit that changes no row; of a table that is to be clustered after one that says by which columns.
+        """Join small files in one commit that changes no row.
+
+        If there are clustering columns, a commit before it sets them.
 
         Raises:
-            TargetError: it failed; the table is as it was, or as after it.
+            TargetError: it failed; the table holds either none or all of its changes.
         """
         log = self.log
         table = log.table()
         if table is None:
             return MaintenanceResult()
-        before = _paths(table)
-        done = _joined(log, table, session, cluster_by)
-        return replace(done, statistics=_mended(log, before if done.added else None))
+        paths_before = _paths(table)
+        result = _join_files(log, table, session, cluster_by)
+        return replace(result, statistics=_correct_after_join(log, paths_before if result.added else None))
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
-        """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
+        """Delete files that no version within the table's retention needs, and unreferenced older files.
 
         Raises:
-            TargetError: it failed; the next one deletes the rest.
+            TargetError: it failed; the next one deletes the remaining files.
         """
         log = self.log
         table = log.table()
         if table is None:
             return MaintenanceResult()
-        if _is_ours(log, table):
-            before = log.beside()
-            _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
+        if _can_deltalake_maintain(log, table):
+            paths_before = log.files_outside_log()
+            _run_or_fail(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
         else:
-            spark, before = session(), log.beside()
-            _failing(
+            spark, paths_before = session(), log.files_outside_log()
+            _run_or_fail(
                 log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect()
             )
-        # Delta does not tell how many it deletes, and deltalake names files that went long ago, too; others may write meanwhile.
-        deleted = len(before - log.beside())
-        return MaintenanceResult(deleted=deleted, statistics=mend_wrong(log))
+        # Delta does not report how many files it deletes, and deltalake also names files that were deleted long ago.
+        deleted = len(paths_before - log.files_outside_log())
+        return MaintenanceResult(deleted=deleted, statistics=correct_statistics(log))
 
     def wrong_statistics(self) -> WrongStatistics:
-        """Compare bounds of decimals with the files' footers. Starts no Spark."""
+        """Return the files whose bounds leave rows out, according to their footers. Starts no Spark."""
         table = self.log.table()
         if table is None:
             return WrongStatistics((), can_be_written=True)
-        return WrongStatistics(wrong_files(self.log, table), can_write(self.log, table))
+        return WrongStatistics(
+            files_with_wrong_bounds(self.log, table), can_write_statistics(self.log, table)
+        )
 
 
-def _joined(
+def _join_files(
     log: DeltaLog, table: DeltaTable, session: Callable[[], SparkSession], cluster_by: Sequence[str]
 ) -> MaintenanceResult:
     if cluster_by:
         _cluster(log, session(), cluster_by)
-    elif _is_ours(log, table) and not must_be_joined_by_spark(table):
-        metrics: dict[str, Any] = _failing(log, "optimized", table.optimize.compact)
-        done = MaintenanceResult(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
-        if done.removed:
+    elif _can_deltalake_maintain(log, table) and not needs_spark_to_join(table):
+        metrics: dict[str, Any] = _run_or_fail(log, "optimized", table.optimize.compact)
+        result = MaintenanceResult(
+            added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"])
+        )
+        if result.removed:
             table.update_incremental()
-            _failing(log, "optimized", table.create_checkpoint)
-        return done
-    rows = _failing(
+            _run_or_fail(log, "optimized", table.create_checkpoint)
+        return result
+    rows = _run_or_fail(
         log, "optimized", lambda: session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect()
     )
-    told = rows[0]["metrics"]
-    return MaintenanceResult(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
+    metrics = rows[0]["metrics"]
+    return MaintenanceResult(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
 
 
-def _mended(log: DeltaLog, before: Sequence[str] | None) -> int:
-    """Write exact statistics where they leave rows out, and of the files that were just joined; return of how many files others had wrong ones.
+def _correct_after_join(log: DeltaLog, paths_before: Sequence[str] | None) -> int:
+    """Write exact statistics for joined files and for files whose bounds leave rows out.
 
-    Who joins files cuts the bounds of times to milliseconds, and some readers then skip the rows of a file's last one.
+    Joining files cuts the bounds of times to milliseconds, and some readers then skip the rows of the last
+    one.
 
     Args:
-        log: of the table.
-        before: paths of the files that were there before some were joined; None: none were.
+        log: log of the table.
+        paths_before: paths of the files before some were joined; None: none were.
+
+    Returns:
+        The number of files with wrong bounds, joined files apart.
     """
-    table = log.table() if before is not None else None
-    if before is not None and table is not None and has_cut_bounds(table) and can_write(log, table):
-        write_exact(log, sorted(set(_paths(table)) - set(before)))
-    return mend_wrong(log)
+    table = log.table() if paths_before is not None else None
+    if (
+        paths_before is not None
+        and table is not None
+        and has_cut_bounds(table)
+        and can_write_statistics(log, table)
+    ):
+        write_exact_statistics(log, sorted(set(_paths(table)) - set(paths_before)))
+    return correct_statistics(log)
 
 
 def _paths(table: DeltaTable) -> list[str]:
@@ -130,30 +146,35 @@ def _paths(table: DeltaTable) -> list[str]:
 
 
 def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:
-    """Have the table's files clustered by these columns, if they are not yet. It changes no file."""
+    """Set the table's clustering columns unless they are set. Changes no file."""
     name = f"delta.{quoted(log.place.spark_url)}"
-    (detail,) = _failing(log, "clustered", lambda: spark.sql(f"DESCRIBE DETAIL {name}").collect())
+    (detail,) = _run_or_fail(log, "clustered", lambda: spark.sql(f"DESCRIBE DETAIL {name}").collect())
     if detail["partitionColumns"]:
         raise TargetError(
             f"table {log.place}: expected a table without partitions, which target.cluster_by needs, found one that is partitioned by"
-            f" {', '.join(detail['partitionColumns'])}. Take the key out, or load the table again: `state reset --replace`"
+            f" {', '.join(detail['partitionColumns'])}. Remove the key, or reload the table: `state reset --replace`"
         )
-    if [each.lower() for each in detail["clusteringColumns"]] != [each.lower() for each in columns]:
-        by = ", ".join(map(quoted, columns))
-        _failing(log, "clustered", lambda: spark.sql(f"ALTER TABLE {name} CLUSTER BY ({by})").collect())
+    if [column.lower() for column in detail["clusteringColumns"]] != [column.lower() for column in columns]:
+        column_list = ", ".join(map(quoted, columns))
+        _run_or_fail(
+            log, "clustered", lambda: spark.sql(f"ALTER TABLE {name} CLUSTER BY ({column_list})").collect()
+        )
 
 
-def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
-    """Whether deltalake does it: not if it writes the path of a file with other letters than the table's log has, since the file would stay there."""
-    if not takes_place(log.place) or demand_of(table, Append()) is not None:
+def _can_deltalake_maintain(log: DeltaLog, table: DeltaTable) -> bool:
+    """Return whether deltalake can maintain the table: it spells every path as the log does.
+
+    A path that it spells otherwise would not be removed from the log.
+    """
+    if not is_supported_location(log.place) or unmet_demand(table, Append()) is not None:
         return False
-    return all(map(may_remove, _paths(table)))
+    return all(map(can_remove, _paths(table)))
 
 
-def _failing(log: DeltaLog, done: str, act: Callable[[], Any]) -> Any:
+def _run_or_fail(log: DeltaLog, participle: str, operation: Callable[[], Any]) -> Any:
     try:
-        return act()
+        return operation()
     except Exception as error:
         raise TargetError(
-            f"table {log.place} cannot be {done}: {said(error).rstrip(' .;')}. No row was changed"
+            f"table {log.place} cannot be {participle}: {said(error).rstrip(' .;')}. No row was changed"
         ) from error

@@ -1,6 +1,7 @@
-"""Loads by keys into a Delta table, each one MERGE (docs/loads.md).
+"""Keyed loads of a Delta table as one MERGE (docs/loads.md).
 
-Delta takes the tag and the text of a MERGE's commit from the session, and skips one whose number the table knows, like any other write.
+Delta takes the tag and the user metadata of the MERGE's commit from the session, and skips a number that
+the table has, as in any write.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from resources.spark.frames import read_once
 from resources.spark.settings import settings_for_a_while
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag
-from resources.tables.delta.commit import merge_settings
+from resources.tables.delta.commit import tag_settings
 from resources.tables.rows.merge_statement import merge_rows
 from resources.tables.rows.scd2 import scd2_changes
 
@@ -24,36 +25,38 @@ if TYPE_CHECKING:
 
 
 def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> None:
-    """Merge rows into a table that is there, in one commit that carries the tag.
+    """Merge rows into an existing table, in one commit that carries the tag.
 
     Args:
-        place: of the table.
-        rows: of the slice; for an upsert each key once, for versions each key and time.
-        load: how.
-        tag: of the commit.
-        text: its user metadata.
+        place: place of the table.
+        rows: rows of the slice; an upsert has each key once, SCD2 each key and time once.
+        load: keyed load.
+        tag: tag of the commit.
+        text: user metadata of the commit.
 
     Raises:
         RowsRefused: the table has other columns.
     """
     session = rows.sparkSession
-    there = session.read.format("delta").load(place.spark_url)
-    table = there.schema
-    _check_columns(place, rows, table)
+    table_rows = session.read.format("delta").load(place.spark_url)
+    schema = table_rows.schema
+    _check_columns(place, rows, schema)
     if isinstance(load, Scd2):
-        rows = scd2_changes(read_once(rows), there, load)
-    with settings_for_a_while(session, merge_settings(tag, text)):
-        merge_rows(rows, load, _name(place), table).merge()
+        rows = scd2_changes(read_once(rows), table_rows, load)
+    with settings_for_a_while(session, tag_settings(tag, text)):
+        merge_rows(rows, load, _name(place), schema).merge()
 
 
-def _check_columns(place: Place, rows: DataFrame, table: StructType) -> None:
-    """Refuse what an append refuses: a MERGE would convert values, or leave columns out."""
-    there = {field.name.lower(): field.dataType.simpleString() for field in table}
-    for name, kind in rows.dtypes:
-        if there.get(name.lower()) != kind:
-            theirs = there.get(name.lower())
-            expected = f"type {theirs}" if theirs else f"one of its columns ({', '.join(table.names)})"
-            raise RowsRefused(f"table {place}: expected {expected}, found column {name} of type {kind}")
+def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
+    """Refuse rows that an append refuses, because a MERGE would convert values or drop columns."""
+    types_by_name = {field.name.lower(): field.dataType.simpleString() for field in schema}
+    for name, data_type in rows.dtypes:
+        if types_by_name.get(name.lower()) != data_type:
+            table_type = types_by_name.get(name.lower())
+            expected = (
+                f"type {table_type}" if table_type else f"one of its columns ({', '.join(schema.names)})"
+            )
+            raise RowsRefused(f"table {place}: expected {expected}, found column {name} of type {data_type}")
 
 
 def _name(place: Place) -> str:

@@ -1,4 +1,4 @@
-"""What one own commit of a Delta table adds and removes, and whether the table as it is now still takes it (docs/adr/0016)."""
+"""Plan one own commit of a Delta table, and check that the table still accepts it (docs/adr/0016)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import MOST_REWRITTEN_BYTES, DataFile
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import demand_of, extents_of, fits, may_remove
+from resources.tables.delta.own_limits import can_remove, extents_of, has_same_columns, unmet_demand
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql.types import StructType
 
-OTHERS_FIRST = "other writers committed while the rows were written"
+CONCURRENT_COMMIT = "other writers committed while the rows were written"
 OTHER_COLUMNS = "the rows have other columns or types than the table"
-"""Reasons why Delta's own writer commits."""
+"""Reasons why Delta's own writer commits instead of us."""
 
 
 @dataclass(frozen=True)
 class BaseVersion:
-    """The table that a commit was begun on."""
+    """The version of a table that a commit starts from."""
 
     id: str
     version: int
@@ -41,57 +41,57 @@ class BaseVersion:
         return None if table is None else cls(str(table.metadata().id), table.version())
 
     def check_later(self, table: DeltaTable | None, place: Place) -> DeltaTable:
-        """Return the table as it is now, which must be this version or a later one of the same table.
+        """Return the current table, which must be the same table at this or a later version.
 
         Raises:
             TargetError: it is not.
         """
-        now = BaseVersion.of(table)
-        if table is None or now is None or now.id != self.id or now.version < self.version:
+        newest = BaseVersion.of(table)
+        if table is None or newest is None or newest.id != self.id or newest.version < self.version:
             raise TargetError(
-                f"table {place}: expected version {self.version} or a later one of the table that this write was begun on,"
-                f" found {f'version {now.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
+                f"table {place}: expected version {self.version} or a later one of the table that this write started from,"
+                f" found {f'version {newest.version}' if newest else 'none'}: it was removed, recreated or restored meanwhile"
             )
         return table
 
 
 @dataclass(frozen=True)
 class Removals:
-    """Files that a commit removes.
+    """The files that a commit removes.
 
     Attributes:
-        whole: of which it deletes each row.
-        part: of which it may delete some rows: the others are copied.
+        whole_files: files whose rows are all deleted.
+        partial_files: files of which some rows may be deleted and the others are copied.
     """
 
-    whole: Sequence[Mapping[str, Any]] = ()
-    part: Sequence[Mapping[str, Any]] = ()
+    whole_files: Sequence[Mapping[str, Any]] = ()
+    partial_files: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def all(self) -> tuple[Mapping[str, Any], ...]:
-        """Both, as deltalake tells them."""
-        return (*self.whole, *self.part)
+    def all_files(self) -> tuple[Mapping[str, Any], ...]:
+        """Removed files of both kinds, as deltalake lists them."""
+        return (*self.whole_files, *self.partial_files)
 
     @property
-    def copied(self) -> frozenset[str]:
-        """Paths of the files whose other rows are copied."""
-        return frozenset(action["path"] for action in self.part)
+    def copied_paths(self) -> frozenset[str]:
+        """Paths of the files whose remaining rows are copied."""
+        return frozenset(action["path"] for action in self.partial_files)
 
 
 @dataclass(frozen=True)
-class Change:
-    """What a commit does.
+class PlannedChange:
+    """The files that a commit adds and removes.
 
     Attributes:
-        load: what becomes of the rows in the table.
-        base: the table as it was then; None: there was none, and the commit makes it.
-        schema: of the rows; None if there are none.
-        partition_by: the table's columns of partitions.
-        staged: the folder of the files, below the table's; empty if there are none.
-        files: that are added.
-        removals: what it removes, as it was planned.
-        all_paths: paths of all files of the table then, if rows of it are changed by their keys.
-        copied_rows: rows that stay of files that go in part, and are among those that are added.
+        load: load of the slice.
+        base: version that the commit was planned on; None: there was no table, and the commit creates it.
+        schema: schema of the rows; None if there are none.
+        partition_by: partition columns of the table.
+        staged: folder of the new files, below the table; empty if there are none.
+        files: added files.
+        removals: removed files, as planned.
+        all_paths: paths of all files of the table at ``base``, for a keyed load.
+        copied_rows: rows of partly removed files that the added files contain.
     """
 
     load: Load
@@ -104,37 +104,38 @@ class Change:
     all_paths: frozenset[str] = frozenset()
     copied_rows: int = 0
 
-    def removals_now(self, table: DeltaTable | None, log: DeltaLog) -> Removals:
-        """Return the files that are removed from a table as it is now.
+    def current_removals(self, table: DeltaTable | None, log: DeltaLog) -> Removals:
+        """Return the files that the commit removes from the current table.
 
         Raises:
-            RowsRefused: there is a table, and there must be none.
-            TargetError: it is not the table any more that the commit was begun on.
-            NeedsEngine: it asks for more by now; or rows are changed by their keys, and there may be others with these keys.
+            RowsRefused: a table exists, but the commit must create it.
+            TargetError: the table is no longer the one that the commit was planned on.
+            NeedsEngine: the table now needs more of a writer, or another commit may have added rows with
+                the keys.
         """
         if self.base is None:
             if table is None:
                 return Removals()
             raise RowsRefused(
-                f"table {log.place}: expected no table, as when the slice was planned, found one that was made since"
+                f"table {log.place}: expected no table, as when the slice was planned; found one that was created since"
             )
         table = self.base.check_later(table, log.place)
-        if demand := demand_of(table, self.load):
-            raise NeedsEngine(demand)
-        if self.schema is not None and not fits(table, self.schema):
+        if unmet := unmet_demand(table, self.load):
+            raise NeedsEngine(unmet)
+        if self.schema is not None and not has_same_columns(table, self.schema):
             raise NeedsEngine(OTHER_COLUMNS)
         if isinstance(self.load, ByKeys):
-            # A copy that was put back may have grown to the same number.
+            # The table may be an older copy that grew to the same version.
             if table.version() != self.base.version or self.all_paths != frozenset(_paths(table)):
-                raise NeedsEngine(OTHERS_FIRST)
+                raise NeedsEngine(CONCURRENT_COMMIT)
             return self.removals
-        removals = removals_of(table, self.load)
-        if removals.copied != self.removals.copied:
-            raise NeedsEngine(OTHERS_FIRST)
+        removals = find_removals(table, self.load)
+        if removals.copied_paths != self.removals.copied_paths:
+            raise NeedsEngine(CONCURRENT_COMMIT)
         return removals
 
-    def described(self, removals: Removals) -> dict[str, Any]:
-        """Return what the commit says of itself, in the words of Delta's own writer."""
+    def commit_info(self, removals: Removals) -> dict[str, Any]:
+        """Return the commit's description of itself, in the terms of Delta's own writer."""
         parameters = {
             "mode": "Append" if self.base else "ErrorIfExists",
             "partitionBy": json.dumps(list(self.partition_by)),
@@ -144,28 +145,28 @@ class Change:
             "numOutputRows": sum(file.rows for file in self.files),
             "numOutputBytes": sum(file.size for file in self.files),
         }
-        blind = True
+        is_blind_append = True
         if self.base and isinstance(self.load, Replace | ByKeys):
-            blind = False
-            parameters |= {"mode": "Overwrite", "predicate": _where(self.load)}
-            removed = sum(action["num_records"] for action in removals.all)
+            is_blind_append = False
+            parameters |= {"mode": "Overwrite", "predicate": _deletion_predicate(self.load)}
+            removed_rows = sum(action["num_records"] for action in removals.all_files)
             counts |= {
-                "numRemovedFiles": len(removals.all),
+                "numRemovedFiles": len(removals.all_files),
                 "numCopiedRows": self.copied_rows,
-                "numDeletedRows": removed - self.copied_rows,
+                "numDeletedRows": removed_rows - self.copied_rows,
             }
         return {
             "operationParameters": parameters,
             "operationMetrics": {name: str(count) for name, count in counts.items()},
-            "isBlindAppend": blind,
+            "isBlindAppend": is_blind_append,
         }
 
 
-def removals_of(table: DeltaTable, load: Load) -> Removals:
+def find_removals(table: DeltaTable, load: Load) -> Removals:
     """Return the files that an append or a load by a condition removes.
 
     Raises:
-        NeedsEngine: the log does not tell them, or too much would be copied.
+        NeedsEngine: the log does not list them completely, or too much would be copied.
     """
     if isinstance(load, Append):
         return Removals()
@@ -179,14 +180,16 @@ def removals_of(table: DeltaTable, load: Load) -> Removals:
         [file for file, match in matches if match is Match.ALL],
         [file for file, match in matches if match is Match.UNKNOWN],
     )
-    if removals.part and table.metadata().partition_columns:
-        raise NeedsEngine("files of partitions go in part")  # the values of partitions stand in no file
-    if sum(file["size_bytes"] for file in removals.part) > MOST_REWRITTEN_BYTES:
-        # Of many rows Delta first looks which files have some that go.
-        raise NeedsEngine(f"more than {MOST_REWRITTEN_BYTES // 2**20} MiB of files may go in part")
-    if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):
+    if removals.partial_files and table.metadata().partition_columns:
         raise NeedsEngine(
-            "a file that goes has no row count in the log, or a path that deltalake writes otherwise"
+            "files of a partitioned table are rewritten in part"
+        )  # files do not contain partition values
+    if sum(file["size_bytes"] for file in removals.partial_files) > MOST_REWRITTEN_BYTES:
+        # For large files Delta first finds those with rows to delete.
+        raise NeedsEngine(f"more than {MOST_REWRITTEN_BYTES // 2**20} MiB of files may be rewritten")
+    if any(file["num_records"] is None or not can_remove(file["path"]) for file in removals.all_files):
+        raise NeedsEngine(
+            "a removed file has no row count in the log, or a path that deltalake spells otherwise"
         )
     return removals
 
@@ -198,8 +201,8 @@ def _paths(table: DeltaTable) -> list[str]:
     return paths
 
 
-def _where(load: Replace | ByKeys) -> str:
-    """Return which rows go, in the words of Delta's history."""
+def _deletion_predicate(load: Replace | ByKeys) -> str:
+    """Return which rows are deleted, in the terms of Delta's history."""
     if isinstance(load, Replace):
         return sql(load.where, SPARK)
     return " AND ".join(f"{quoted(key)} <=> slice.{quoted(key)}" for key in load.keys)

@@ -1,7 +1,7 @@
-"""Strandline's own commit of a Delta table: Spark writes the data files, deltalake adds them to the log (docs/adr/0016).
+"""Commit data files that Spark wrote to a Delta table's log with deltalake (docs/adr/0016).
 
-The log has each version once. Whoever finds one taken looks at the table again, at its tag first. Nothing here changes rows of a file that
-stays; :mod:`resources.tables.delta.own_limits` says which tables, rows and loads it is for.
+The log has each version once. If a version is taken, read the table again, its tag first. No file that
+stays is changed; :mod:`resources.tables.delta.own_limits` says which tables, rows and loads qualify.
 """
 
 from __future__ import annotations
@@ -30,15 +30,22 @@ from resources.tables.data_files.written import (
 from resources.tables.delta.commit import app_transaction, file_name
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_change import (
+    CONCURRENT_COMMIT,
     OTHER_COLUMNS,
-    OTHERS_FIRST,
     BaseVersion,
-    Change,
+    PlannedChange,
     Removals,
-    removals_of,
+    find_removals,
 )
-from resources.tables.delta.own_keys import NO_PLACE, KeyedTable, urls
-from resources.tables.delta.own_limits import demand_of, fits, lays_out, may_make, new_schema, takes_place
+from resources.tables.delta.own_keys import UNSUPPORTED_LOCATION, KeyedTable, spark_urls
+from resources.tables.delta.own_limits import (
+    can_create,
+    can_partition_by,
+    has_same_columns,
+    is_supported_location,
+    nullable_schema,
+    unmet_demand,
+)
 from resources.tables.rows.replacement import Replacement
 from resources.tables.rows.row_counts import cache_and_count
 from resources.tables.user_metadata import with_writer
@@ -50,271 +57,302 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _CHECKPOINT_INTERVAL = 10
-"""Commits, as Delta's own writer has it by default."""
-_NEW_TABLES = "spark.databricks.delta.properties.defaults."
+"""Number of commits between checkpoints, Delta's default."""
+_DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
 
 
-class _Unclear(TargetError):
-    """A commit failed, and may be in the log, or come to be there, nevertheless: its files must stay."""
+class _UnknownOutcome(TargetError):
+    """A commit failed but may still be, or get, into the log, so its files must stay."""
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What a commit writes and removes.
+class _PlannedWrite:
+    """The rows to write and the files to remove.
 
     Attributes:
-        rows: to be written.
-        schema: of them.
-        layout: columns that folders stand for.
-        removals: files that go.
-        copied: returns how many of the rows were there before, and stay, as the folder and the files tell that were written; None if none do.
-        all_paths: paths of all files of the table, if rows of it are changed by their keys.
+        rows: rows to write.
+        schema: schema of the rows.
+        partition_columns: partition columns.
+        removals: files to remove.
+        count_copied: counts the copied rows among the written files; None if no rows are copied.
+        all_paths: paths of all files of the table, for a keyed load.
     """
 
     rows: DataFrame
     schema: StructType
-    layout: Sequence[str]
+    partition_columns: Sequence[str]
     removals: Removals
     count_copied: Callable[[Place, Sequence[DataFile]], int] | None = None
     all_paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class OwnCommit:
+class DeltaOwnCommit:
     """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`.
 
-    Each method returns why Delta's own writer must do it, and has left nothing behind then; None once the number is in the table.
+    Each method returns None once the number is in the table; otherwise the reason why Delta's own writer
+    must commit, with nothing left behind.
 
     Attributes:
-        log: of the table.
-        tag: of the commit.
-        text: its user metadata.
+        log: log of the table.
+        tag: tag of the commit.
+        text: user metadata of the commit.
     """
 
     log: DeltaLog
     tag: Tag
     text: str
 
-    def write(self, rows: DataFrame, load: Load, partition_by: Sequence[str], *, first: bool) -> str | None:
-        """Load rows.
+    def write(
+        self, rows: DataFrame, load: Load, partition_by: Sequence[str], *, creates_table: bool
+    ) -> str | None:
+        """Load rows, unless the load is keyed: see :meth:`change`.
 
         Args:
-            rows: of the slice.
-            load: what becomes of the rows in the table, but one by keys: see :meth:`change`.
-            partition_by: columns of a table that is made.
-            first: whether the table must be made.
+            rows: rows of the slice.
+            load: load without keys.
+            partition_by: partition columns of a new table.
+            creates_table: whether the commit must create the table.
 
         Raises:
             RowsRefused: as the contract says.
-            WriteConflict: others were faster in every attempt.
+            WriteConflict: another writer came first in every attempt.
             TargetError: the commit failed otherwise.
         """
         try:
-            if not takes_place(self.log.place):
-                return NO_PLACE
+            if not is_supported_location(self.log.place):
+                return UNSUPPORTED_LOCATION
             table = self.log.table()
             if self._is_taken(table):
                 return None
-            if first != (table is None):
-                return "the table was made or removed meanwhile"
-            self._land_work(self._added(rows, load, table, partition_by), load, table)
+            if creates_table != (table is None):
+                return "the table was created or removed meanwhile"
+            self._write_and_commit(self._plan_write(rows, load, table, partition_by), load, table)
         except NeedsEngine as reason:
             return str(reason)
         return None
 
     def change(self, rows: DataFrame, load: ByKeys) -> tuple[DataFrame, str | None]:
-        """Change rows by their keys; return the rows, too, which are kept if they were used.
+        """Change rows by key; also return the rows, cached if they were read.
 
         Raises:
             RowsRefused: as the contract says.
-            TargetError: another table has come, or the commit failed otherwise.
+            TargetError: the table was replaced, or the commit failed otherwise.
         """
         try:
-            keyed = KeyedTable.newest(self.log, rows.schema, load)
+            keyed_table = KeyedTable.newest(self.log, rows.schema, load)
             rows, count = cache_and_count(rows)
-            self._change(rows, load, keyed, count)
+            self._change(rows, load, keyed_table, count)
         except NeedsEngine as reason:
             return rows, str(reason)
         return rows, None
 
     def give_up(self) -> str | None:
-        """Take the number by a commit that changes no row, in a table that is there."""
-        if not takes_place(self.log.place):
-            return NO_PLACE
+        """Take the number in an existing table by a commit that changes no row."""
+        if not is_supported_location(self.log.place):
+            return UNSUPPORTED_LOCATION
         table = self.log.table()
         if self._is_taken(table):
             return None
         if table is None:
             return "there is no table"
-        return demand_of(table, Append()) or self.land(Change(Append(), BaseVersion.of(table)))
+        return unmet_demand(table, Append()) or self.commit_change(
+            PlannedChange(Append(), BaseVersion.of(table))
+        )
 
-    def land(self, change: Change) -> str | None:
-        """Commit what was written.
+    def commit_change(self, change: PlannedChange) -> str | None:
+        """Commit a planned change whose files are written.
 
         Raises:
             RowsRefused, WriteConflict, TargetError: as :meth:`write`.
         """
         try:
-            self._put(change)
+            self._commit_or_clean_up(change)
         except NeedsEngine as reason:
             return str(reason)
         return None
 
-    def _change(self, rows: DataFrame, load: ByKeys, keyed: KeyedTable, count: int | None) -> None:
+    def _change(self, rows: DataFrame, load: ByKeys, keyed_table: KeyedTable, count: int | None) -> None:
         place, table = self.log.place, self.log.table()
         if self._is_taken(table):
             return
-        table = keyed.base.check_later(table, place)
+        table = keyed_table.base.check_later(table, place)
         try:
-            if table.version() != keyed.base.version:
-                keyed = KeyedTable.of(table, place, rows.schema, load)
-            change, removals = keyed.changed(rows, load, count)
-            work = _Work(change.rows, keyed.schema, (), removals, change.count_copied, keyed.all_paths)
-            self._land_work(work, load, table)
+            if table.version() != keyed_table.base.version:
+                keyed_table = KeyedTable.of(table, place, rows.schema, load)
+            rewritten, removals = keyed_table.rewrite(rows, load, count)
+            work = _PlannedWrite(
+                rewritten.rows,
+                keyed_table.schema,
+                (),
+                removals,
+                rewritten.count_copied,
+                keyed_table.all_paths,
+            )
+            self._write_and_commit(work, load, table)
         except NeedsEngine:
             raise
         except Exception as error:
-            # Rows that are kept do not fail. Files that others have taken out and deleted do.
-            if keyed.base.check_later(self.log.table(), place).version() != table.version():
-                raise NeedsEngine(OTHERS_FIRST) from error
+            # The cached rows cannot fail, but files that others removed and deleted can.
+            if keyed_table.base.check_later(self.log.table(), place).version() != table.version():
+                raise NeedsEngine(CONCURRENT_COMMIT) from error
             raise
 
-    def _land_work(self, work: _Work, load: Load, table: DeltaTable | None) -> None:
+    def _write_and_commit(self, work: _PlannedWrite, load: Load, table: DeltaTable | None) -> None:
         place = self.log.place
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            write_files(work.rows, place.child(staged), work.layout)
-            files = collect_data_files(place, staged, work.schema, work.rows, work.layout)
-            copied = work.count_copied(place.child(staged), files) if work.count_copied else 0
+            write_files(work.rows, place.child(staged), work.partition_columns)
+            files = collect_data_files(place, staged, work.schema, work.rows, work.partition_columns)
+            copied_rows = work.count_copied(place.child(staged), files) if work.count_copied else 0
         except Exception as error:
             remove_files(place, staged)
             if lacks_committer(error):
                 raise NeedsEngine("Spark was started without the committer for S3") from error
             if isinstance(error, ValueError):
-                raise NeedsEngine("Python has no word for a value of a partition") from error
+                raise NeedsEngine("Python cannot represent a partition value") from error
             if isinstance(error, SourceError):
                 raise TargetError(
-                    f"table {place}: what was written cannot be read: {error.message}"
+                    f"table {place}: the written files cannot be read: {error.message}"
                 ) from error
             raise
         base = BaseVersion.of(table)
-        self._put(
-            Change(load, base, work.schema, work.layout, staged, files, work.removals, work.all_paths, copied)
+        self._commit_or_clean_up(
+            PlannedChange(
+                load,
+                base,
+                work.schema,
+                work.partition_columns,
+                staged,
+                files,
+                work.removals,
+                work.all_paths,
+                copied_rows,
+            )
         )
 
-    def _added(
+    def _plan_write(
         self, rows: DataFrame, load: Load, table: DeltaTable | None, partition_by: Sequence[str]
-    ) -> _Work:
-        """Return what is written and removed by an append, or a load by a condition."""
+    ) -> _PlannedWrite:
+        """Plan the files that an append or a load by a condition writes and removes."""
         schema = rows.schema
-        layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
-        _check(table, schema, layout, load, rows.sparkSession)
-        removals = Removals() if table is None else removals_of(table, load)
-        if not all(is_spark_readable(self.log.place.child(path).url) for path in removals.copied):
-            raise NeedsEngine("a file that goes in part has a name that Spark reads otherwise")
+        partition_columns = (
+            _spelled_as_in(partition_by, schema) if table is None else table.metadata().partition_columns
+        )
+        _check_own_commit(table, schema, partition_columns, load, rows.sparkSession)
+        removals = Removals() if table is None else find_removals(table, load)
+        if not all(is_spark_readable(self.log.place.child(path).url) for path in removals.copied_paths):
+            raise NeedsEngine("a rewritten file has a name that Spark reads otherwise")
         if table is None or not isinstance(load, Replace):
-            return _Work(rows, schema, layout, removals)
+            return _PlannedWrite(rows, schema, partition_columns, removals)
         replacement = self._replacement(rows, load, removals)
-        return _Work(replacement.rows, schema, layout, removals, replacement.count_copied)
+        return _PlannedWrite(replacement.rows, schema, partition_columns, removals, replacement.count_copied)
 
     def _replacement(self, rows: DataFrame, load: Replace, removals: Removals) -> Replacement:
-        if not removals.part:
+        if not removals.partial_files:
             return Replacement(rows, load, None)
-        # Not through Delta: a file is read as it is, without the state of the whole table.
+        # Read the files without Delta, which would load the state of the whole table.
         reader = files_reader(rows.sparkSession, rows.schema)
-        copied = reader.parquet(*urls(self.log.place, removals.part))
-        return Replacement(rows, load, copied, sum(action["num_records"] for action in removals.part))
+        partly_replaced = reader.parquet(*spark_urls(self.log.place, removals.partial_files))
+        return Replacement(
+            rows, load, partly_replaced, sum(action["num_records"] for action in removals.partial_files)
+        )
 
     def _is_taken(self, table: DeltaTable | None) -> bool:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _put(self, change: Change) -> None:
-        """Put what was written into the log, unless the number is taken; nothing is left behind if it is not there."""
+    def _commit_or_clean_up(self, change: PlannedChange) -> None:
+        """Commit the written files unless the number is taken; delete files that are not in the log."""
         try:
-            landed = retry_conflicts(lambda: self._put_once(change))
-        except _Unclear:
+            is_in_table = retry_conflicts(lambda: self._try_commit(change))
+        except _UnknownOutcome:
             raise
         except (StrandlineError, NeedsEngine):
             if change.staged:
                 remove_files(self.log.place, change.staged)
             raise
-        if change.staged and not (landed and change.files):
+        if change.staged and not (is_in_table and change.files):
             remove_files(self.log.place, change.staged)
 
-    def _put_once(self, change: Change) -> bool:
-        """Commit as the version after the newest; return whether the files are in the table, or may be: else the number is taken."""
+    def _try_commit(self, change: PlannedChange) -> bool:
+        """Commit as the version after the newest; return whether the files are, or may be, in the table.
+
+        False means that the number is taken.
+        """
         table = self.log.table()
         if self._is_taken(table):
             return False
-        removals = change.removals_now(table, self.log)
+        removals = change.current_removals(table, self.log)
         try:
             self._commit(table, change, removals)
-        except Exception as error:  # deltalake has many; what counts is what the log says now
+        except Exception as error:  # deltalake raises many kinds; the log says whether the commit is there
             try:
-                now = self.log.table()
-                if self._is_taken(now):
-                    return self._has_landed(change)
+                newest_table = self.log.table()
+                if self._is_taken(newest_table):
+                    return self._is_in_log(change)
             except StrandlineError as unread:
-                raise _Unclear(unread.message) from error
-            if (now and now.version()) == (table and table.version()):
+                raise _UnknownOutcome(unread.message) from error
+            if (newest_table and newest_table.version()) == (table and table.version()):
                 error_text = in_one_line(str(error)) or type(error).__name__
-                raise _Unclear(f"table {self.log.place}: its log cannot be written: {error_text}") from error
+                raise _UnknownOutcome(
+                    f"table {self.log.place}: its log cannot be written: {error_text}"
+                ) from error
             raise WriteConflict(
-                f"table {self.log.place}: another writer was first to put a version. Nothing is lost: run again"
+                f"table {self.log.place}: another writer committed first. Nothing is lost: run again"
             ) from error
         _make_checkpoint(table)
         return True
 
-    def _has_landed(self, change: Change) -> bool:
-        """Whether a commit whose answer was an error is in the table's log: an answer may be lost, and another run may do the same."""
+    def _is_in_log(self, change: PlannedChange) -> bool:
+        """Return whether a commit that ended in an error is in the log: its answer may have been lost."""
         names = {file_name(file.path) for file in change.files}
         return any(
             commit.file in names for commit in self.log.commits(change.base.version if change.base else None)
         )
 
-    def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
+    def _commit(self, table: DeltaTable | None, change: PlannedChange, removals: Removals) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Schema
         from deltalake.transaction import create_table_with_add_actions
 
         text = with_writer(self.text, "Strandline (deltalake)")
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": text, **change.described(removals)},
-            # Not deltalake's own: the tag must be looked for before each of them.
+        commit_properties = CommitProperties(
+            custom_metadata={"userMetadata": text, **change.commit_info(removals)},
+            # We retry ourselves, because the tag must be checked before each attempt.
             max_commit_retries=0,
             app_transactions=[app_transaction(self.tag)],
         )
-        # Checkpoints are made as often as Delta makes them, which deltalake does not.
+        # We write checkpoints as often as Delta does; deltalake does not.
         hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
         adds = [_add_action(file) for file in change.files]
         place = self.log.place
         if table is not None:
             table.create_write_transaction(
-                [*(_remove_action(action) for action in removals.all), *adds],
+                [*(_remove_action(action) for action in removals.all_files), *adds],
                 "append",
                 table.schema(),
                 partition_by=list(change.partition_by) or None,
-                commit_properties=properties,
+                commit_properties=commit_properties,
                 post_commithook_properties=hooks,
             )
         elif change.schema is not None:
             create_table_with_add_actions(
                 place.url,
-                Schema.from_json(new_schema(change.schema)),
+                Schema.from_json(nullable_schema(change.schema)),
                 adds,
                 "error",
                 list(change.partition_by),
                 storage_options=place.storage_options or None,
-                commit_properties=properties,
+                commit_properties=commit_properties,
                 post_commithook_properties=hooks,
             )
 
 
 def _make_checkpoint(table: DeltaTable | None) -> None:
-    """Have readers begin with a checkpoint, as often as Delta does; the commit stands whether this succeeds or not.
+    """Write a checkpoint as often as Delta does. The commit stands even if this fails.
 
     Args:
-        table: as it was right before the commit; None if the commit has made it, which needs none.
+        table: table right before the commit; None if the commit created it, which needs no checkpoint.
     """
     if table is None:
         return
@@ -328,28 +366,34 @@ def _make_checkpoint(table: DeltaTable | None) -> None:
                 table.cleanup_metadata()
 
 
-def _named_as(columns: Sequence[str], rows: StructType) -> list[str]:
-    """Return columns by the names that the rows have for them, as Spark finds them: in any case."""
+def _spelled_as_in(columns: Sequence[str], rows: StructType) -> list[str]:
+    """Return columns as the rows spell them; case does not matter."""
     names = {name.lower(): name for name in rows.names}
     return [names.get(column.lower(), column) for column in columns]
 
 
-def _check(
-    table: DeltaTable | None, schema: StructType, layout: Sequence[str], load: Load, spark: SparkSession
+def _check_own_commit(
+    table: DeltaTable | None,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    load: Load,
+    spark: SparkSession,
 ) -> None:
-    """Raise NeedsEngine if a load of these rows is not for this module, as far as the table and its columns tell now."""
-    if not lays_out(schema, layout):
+    """Raise NeedsEngine if our own commit cannot load these rows into the table."""
+    if not can_partition_by(schema, partition_columns):
         raise NeedsEngine("the table is partitioned by bytes")
     if table is not None:
-        if demand := demand_of(table, load):
-            raise NeedsEngine(demand)
-        if not fits(table, schema):
+        if unmet := unmet_demand(table, load):
+            raise NeedsEngine(unmet)
+        if not has_same_columns(table, schema):
             raise NeedsEngine(OTHER_COLUMNS)
         return
-    settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
+    settings: Any = spark.conf.getAll  # a property or a method, depending on the kind of session
     defaults = settings() if callable(settings) else settings
-    if not may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)}):
-        raise NeedsEngine("a new table with these columns, or the session's properties, is not plain")
+    if not can_create(
+        schema, {key: value for key, value in defaults.items() if key.startswith(_DEFAULTS_PREFIX)}
+    ):
+        raise NeedsEngine("a new table with these columns or the session's properties needs table features")
 
 
 def _add_action(file: DataFile) -> AddAction:

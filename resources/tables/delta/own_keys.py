@@ -1,4 +1,4 @@
-"""The Delta tables in which Strandline itself changes rows by their keys, and the files in which it looks for them (docs/adr/0034)."""
+"""The Delta tables in which Strandline itself changes rows by key, and their files (docs/adr/0034)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from resources.tables.changed_rows import FILE_COLUMN, RewrittenFiles, find_chan
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.reading import files_reader, is_spark_readable
 from resources.tables.delta.commit import file_name
-from resources.tables.delta.file_reads import PLAIN_PATH, rows_with_names
+from resources.tables.delta.file_reads import PLAIN_PATH, read_with_file_names
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_change import OTHER_COLUMNS, BaseVersion, Removals
-from resources.tables.delta.own_limits import demand_of, fits, takes_place
+from resources.tables.delta.own_limits import has_same_columns, is_supported_location, unmet_demand
 from resources.tables.row_columns import with_validity
 from resources.tables.rows.scd2 import IS_CURRENT
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _MOST_FILES = 100
-"""Of a table in which keys are looked for here: Spark looks whether each of them is there, and Delta's own writer need not."""
+"""Most files of a table whose keys we look up: Spark checks the existence of each, which Delta's own writer need not."""
 
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A table whose rows Strandline changes by their keys.
+    """A table whose rows Strandline changes by key.
 
     Attributes:
-        place: of the table.
-        base: the version that was judged.
-        schema: of the table.
-        files: all of its files, as deltalake tells them, by name.
+        place: place of the table.
+        base: version that was checked.
+        schema: schema of the table.
+        files: all of its files, as deltalake lists them, by name.
     """
 
     place: Place
@@ -52,10 +52,10 @@ class KeyedTable:
         """Return the newest version of a table.
 
         Raises:
-            NeedsEngine: Delta's own writer must look for the keys.
+            NeedsEngine: Delta's own writer must find the keys.
         """
-        if not takes_place(log.place):
-            raise NeedsEngine(NO_PLACE)
+        if not is_supported_location(log.place):
+            raise NeedsEngine(UNSUPPORTED_LOCATION)
         table = log.table()
         if table is None:
             raise NeedsEngine("there is no table")
@@ -66,21 +66,21 @@ class KeyedTable:
         """Return a version of a table.
 
         Args:
-            table: that version.
-            place: of the table.
-            rows: the columns of the slice.
-            load: by keys.
+            table: version of the table.
+            place: place of the table.
+            rows: columns of the slice.
+            load: keyed load.
 
         Raises:
-            NeedsEngine: Delta's own writer must look for the keys.
+            NeedsEngine: Delta's own writer must find the keys.
         """
         from pyspark.sql.types import StructType
 
-        if demand := demand_of(table, load):
-            raise NeedsEngine(demand)
+        if unmet := unmet_demand(table, load):
+            raise NeedsEngine(unmet)
         if table.metadata().partition_columns:
             raise NeedsEngine("the table is partitioned, and rows are changed by their keys")
-        if not fits(table, _with_versions(rows, load)):
+        if not has_same_columns(table, _with_history_columns(rows, load)):
             raise NeedsEngine(OTHER_COLUMNS)
         base = BaseVersion.of(table)
         assert base is not None
@@ -92,36 +92,36 @@ class KeyedTable:
         """Paths of all files, as the log has them."""
         return frozenset(file["path"] for file in self.files.values())
 
-    def changed(self, rows: DataFrame, load: ByKeys, count: int | None) -> tuple[RewrittenFiles, Removals]:
-        """Return what is written instead of which files.
+    def rewrite(self, rows: DataFrame, load: ByKeys, count: int | None) -> tuple[RewrittenFiles, Removals]:
+        """Return the rows to write and the files that they replace.
 
         Args:
-            rows: of the slice, which are kept.
-            load: by keys.
-            count: how many rows the slice has, if that is known.
+            rows: rows of the slice, cached.
+            load: keyed load.
+            count: number of rows in the slice, if known.
 
         Raises:
-            NeedsEngine: only a MERGE can do it.
+            NeedsEngine: the load needs a MERGE.
         """
         session = rows.sparkSession
-        table_rows = rows_with_names(session, self._urls(self.files.values()), self.schema, FILE_COLUMN)
+        table_rows = read_with_file_names(session, self._urls(self.files.values()), self.schema, FILE_COLUMN)
         columns = [quoted(name) for name in self.schema.names]
-        changes = find_changes(rows, load, table_rows, lambda frame: frame.select(*columns), count)
-        files = [self.files[name] for name in changes.files]
-        read = files_reader(session, self.schema).parquet(*self._urls(files)) if files else None
-        change = changes.of(read, sum(file["num_records"] for file in files))
-        return change, Removals(part=files)
+        keyed_changes = find_changes(rows, load, table_rows, lambda frame: frame.select(*columns), count)
+        files = [self.files[name] for name in keyed_changes.files]
+        replaced_rows = files_reader(session, self.schema).parquet(*self._urls(files)) if files else None
+        rewritten = keyed_changes.rewrite(replaced_rows, sum(file["num_records"] for file in files))
+        return rewritten, Removals(partial_files=files)
 
     def _urls(self, files: Iterable[Mapping[str, Any]]) -> list[str]:
-        return urls(self.place, files)
+        return spark_urls(self.place, files)
 
 
-NO_PLACE = "deltalake does not write to such an address"
-"""Why Delta's own writer commits: neither a local folder nor S3, or letters that deltalake takes for something else."""
+UNSUPPORTED_LOCATION = "deltalake does not write to such an address"
+"""Why Delta's own writer commits: neither a local folder nor S3, or characters that deltalake misreads."""
 
 
-def urls(place: Place, files: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return where Spark finds files of the log."""
+def spark_urls(place: Place, files: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the URLs at which Spark finds files of the log."""
     return [place.child(unquote(file["path"])).spark_url for file in files]
 
 
@@ -130,26 +130,24 @@ def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
 
     actions = pa.table(table.get_add_actions(flatten=True))
     if actions.num_rows > _MOST_FILES:
-        raise NeedsEngine(
-            f"the table has more than {_MOST_FILES} files, in each of which keys would be looked for"
-        )
+        raise NeedsEngine(f"the table has more than {_MOST_FILES} files to search for keys")
     files = actions.select(["path", "size_bytes", "num_records"]).to_pylist()
     by_name = {file_name(file["path"]): file for file in files}
-    tell = all(
+    all_usable = all(
         file["num_records"] is not None
         and PLAIN_PATH.fullmatch(file["path"])
         and is_spark_readable(place.child(file["path"]).url)
         for file in files
     )
-    if not tell or len(by_name) != len(files):
+    if not all_usable or len(by_name) != len(files):
         raise NeedsEngine(
             "a file of the table has no row count in the log, or a name that Spark reads otherwise"
         )
     return by_name
 
 
-def _with_versions(rows: StructType, load: Load) -> StructType:
-    """Return the columns of a slice, with those that its load makes."""
+def _with_history_columns(rows: StructType, load: Load) -> StructType:
+    """Add the history columns to a slice's columns if its load is scd2."""
     from pyspark.sql.types import BooleanType, StructType
 
     if not isinstance(load, Scd2):

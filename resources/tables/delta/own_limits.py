@@ -1,7 +1,10 @@
-"""Which tables, rows and loads Strandline commits itself; all others Delta's own writer commits (docs/adr/0016).
+"""Decide which tables, rows and loads our own commit can write (docs/adr/0016).
 
-What a table asks of its writers beyond plain files and their statistics is Delta's to do: columns by another name or computed, constraints,
-deletion vectors, casts. So whatever is not known to ask nothing counts as asking.
+Delta's own writer commits all others.
+
+Delta's writer handles everything beyond plain files and statistics: mapped or computed columns,
+constraints, deletion vectors, casts. A feature or property that is not known to need nothing counts as
+needing Delta's writer.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql.types import StructType
 
-_MISTAKEN = frozenset("[]\\^|%")
-"""Characters of a path that deltalake 1.6 takes for something else."""
+_MISREAD_IN_PATHS = frozenset("[]\\^|%")
+"""Characters of a path that deltalake 1.6 misreads."""
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 _PROPERTIES = frozenset(
     {
@@ -39,31 +42,38 @@ _PROPERTIES = frozenset(
     }
 )
 _FIELD_METADATA = frozenset({"comment"})
-_WRITTEN_ALIKE = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*")
-"""A path of the log as both Delta's writer and deltalake write it, or as deltalake alone does."""
-_MISREAD = "\U00010000"
-"""The lowest letter that deltalake may have read for the two escapes of another one, such as U+10BB7 for U+20BB7."""
-_LAST = "\U0010ffff"
+_SAME_SPELLING = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*")
+"""A path that deltalake spells as it stands in the log."""
+_LOWEST_MISREAD = "\U00010000"
+"""Lowest character that deltalake may have read for the two escapes of another one, such as U+10BB7 for U+20BB7."""
+_HIGHEST_CHARACTER = "\U0010ffff"
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
-"""Delta cuts an instant's bounds to milliseconds."""
+"""Delta cuts the bounds of instants to milliseconds."""
 
 
 def are_plain_columns(table: DeltaTable) -> bool:
-    """Return whether the columns of a table are in its files as they are: by their names, of types that Parquet has, with no meaning beside."""
+    """Return whether a table's columns have the names and types of its Parquet files.
+
+    Metadata that changes the meaning of a column disqualifies it.
+    """
     fields = json.loads(table.schema().to_json())["fields"]
     return all(
-        _means_its_type(field) and _holds_anything(field["type"]) and _is_plain_type(field["type"])
+        _has_plain_metadata(field)
+        and _accepts_any_inner_value(field["type"])
+        and _is_plain_type(field["type"])
         for field in fields
     )
 
 
-def takes_place(place: Place) -> bool:
-    """Return whether a table at a place can be committed to: a folder or a bucket of S3 whose name deltalake takes as it stands."""
-    return (place.local is not None or place.url.startswith("s3://")) and not _MISTAKEN & set(place.url)
+def is_supported_location(place: Place) -> bool:
+    """Return whether deltalake can commit at a place: a folder or S3, with a name that it spells as we do."""
+    return (place.local is not None or place.url.startswith("s3://")) and not _MISREAD_IN_PATHS & set(
+        place.url
+    )
 
 
-def demand_of(table: DeltaTable, load: Load) -> str | None:
-    """Return what a table asks of its writers that this load would not give it, for people; None if it asks nothing."""
+def unmet_demand(table: DeltaTable, load: Load) -> str | None:
+    """Return why our own commit cannot write this load into a table, for people; None if it can."""
     protocol, configuration = table.protocol(), table.metadata().configuration
     features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())} - _FEATURES
     if features:
@@ -78,38 +88,41 @@ def demand_of(table: DeltaTable, load: Load) -> str | None:
     return None
 
 
-def fits(table: DeltaTable, rows: StructType) -> bool:
-    """Return whether rows have a table's columns, by name and type in any order, so that nothing is to be cast or checked."""
+def has_same_columns(table: DeltaTable, rows: StructType) -> bool:
+    """Return whether rows have a table's columns in any order, so that nothing must be cast or checked."""
     fields = json.loads(table.schema().to_json())["fields"]
     return (
-        all(_takes_anything(field) for field in fields)
-        and {field["name"]: _type(field["type"]) for field in fields} == _columns(rows)
+        all(_accepts_any_value(field) for field in fields)
+        and {field["name"]: _bare_type(field["type"]) for field in fields} == _bare_types(rows)
         and len(fields) == len(rows.fields)
     )
 
 
-def may_remove(path: str) -> bool:
-    """Return whether deltalake removes a file by the path that its table's log has: it writes the path as itself would, and Spark keeps other letters."""
-    return _WRITTEN_ALIKE.fullmatch(path) is not None
+def can_remove(path: str) -> bool:
+    """Return whether deltalake can remove a file by its path in the log.
+
+    deltalake writes every path in its own spelling; Spark keeps other characters.
+    """
+    return _SAME_SPELLING.fullmatch(path) is not None
 
 
-def lays_out(rows: StructType, partition_by: Sequence[str]) -> bool:
-    """Return whether the values of the columns of partitions are kept by the names of Spark's folders: bytes are not always a text."""
-    kinds = _columns(rows)
-    return all(kinds.get(name) != "binary" for name in partition_by)
+def can_partition_by(rows: StructType, partition_by: Sequence[str]) -> bool:
+    """Return whether folder names can hold the values of the partition columns: bytes are not always text."""
+    types = _bare_types(rows)
+    return all(types.get(name) != "binary" for name in partition_by)
 
 
-def _columns(rows: StructType) -> dict[str, Any]:
-    """Name and type of each column, without what rows say of NULL."""
-    return {field["name"]: _type(field["type"]) for field in json.loads(rows.json())["fields"]}
+def _bare_types(rows: StructType) -> dict[str, Any]:
+    """Return the type of each column without nullability."""
+    return {field["name"]: _bare_type(field["type"]) for field in json.loads(rows.json())["fields"]}
 
 
-def may_make(rows: StructType, properties: Mapping[str, str]) -> bool:
-    """Return whether a table for these rows is a plain one.
+def can_create(rows: StructType, properties: Mapping[str, str]) -> bool:
+    """Return whether our own commit can create a table for these rows.
 
     Args:
-        rows: their columns.
-        properties: of new tables, by the session's settings.
+        rows: columns of the rows.
+        properties: properties of new tables in the session's settings.
     """
     names = [field.name for field in rows.fields]
     return (
@@ -119,21 +132,26 @@ def may_make(rows: StructType, properties: Mapping[str, str]) -> bool:
     )
 
 
-def new_schema(rows: StructType) -> str:
-    """Return the schema of a table that is made for these rows, in which each column may be NULL."""
+def nullable_schema(rows: StructType) -> str:
+    """Return the schema of a new table for these rows, with nullable columns."""
     fields = [
-        {"name": field["name"], "type": _type(field["type"]), "nullable": True, "metadata": field["metadata"]}
+        {
+            "name": field["name"],
+            "type": _bare_type(field["type"]),
+            "nullable": True,
+            "metadata": field["metadata"],
+        }
         for field in json.loads(rows.json())["fields"]
     ]
     return json.dumps({"type": "struct", "fields": fields})
 
 
 def extents_of(action: Mapping[str, Any], rows: Predicate) -> dict[str, Extent]:
-    """Return what the log says of the columns of a file that a predicate compares.
+    """Return the statistics of a file's columns that a predicate compares.
 
     Args:
-        action: of the file, as deltalake flattens it.
-        rows: whose columns are meant.
+        action: add action of the file, as deltalake flattens it.
+        rows: predicate that names the columns.
     """
     return {column: _extent(action, column) for column in columns_of(rows)}
 
@@ -142,10 +160,12 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
     if (key := f"partition.{column}") in action:
         value = action[key]
         return Extent(value, value, value is None, value is not None)
-    if "." in column:  # a column ``a.b`` and the field b of a column a have the same name here
+    if "." in column:  # ambiguous: a column ``a.b``, or field b of column a
         return Extent()
     lower, upper = action.get(f"min.{column}"), action.get(f"max.{column}")
-    if isinstance(lower, float) or isinstance(upper, float):  # NaN is above all numbers, and in no statistics
+    if isinstance(lower, float) or isinstance(
+        upper, float
+    ):  # NaN sorts above all numbers and is in no statistics
         return Extent()
     lower, upper = (bound if is_exact_bound(bound) else None for bound in (lower, upper))
     if isinstance(upper, datetime) and upper.microsecond % 1000 == 0:
@@ -157,23 +177,23 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
 
 
 def is_exact_bound(bound: Any) -> bool:
-    """Return whether a bound is the value itself, or a text around it.
+    """Return whether a bound is exact, or lies outside the values.
 
-    It may not be for a decimal of so many digits that a writer which keeps it as a double, as delta-rs does, has changed it; and for a text of which deltalake
-    has read escapes in the log, as older versions have written them, as other letters.
+    A decimal with many digits may have been rounded to a double, as delta-rs does. deltalake may have
+    misread escapes of a text that older versions wrote.
     """
     match bound:
         case Decimal():
             return len(bound.as_tuple().digits) <= sys.float_info.dig
         case str():
-            # A text that was cut ends with the last letter, which stands for all that follow.
-            text = bound.removesuffix(_LAST)
-            return text.isascii() or max(text) < _MISREAD
+            # A cut text ends with the highest character, which stands for any continuation.
+            text = bound.removesuffix(_HIGHEST_CHARACTER)
+            return text.isascii() or max(text) < _LOWEST_MISREAD
     return True
 
 
 def partition_text(value: Any) -> str | None:
-    """Return the text that Delta's log has for the value of a partition column, in the form that all of its writers use; None: there is none."""
+    """Return the text of a partition value in Delta's log; None if writers disagree on its form."""
     match value:
         case bool():
             return str(value).lower()
@@ -184,54 +204,56 @@ def partition_text(value: Any) -> str | None:
         case Decimal():
             return f"{value:f}"
         case datetime():
-            there = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            text = there.isoformat(sep=" ", timespec="microseconds")
+            utc_value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            text = utc_value.isoformat(sep=" ", timespec="microseconds")
             return f"{text.replace(' ', 'T')}Z" if value.tzinfo else text
         case date():
             return value.isoformat()
     return None
 
 
-def _takes_anything(field: Mapping[str, Any]) -> bool:
-    return bool(field["nullable"]) and _means_its_type(field) and _holds_anything(field["type"])
+def _accepts_any_value(field: Mapping[str, Any]) -> bool:
+    return bool(field["nullable"]) and _has_plain_metadata(field) and _accepts_any_inner_value(field["type"])
 
 
-def _holds_anything(kind: Any) -> bool:
-    """Whether a type asks nothing of the values within it."""
-    if isinstance(kind, str):
+def _accepts_any_inner_value(data_type: Any) -> bool:
+    """Return whether a type restricts none of its inner values."""
+    if isinstance(data_type, str):
         return True
-    match kind.get("type"):
+    match data_type.get("type"):
         case "struct":
-            return all(_takes_anything(field) for field in kind["fields"])
+            return all(_accepts_any_value(field) for field in data_type["fields"])
         case "array":
-            return bool(kind["containsNull"]) and _holds_anything(kind["elementType"])
+            return bool(data_type["containsNull"]) and _accepts_any_inner_value(data_type["elementType"])
         case "map":
-            return bool(kind["valueContainsNull"]) and all(
-                _holds_anything(kind[part]) for part in ("keyType", "valueType")
+            return bool(data_type["valueContainsNull"]) and all(
+                _accepts_any_inner_value(data_type[type_key]) for type_key in ("keyType", "valueType")
             )
     return False
 
 
-def _means_its_type(field: Mapping[str, Any]) -> bool:
-    """Whether what is said beside a column's type does not change what it takes: as lengths and collations do."""
+def _has_plain_metadata(field: Mapping[str, Any]) -> bool:
+    """Return whether a field's metadata does not restrict its values, as lengths and collations do."""
     return set(field.get("metadata") or ()) <= _FIELD_METADATA
 
 
-def _is_plain_type(kind: Any) -> bool:
-    """Whether Delta and Parquet have a type as it is."""
-    if isinstance(kind, str):
-        return kind in _PLAIN or kind.startswith("decimal(")
-    match kind.get("type"):
+def _is_plain_type(data_type: Any) -> bool:
+    """Return whether Delta and Parquet have a type as it is."""
+    if isinstance(data_type, str):
+        return data_type in _PLAIN_TYPES or data_type.startswith("decimal(")
+    match data_type.get("type"):
         case "struct":
-            return all(_means_its_type(field) and _is_plain_type(field["type"]) for field in kind["fields"])
+            return all(
+                _has_plain_metadata(field) and _is_plain_type(field["type"]) for field in data_type["fields"]
+            )
         case "array":
-            return _is_plain_type(kind["elementType"])
+            return _is_plain_type(data_type["elementType"])
         case "map":
-            return _is_plain_type(kind["keyType"]) and _is_plain_type(kind["valueType"])
+            return _is_plain_type(data_type["keyType"]) and _is_plain_type(data_type["valueType"])
     return False
 
 
-_PLAIN = frozenset(
+_PLAIN_TYPES = frozenset(
     {
         "binary",
         "boolean",
@@ -249,20 +271,24 @@ _PLAIN = frozenset(
 )
 
 
-def _type(kind: Any) -> Any:
-    """A type without what it says of NULL and without comments."""
-    if isinstance(kind, str):
-        return kind
-    match kind.get("type"):
+def _bare_type(data_type: Any) -> Any:
+    """Return a type without nullability and comments."""
+    if isinstance(data_type, str):
+        return data_type
+    match data_type.get("type"):
         case "struct":
             fields = [
-                {"name": field["name"], "type": _type(field["type"]), "nullable": True, "metadata": {}}
-                for field in kind["fields"]
+                {"name": field["name"], "type": _bare_type(field["type"]), "nullable": True, "metadata": {}}
+                for field in data_type["fields"]
             ]
             return {"type": "struct", "fields": fields}
         case "array":
-            return {"type": "array", "elementType": _type(kind["elementType"]), "containsNull": True}
+            return {
+                "type": "array",
+                "elementType": _bare_type(data_type["elementType"]),
+                "containsNull": True,
+            }
         case "map":
-            key, value = _type(kind["keyType"]), _type(kind["valueType"])
+            key, value = _bare_type(data_type["keyType"]), _bare_type(data_type["valueType"])
             return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
-    return kind
+    return data_type

@@ -1,4 +1,6 @@
-"""Rows of a Delta table without Spark: how many there are, and distinct values of some columns (docs/guide-windows.md, Units).
+"""Read counts, bounds and distinct values of a Delta table without Spark.
+
+Lists of units come from here (docs/guide-windows.md, Units).
 
 Belongs here: reading. Filters, and what a row means, are the planner's.
 """
@@ -20,7 +22,7 @@ from resources.dialects.predicates import sql
 from resources.tables.column_check import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
-from resources.tables.delta.arrow_rows import needs_arrow, unreadable
+from resources.tables.delta.arrow_rows import needs_arrow, unreadable_error
 from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
 from resources.tables.python_values import python_value
@@ -30,45 +32,45 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-_DELETES_BESIDE = "deletionVectors"
-"""The feature of a table of which statistics count rows that are deleted, too."""
+_DELETION_VECTORS = "deletionVectors"
+"""Feature of tables whose statistics also count deleted rows."""
 _FLOATS = ("float", "double")
 _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r})"
-"""Infinity and NaN, which is above all, are no values that a watermark can have."""
+"""Filter: a watermark cannot be infinity or NaN, which sorts above all numbers."""
 
 
 def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
-    """Read distinct rows; see :meth:`resources.tables.contract.table.Table.distinct_rows`."""
+    """Read distinct rows; see :meth:`resources.tables.contract.contents.TableContents.distinct_rows`."""
     table = source_table(log)
     fields = json.loads(table.schema().to_json())["fields"]
     check_columns(log.place, {field["name"]: field["type"] for field in fields}, columns)
     batches = _read_distinct(table, log.place, columns, most + 1)
     if sum(batch.num_rows for batch in batches) > most:
         raise SourceError(
-            f"table {log.place}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name columns that are ids, or a"
-            " table of fewer rows"
+            f"table {log.place}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
+            " smaller table"
         )
     return chain.from_iterable(batch.to_pylist() for batch in batches)
 
 
 def count_rows(log: DeltaLog, version: int | None = None, rows: Predicate = EVERYTHING) -> int:
-    """Count the rows of a version (None: the newest), or some of them; 0 if there is no table.
+    """Count rows of a version (None: the newest); 0 if there is no table.
 
-    All are counted from the files' statistics, if each file has some; else the table is scanned.
+    All rows are counted from file statistics if each file has some; otherwise the table is scanned.
 
     Raises:
-        TargetError: if the version cannot be opened.
-        SourceError: if it cannot be read.
+        TargetError: the version cannot be opened.
+        SourceError: it cannot be read.
     """
     table = log.table(version)
     if table is None:
         return 0
     counts = file_counts(table)
-    return _scan(table, log.place, rows) if rows != EVERYTHING or None in counts else sum(counts)
+    return _scan_count(table, log.place, rows) if rows != EVERYTHING or None in counts else sum(counts)
 
 
 def file_counts(table: DeltaTable) -> list[Any]:
-    """Return the rows of each data file; None for one without statistics."""
+    """Return the number of rows of each data file; None for a file without statistics."""
     return list(table.get_add_actions(flatten=True).column("num_records").to_pylist())
 
 
@@ -76,7 +78,7 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
     """Return whether a version has at least one of these rows.
 
     Raises:
-        SourceError: if it cannot be read.
+        SourceError: it cannot be read.
     """
     from deltalake import QueryBuilder
 
@@ -88,16 +90,18 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
         batches = QueryBuilder().register("source", table).execute(query)
         return any(batch.num_rows for batch in batches)
     except Exception as error:
-        raise unreadable(log.place, error) from error
+        raise unreadable_error(log.place, error) from error
 
 
 def highest_values(
     log: DeltaLog, columns: Sequence[str], version: int | None = None, rows: Predicate | None = None
 ) -> dict[str, Any]:
-    """Return the highest value of columns in some rows of a version; see :meth:`resources.tables.contract.table.Table.highest_values`.
+    """Return the highest value of columns in some rows of a version.
+
+    See :meth:`resources.tables.contract.contents.TableContents.highest_values`.
 
     Raises:
-        SourceError: if it cannot be read.
+        SourceError: it cannot be read.
     """
     import pyarrow as pa
     from deltalake import QueryBuilder
@@ -106,38 +110,44 @@ def highest_values(
     if needs_arrow(table):
         return arrow_rows.highest_values(table, log.place, columns, EVERYTHING if rows is None else rows)
     floats = {field.name for field in table.schema().fields if field.type.type in _FLOATS}
-    asked = ", ".join(
+    selected = ", ".join(
         f"max({DATAFUSION.name(name)}){_FINITE.format(DATAFUSION.name(name)) if name in floats else ''} AS v{number}"
         for number, name in enumerate(columns)
     )
     condition = _condition(table, EVERYTHING if rows is None else rows)
-    query = f"SELECT {asked} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+    query = f"SELECT {selected} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         (row,) = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
     except Exception as error:
-        raise unreadable(log.place, error) from error
+        raise unreadable_error(log.place, error) from error
     return {name: row[f"v{number}"] for number, name in enumerate(columns)}
 
 
 def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int]]:
-    """Return what statistics tell; see :meth:`resources.tables.contract.table.Table.file_maxima`."""
+    """Return each file's highest value from statistics.
+
+    See :meth:`resources.tables.contract.contents.TableContents.file_maxima`.
+    """
     import pyarrow as pa
 
     actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
-    named = next(
+    bound_name = next(
         (name for name in (f"max.{column}", f"partition.{column}") if name in actions.column_names), None
     )
-    if named is None:
+    if bound_name is None:
         return []
     rows = zip(
-        map(python_value, actions.column(named)), actions.column("num_records").to_pylist(), strict=True
+        map(python_value, actions.column(bound_name)), actions.column("num_records").to_pylist(), strict=True
     )
     return [(value, count) for value, count in rows if value is not None and count is not None]
 
 
 def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[FileSpan] | None:
-    """Return what statistics tell; see :meth:`resources.tables.contract.spans.TellsSpans.file_spans`."""
+    """Return each file's span from statistics.
+
+    See :meth:`resources.tables.contract.spans.TellsSpans.file_spans`.
+    """
     import pyarrow as pa
 
     table = source_table(log, version)
@@ -145,32 +155,32 @@ def file_spans(log: DeltaLog, version: int, group: str, column: str) -> list[Fil
     names = [f"min.{group}", f"max.{group}", f"min.{column}", f"max.{column}", "num_records"]
     if actions.num_rows == 0:
         return []
-    if _DELETES_BESIDE in (table.protocol().reader_features or ()) or not set(names) <= set(
+    if _DELETION_VECTORS in (table.protocol().reader_features or ()) or not set(names) <= set(
         actions.column_names
     ):
         return None
-    found = list(zip(*(actions.column(name).to_pylist() for name in names), strict=True))
-    told = all(None not in file and file[0] == file[1] for file in found)
-    return [FileSpan(*file[1:]) for file in found] if told else None
+    file_bounds = list(zip(*(actions.column(name).to_pylist() for name in names), strict=True))
+    are_complete = all(None not in file and file[0] == file[1] for file in file_bounds)
+    return [FileSpan(*file[1:]) for file in file_bounds] if are_complete else None
 
 
 def source_table(log: DeltaLog, version: int | None = None) -> DeltaTable:
-    """Return a version (None: the newest) of a table that is read.
+    """Open a version (None: the newest) of a table that a source reads.
 
     Raises:
-        SourceError: code ``source_missing``: there is none; or it cannot be opened.
+        SourceError: code ``source_missing``: there is no table; or it cannot be opened.
     """
     try:
         table = log.table(version)
     except TargetError as error:
         raise SourceError(error.message) from error
     if table is None:
-        raise missing(log.place)
+        raise missing_table_error(log.place)
     return table
 
 
-def missing(place: Place) -> SourceError:
-    """Return the error for a table that is read and does not exist."""
+def missing_table_error(place: Place) -> SourceError:
+    """Return the error for a source table that does not exist."""
     return SourceError(
         f"table {place}: expected a table, found none. Load it first, or correct its name",
         code="source_missing",
@@ -178,17 +188,18 @@ def missing(place: Place) -> SourceError:
 
 
 def _condition(table: DeltaTable, rows: Predicate) -> str:
-    """The condition in SQL, with bounds that its decimal columns can hold: DataFusion compares with no others.
+    """Return a condition as DataFusion SQL, with bounds that its decimal columns can hold.
 
-    Files are not passed over by the bounds of long decimals in the log, which may be doubles, and by texts that deltalake may have misread.
+    DataFusion compares decimals with no other bounds. The SQL lets no file be skipped by bounds of long
+    decimals, which may be doubles, or of texts that deltalake may misread.
     """
     types = {field.name: getattr(field.type, "type", "") for field in table.schema().fields}
-    digits = {name: found for name, kind in types.items() if (found := digits_of(kind)) is not None}
-    long = frozenset(name for name, kind in types.items() if is_long_decimal(kind))
-    return sql(within(rows, digits), DataFusion(long | misread_columns(table, columns_of(rows))))
+    digits = {name: count for name, data_type in types.items() if (count := digits_of(data_type)) is not None}
+    long_decimals = frozenset(name for name, data_type in types.items() if is_long_decimal(data_type))
+    return sql(within(rows, digits), DataFusion(long_decimals | misread_columns(table, columns_of(rows))))
 
 
-def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
+def _scan_count(table: DeltaTable, place: Place, rows: Predicate) -> int:
     from deltalake import QueryBuilder
 
     if needs_arrow(table):
@@ -198,24 +209,27 @@ def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
         batches = QueryBuilder().register("source", table).execute(query)
         return int(next(iter(batches)).column(0)[0].as_py())
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
 
 
 def _read_distinct(
     table: DeltaTable, place: Place, columns: Sequence[str], most: int
 ) -> list[pa.RecordBatch]:
-    """As a query, unless only Arrow reads the table: the same reader without one gives deleted rows, and NULL in columns that are mapped by name."""
+    """Return distinct values by a query, unless only Arrow can read the table.
+
+    Without a query the same reader returns deleted rows, and NULL in mapped columns.
+    """
     import pyarrow as pa
     from deltalake import QueryBuilder
 
     if needs_arrow(table):
-        return arrow_rows.distinct(table, place, columns, most)
+        return arrow_rows.distinct_values(table, place, columns, most)
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     order = ", ".join(f"{number} NULLS FIRST" for number in range(1, len(columns) + 1))
-    # With DISTINCT, or without the count, room is made for as many rows as the limit before the first is read.
+    # With DISTINCT, or without the count, DataFusion allocates memory for as many rows as the limit up front.
     query = f"SELECT {names}, count(*) FROM source GROUP BY {names} ORDER BY {order} LIMIT {most}"  # noqa: S608 - names are quoted
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return [pa.record_batch(batch).select(range(len(columns))) for batch in batches]
     except Exception as error:
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error

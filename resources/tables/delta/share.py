@@ -1,4 +1,4 @@
-"""Which rows of a Delta table are a dataflow's: all of them, unless several dataflows share it (docs/shared-tables.md)."""
+"""A dataflow's share of the rows of a Delta table (docs/shared-tables.md)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from resources.tables.delta.rows import distinct_rows
 
 
 @dataclass(frozen=True)
-class Share:
+class DeltaShare:
     """A table as one of its dataflows sees it.
 
     Attributes:
-        log: of the table.
-        dataflow: that shares it; None: nobody does.
+        log: log of the table.
+        dataflow: dataflow that shares the table; None: no one shares it.
     """
 
     log: DeltaLog
@@ -25,20 +25,20 @@ class Share:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the table's columns."""
+        """Names of the table's columns."""
         table = self.log.table()
         return [field.name for field in table.schema().fields] if table else []
 
     @property
     def rows(self) -> Predicate:
-        """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
+        """Rows that the dataflow deletes, updates and counts: all, unless the table is shared."""
         if self.dataflow is None or DATAFLOW_COLUMN not in self.columns:
             return EVERYTHING
         return Among(DATAFLOW_COLUMN, (self.dataflow,))
 
     @property
     def is_alone(self) -> bool:
-        """Whether no row is another dataflow's."""
+        """Return whether every row is this dataflow's."""
         return DATAFLOW_COLUMN in self.columns and all(
             row[DATAFLOW_COLUMN] == self.dataflow
             for row in distinct_rows(self.log, [DATAFLOW_COLUMN], MOST_ROWS)
@@ -46,6 +46,9 @@ class Share:
 
     @property
     def is_of_others(self) -> bool:
-        """Whether a table that is to be shared still is that of one dataflow, whose rows tell nothing of this one's."""
+        """Return whether the table still belongs to one other dataflow.
+
+        Its rows then say nothing about this dataflow's.
+        """
         columns = self.columns if self.dataflow is not None else []
         return bool(columns) and DATAFLOW_COLUMN not in columns

@@ -1,4 +1,4 @@
-"""A Delta table of the lake, as the contract has it. What each method needs is in the modules beside this one."""
+"""A Delta table as the contract defines it. The modules beside this one do the work."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from resources.tables.contract.commits import TableCommit, TableHead, Tag, Tagge
 from resources.tables.contract.table import Table
 from resources.tables.delta.appends import DeltaAppends
 from resources.tables.delta.contents import DeltaContents
-from resources.tables.delta.head import compared, tip_of
+from resources.tables.delta.head import compare_head, read_tip
 from resources.tables.delta.history import adoptable_state
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.maintenance import DeltaMaintenance
 from resources.tables.delta.rows import count_rows
-from resources.tables.delta.share import Share
+from resources.tables.delta.share import DeltaShare
 from resources.tables.delta.writing import DeltaWrites
 from resources.tables.removal import remove_files
 from resources.tables.rows.replacement import OUTSIDE
@@ -43,10 +43,17 @@ class DeltaLakeTable(Table):
         dataflow: str | None = None,
         schema_mode: SchemaMode = "strict",
     ) -> None:
-        """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
+        """Use the table at a place.
+
+        Args:
+            place: place of the table.
+            partition_by: partition columns that the first write creates.
+            dataflow: dataflow that shares the table; None: no one shares it.
+            schema_mode: how writes change the table's columns.
+        """
         self._place = place
         self._log = DeltaLog(place)
-        self._share = Share(self._log, dataflow)
+        self._share = DeltaShare(self._log, dataflow)
         self._dataflow = dataflow
         self._schema_mode = schema_mode
         self._partition_by = tuple(partition_by)
@@ -54,35 +61,35 @@ class DeltaLakeTable(Table):
 
     @property
     def place(self) -> Place:
-        """Where it lies."""
+        """Place of the table."""
         return self._place
 
     @property
     def contents(self) -> DeltaContents:
-        """What it holds."""
+        """Contents of the table."""
         return DeltaContents(self._log, self._share)
 
     @property
     def maintenance(self) -> DeltaMaintenance:
-        """What cares for it."""
+        """Maintenance of the table."""
         return DeltaMaintenance(self._log)
 
     @property
     def appends(self) -> DeltaAppends:
-        """What its versions append."""
+        """Appends of the table's versions."""
         return DeltaAppends(self._log)
 
     def exists(self) -> bool:
-        """Return whether there is a Delta log."""
+        """Return whether the place has a Delta log."""
         return self._log.exists()
 
     def identity(self) -> str | None:
-        """Return the id that its metadata has."""
+        """Return the id in the table's metadata."""
         table = self._log.table()
         return str(table.metadata().id) if table else None
 
     def share_of(self, dataflow: str) -> DeltaLakeTable:
-        """Return the table as one of the dataflows that share it sees it."""
+        """Return the table as one of its dataflows sees it."""
         return DeltaLakeTable(
             self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode
         )
@@ -92,21 +99,22 @@ class DeltaLakeTable(Table):
         return DeltaLakeTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
-        """Compare the table's log with what was recorded of it."""
-        return compared(self._log, recorded, app_id, self._dataflow)
+        """Compare the table's log with the recorded commit."""
+        return compare_head(self._log, recorded, app_id, self._dataflow)
 
     def tip(self, app_id: str | None) -> TableHead:
-        """Return what the table is now."""
-        return tip_of(self._log, app_id)
+        """Return the newest commit and the highest tag."""
+        return read_tip(self._log, app_id)
 
     def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
-        """Return the state that the commits tell which the table's rows go back to."""
+        """Return the state that the table's commits record."""
         return adoptable_state(self._log, app_id, self._dataflow)
 
     def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
-        """Return the commit with all of its counts. One that only deletes does not count rows: the table before and after it tells.
+        """Return the commit with all of its counts.
 
-        If the version before was cleaned from the log, the watermark log's own count stands in for it.
+        A commit that only deletes does not count rows, so the versions before and after it are compared.
+        If the version before was cleaned from the log, ``rows_before`` stands in for it.
         """
         if not commit.uncounted:
             return commit
@@ -118,36 +126,40 @@ class DeltaLakeTable(Table):
         return replace(commit, removed=max(0, rows_before + commit.rows - rows_after), uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit; of a table that several dataflows share, whichever of them has made it."""
-        first = base is None and (self._dataflow is None or not self.exists())
-        self._wrote_by_delta = self._writes().write(rows, load, tag, state, first=first)
+        """Load rows in one commit. Any of the dataflows that share a table may create it."""
+        creates_table = base is None and (self._dataflow is None or not self.exists())
+        self._wrote_by_delta = self._writer().write(rows, load, tag, state, creates_table=creates_table)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
-        """Append no row."""
-        first = first_rows is not None and (self._dataflow is None or not self.exists())
-        self._writes().give_up(spark, tag, state, first_rows, first=first)
+        """Fence the number by an append of no rows."""
+        creates_table = first_rows is not None and (self._dataflow is None or not self.exists())
+        self._writer().give_up(spark, tag, state, first_rows, creates_table=creates_table)
 
-    def _writes(self) -> DeltaWrites:
+    def _writer(self) -> DeltaWrites:
         return DeltaWrites(self._log, self._share, self._partition_by, self._schema_mode)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
-        """Return whether a row was refused. Delta shows the condition of ``replaceWhere`` as a constraint without a name of its own."""
+        """Return whether a row was refused.
+
+        Delta reports the condition of ``replaceWhere`` as an unnamed constraint.
+        """
         if isinstance(error, RowsRefused):
             return error.code == OUTSIDE
         return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
 
     @override
     def remove(self, session: Callable[[], SparkSession]) -> None:
-        """Remove its folder."""
+        """Remove the folder of the table."""
         remove_files(self)
 
     def prepare_next(self, spark: SparkSession) -> None:
-        """Make the engine know the table's state, which Delta keeps until the next commit.
+        """Have the engine load the table's state, which Delta caches until the next commit.
 
-        Delta's own writer looks there for its tag, and makes the state first if it is not known. Of what only reads, the details of a
-        table are what Delta takes out of it. Where the last write was a commit of ours, so is the next one, as a rule, which needs no engine.
+        Delta's own writer looks for its tag in that state, and loads it first if needed. DESCRIBE DETAIL
+        is the cheapest read that does so. After a commit of our own the next one usually needs no engine
+        either.
         """
         if not self._wrote_by_delta:
             return

@@ -1,4 +1,4 @@
-"""Writes of a Delta table: by Strandline's own commit where it can, else by Delta's writer, with the same tag (docs/adr/0016)."""
+"""Write a Delta table: by our own commit if possible, otherwise by Delta's writer (docs/adr/0016)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from resources.dialects.spark import SPARK
 from resources.spark.process import said
 from resources.sql import literal, quoted
 from resources.tables.contract.commits import Tag
-from resources.tables.delta.commit import write_options
+from resources.tables.delta.commit import tag_options
 from resources.tables.delta.conflicts import is_conflict
-from resources.tables.delta.inexact_statistics import distrust
+from resources.tables.delta.inexact_statistics import disable_data_skipping
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.merge import merge
-from resources.tables.delta.own_commit import OwnCommit
-from resources.tables.delta.own_limits import fits
-from resources.tables.delta.share import Share
+from resources.tables.delta.own_commit import DeltaOwnCommit
+from resources.tables.delta.own_limits import has_same_columns
+from resources.tables.delta.share import DeltaShare
 from resources.tables.folder_values import check_folder_values
 from resources.tables.row_columns import evolve_columns, with_columns_of, with_types_of, with_validity
 from resources.tables.rows.scd2 import scd2_initial_rows
@@ -33,44 +33,48 @@ from resources.tables.user_metadata import commit_text, with_writer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MAPPED = frozenset(" ,;{}()\n\t=")
-"""Characters that Delta takes in a column's name only with column mapping."""
+_MAPPED_CHARACTERS = frozenset(" ,;{}()\n\t=")
+"""Characters that Delta accepts in a column name only with column mapping."""
 
 
 class DeltaWrites:
     """The writes of one Delta table; it need not exist."""
 
     def __init__(
-        self, log: DeltaLog, share: Share, partition_by: Sequence[str], schema_mode: SchemaMode
+        self, log: DeltaLog, share: DeltaShare, partition_by: Sequence[str], schema_mode: SchemaMode
     ) -> None:
         """Write to a table.
 
         Args:
-            log: of the table.
-            share: the rows that are the dataflow's.
-            partition_by: columns of a table that is made.
-            schema_mode: what becomes of the table's columns if rows come with others.
+            log: log of the table.
+            share: the dataflow's share of the rows.
+            partition_by: partition columns of a new table.
+            schema_mode: how writes change the table's columns.
         """
         self._log, self._share = log, share
         self._partition_by, self._schema_mode = tuple(partition_by), schema_mode
 
-    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> bool:
-        """Load rows as :meth:`resources.tables.contract.table.Table.write`; return whether Delta's own writer committed.
+    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, creates_table: bool) -> bool:
+        """Load rows as the contract says; return whether Delta's own writer committed.
+
+        See :meth:`resources.tables.contract.table.Table.write`.
 
         Args:
-            rows: of the slice.
-            load: what becomes of the rows in the table.
-            tag: of the commit.
-            state: sentinel JSON text of the watermark after it.
-            first: whether the write makes the table.
+            rows: rows of the slice.
+            load: load of the slice.
+            tag: tag of the commit.
+            state: sentinel JSON text of the watermark after the commit.
+            creates_table: whether the write creates the table.
         """
         try:
-            return self._write(rows, self._within_share(rows, load), tag, state, first=first)
+            return self._write(rows, self._within_share(rows, load), tag, state, creates_table=creates_table)
         except WriteConflict:
             raise
         except Exception as error:
-            # Another dataflow may have made the table just now.
-            if is_conflict(error) or (first and self._share.dataflow is not None and self._log.exists()):
+            # Another dataflow may just have created the table.
+            if is_conflict(error) or (
+                creates_table and self._share.dataflow is not None and self._log.exists()
+            ):
                 raise WriteConflict(
                     f"table {self._log.place}: another writer committed first: {in_one_line(said(error))}. Nothing is lost: the next run tries"
                     " again"
@@ -84,68 +88,86 @@ class DeltaWrites:
         state: str,
         first_rows: Callable[[], DataFrame] | None,
         *,
-        first: bool,
+        creates_table: bool,
     ) -> None:
-        """Append no row; ``first``: and make the table. Its own columns fit whatever the definition has become."""
-        own = self._own(tag, state)
-        reason: str | None = "the table is made"
+        """Append no row; create the table first if ``creates_table``.
+
+        An existing table's own columns are used, so that a changed definition does not matter.
+        """
+        own_commit = self._own_commit(tag, state)
+        reason: str | None = "the table is created"
         if first_rows is None:
-            reason = own.give_up()
+            reason = own_commit.give_up()
             if reason is None:
                 return
         rows = first_rows() if first_rows else self._rows(spark).limit(0)
-        self._commit(rows, Append(), tag, _by_spark(own.text, reason), first=first)
+        self._commit(
+            rows, Append(), tag, _written_by_spark(own_commit.text, reason), creates_table=creates_table
+        )
 
-    def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> bool:
-        own = self._own(tag, state)
+    def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, creates_table: bool) -> bool:
+        own_commit = self._own_commit(tag, state)
         if isinstance(load, ByKeys | Replace):
-            distrust(rows.sparkSession, self._log.table())
-        evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
-        if isinstance(load, ByKeys) and not first:
-            return self._write_by_keys(rows, load, tag, own, evolution)
+            disable_data_skipping(rows.sparkSession, self._log.table())
+        evolution = None if creates_table or isinstance(load, ReplaceAll) else self._evolution(rows, load)
+        if isinstance(load, ByKeys) and not creates_table:
+            return self._write_by_keys(rows, load, tag, own_commit, evolution)
         rows = scd2_initial_rows(rows, load) if isinstance(load, Scd2) else rows
-        if isinstance(load, Replace) and evolution is not None and self._must_come_first(load.where):
-            # Delta looks for the rows to delete before it takes new columns.
-            rows = self._evolved_before(rows, evolution, ())
+        if isinstance(load, Replace) and evolution is not None and self._must_evolve_first(load.where):
+            # Delta finds the rows to delete before it adds new columns.
+            rows = self._evolve_first(rows, evolution, ())
             evolution = None
         if evolution is not None:
             rows = with_types_of(rows, evolution.schema)
         if evolution is not None and evolution.action != "none":
-            reason: str | None = "the table takes new columns or types"
+            reason: str | None = "the table gets new columns or types"
         else:
-            reason = own.write(rows, load, self._partition_by, first=first)
+            reason = own_commit.write(rows, load, self._partition_by, creates_table=creates_table)
         if reason is None:
             return False
-        with check_folder_values(rows, self._layout(load, first=first), self._log.place) as kept_rows:
-            self._commit(kept_rows, load, tag, _by_spark(own.text, reason), first=first, evolution=evolution)
+        with check_folder_values(
+            rows, self._layout(load, creates_table=creates_table), self._log.place
+        ) as kept_rows:
+            self._commit(
+                kept_rows,
+                load,
+                tag,
+                _written_by_spark(own_commit.text, reason),
+                creates_table=creates_table,
+                evolution=evolution,
+            )
         return True
 
     def _write_by_keys(
-        self, rows: DataFrame, load: ByKeys, tag: Tag, own: OwnCommit, evolution: Evolution | None
+        self, rows: DataFrame, load: ByKeys, tag: Tag, own_commit: DeltaOwnCommit, evolution: Evolution | None
     ) -> bool:
-        """Change rows by their keys.
+        """Change rows by key.
 
-        If others were faster than Strandline's own commit, a MERGE does it at once: beside their appends Delta lets it through.
+        If another writer came before our own commit, use a MERGE at once: Delta commits it beside their
+        appends.
         """
         if evolution is not None:
-            added = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
-            rows = self._evolved_before(rows, evolution, added)
-        rows, reason = own.change(rows, load)
+            load_columns = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
+            rows = self._evolve_first(rows, evolution, load_columns)
+        rows, reason = own_commit.change(rows, load)
         if reason is None:
             return False
-        with check_folder_values(rows, self._layout(load, first=False), self._log.place) as kept_rows:
-            merge(self._log.place, kept_rows, load, tag, _by_spark(own.text, reason))
+        with check_folder_values(rows, self._layout(load, creates_table=False), self._log.place) as kept_rows:
+            merge(self._log.place, kept_rows, load, tag, _written_by_spark(own_commit.text, reason))
         return True
 
-    def _own(self, tag: Tag, state: str) -> OwnCommit:
+    def _own_commit(self, tag: Tag, state: str) -> DeltaOwnCommit:
         text = commit_text(self._log.place, tag, state, self._share.dataflow)
-        return OwnCommit(self._log, tag, text)
+        return DeltaOwnCommit(self._log, tag, text)
 
     def _within_share(self, rows: DataFrame, load: Load) -> Load:
-        """Return the load that leaves rows of others as they are. Where there are none, other columns may take the place of the table's."""
-        shared = self._share.dataflow is not None and isinstance(load, ReplaceAll)
-        table = self._log.table() if shared else None
-        if table is not None and not fits(table, rows.schema) and self._share.is_alone:
+        """Restrict a load to the dataflow's rows.
+
+        If all rows are the dataflow's, a load with other columns may replace the whole table.
+        """
+        may_replace_columns = self._share.dataflow is not None and isinstance(load, ReplaceAll)
+        table = self._log.table() if may_replace_columns else None
+        if table is not None and not has_same_columns(table, rows.schema) and self._share.is_alone:
             return load
         return within(load, self._share.rows)
 
@@ -153,12 +175,14 @@ class DeltaWrites:
         return spark.read.format("delta").load(self._log.place.spark_url)
 
     def _evolution(self, rows: DataFrame, load: Load) -> Evolution | None:
-        """Return what the table's columns become with these rows; None in mode strict, in which the writer compares them.
+        """Return how these rows change the table's columns; None in mode strict.
 
-        In mode rescue they get ``_rescued_data`` and nothing else, which the writer compares, too.
+        In mode strict the writer compares the columns.
+
+        In mode rescue the table only gains ``_rescued_data``; the writer compares the rest.
 
         Raises:
-            RowsRefused: the mode does not accept them.
+            RowsRefused: the mode does not accept the rows' columns.
         """
         table = self._log.table() if self._schema_mode in ("merge", "rescue") else None
         if table is None:
@@ -167,20 +191,19 @@ class DeltaWrites:
         incoming = all_nullable(with_validity(rows.schema, load).jsonValue())
         return evolve_columns(table_schema, incoming, self._schema_mode, self._log.place)
 
-    def _evolved_before(
-        self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]
-    ) -> DataFrame:
-        """Give the table the columns of rows that are merged, which a MERGE takes as they are; return the rows with all of its columns.
+    def _evolve_first(self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]) -> DataFrame:
+        """Add new columns to the table before a MERGE; return the rows with all of its columns.
 
-        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+        A MERGE does not change columns. So a commit before the tagged one does, which changes no row and
+        can safely be repeated.
 
         Args:
-            rows: of the slice.
-            evolution: of the table's columns.
-            load_columns: columns that the load makes, which the rows do not get here.
+            rows: rows of the slice.
+            evolution: change of the table's columns.
+            load_columns: columns that the load adds, and that the rows do not get here.
         """
         if evolution.action == "merge":
-            self._prepare(rows, evolution)
+            self._prepare_evolution(rows, evolution)
             columns = type(rows.schema).fromJson(dict(evolution.schema))
             no_rows = with_columns_of(rows.limit(0), columns).write.format("delta").mode("append")
             no_rows.option("mergeSchema", "true").save(self._log.place.spark_url)
@@ -188,17 +211,17 @@ class DeltaWrites:
         own_fields = [field for field in table_schema.fields if field.name not in load_columns]
         return with_columns_of(rows, type(table_schema)(own_fields))
 
-    def _must_come_first(self, where: Predicate) -> bool:
-        """Whether the table lacks a column of a condition, and takes new ones."""
+    def _must_evolve_first(self, where: Predicate) -> bool:
+        """Return whether the table lacks a column of a condition, and takes new ones."""
         if self._schema_mode != "merge":
             return False
         table_columns = {name.casefold() for name in self._share.columns}
         return any(name.casefold() not in table_columns for name in columns_of(where))
 
-    def _prepare(self, rows: DataFrame, evolution: Evolution) -> None:
-        """Give the table what new columns and wider types need."""
+    def _prepare_evolution(self, rows: DataFrame, evolution: Evolution) -> None:
+        """Enable the table features that new columns and wider types need."""
         needed = {"delta.enableTypeWidening": "true"} if any(c.widens for c in evolution.changes) else {}
-        self._allow(rows, needed)
+        self._enable_features(rows, needed)
 
     def _commit(
         self,
@@ -207,64 +230,67 @@ class DeltaWrites:
         tag: Tag,
         text: str,
         *,
-        first: bool,
+        creates_table: bool,
         evolution: Evolution | None = None,
     ) -> None:
-        """Have Delta's own writer write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
-        writer = rows.write.format("delta").options(**write_options(tag, text))
+        """Write with Delta's writer in one commit.
+
+        The first commit creates the table, and fails if another writer created it meanwhile.
+        """
+        writer = rows.write.format("delta").options(**tag_options(tag, text))
         if evolution is not None:
             if evolution.action == "merge":
-                self._prepare(rows, evolution)
+                self._prepare_evolution(rows, evolution)
             writer = writer.option("mergeSchema", "true")
         match load:
-            case Replace(where) if not first:
+            case Replace(where) if not creates_table:
                 writer = writer.mode("overwrite").option("replaceWhere", sql(where, SPARK))
-            case ReplaceAll() if not first:
-                self._allow(rows)
-                # Whatever the session says: a dynamic overwrite would leave the partitions that are not written.
-                static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
-                writer = writer.mode("overwrite").options(**static)
+            case ReplaceAll() if not creates_table:
+                self._enable_features(rows)
+                # Override the session: a dynamic overwrite would keep partitions that are not written.
+                overwrite_options = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
+                writer = writer.mode("overwrite").options(**overwrite_options)
             case _:
-                writer = writer.mode("error" if first else "append")
-        if self._partition_by and (first or isinstance(load, ReplaceAll)):
+                writer = writer.mode("error" if creates_table else "append")
+        if self._partition_by and (creates_table or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)
-        if first and _needs_mapping(rows):
+        if creates_table and _needs_mapping(rows):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._log.place.spark_url)
 
-    def _layout(self, load: Load, *, first: bool) -> Sequence[str]:
-        """The columns that folders stand for when rows are written."""
-        if self._partition_by and (first or isinstance(load, ReplaceAll)):
+    def _layout(self, load: Load, *, creates_table: bool) -> Sequence[str]:
+        """Return the partition columns of the written files."""
+        if self._partition_by and (creates_table or isinstance(load, ReplaceAll)):
             return self._partition_by
         table = self._log.table()
         return table.metadata().partition_columns if table is not None else ()
 
-    def _allow(self, df: DataFrame, more: Mapping[str, str] | None = None) -> None:
-        """Give a table what columns need that it may not have had: Delta gives it to new tables by itself.
+    def _enable_features(self, rows: DataFrame, extra_properties: Mapping[str, str] | None = None) -> None:
+        """Enable the table features that the rows' columns need, as Delta does for new tables.
 
-        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+        A commit before the tagged one, which changes no row and can safely be repeated.
 
         Args:
-            df: the rows.
-            more: properties that are needed beside.
+            rows: rows to write.
+            extra_properties: other properties to set.
         """
-        needed = dict(more or {})
-        if _needs_mapping(df):
-            needed["delta.columnMapping.mode"] = "name"
-        if any("timestamp_ntz" in kind for _, kind in df.dtypes):
-            needed["delta.feature.timestampNtz"] = "supported"
-        if needed:
-            properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
-            df.sparkSession.sql(
-                f"ALTER TABLE delta.{quoted(self._log.place.spark_url)} SET TBLPROPERTIES ({properties})"
+        properties = dict(extra_properties or {})
+        if _needs_mapping(rows):
+            properties["delta.columnMapping.mode"] = "name"
+        if any("timestamp_ntz" in data_type for _, data_type in rows.dtypes):
+            properties["delta.feature.timestampNtz"] = "supported"
+        if properties:
+            assignments = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+            rows.sparkSession.sql(
+                f"ALTER TABLE delta.{quoted(self._log.place.spark_url)} SET TBLPROPERTIES ({assignments})"
             ).collect()
 
 
-def _needs_mapping(df: DataFrame) -> bool:
-    """Return whether a name of the columns, at any depth, has a letter for which Delta maps names."""
-    return any(_MAPPED & set(name) for name in field_names(df.schema.jsonValue()))
+def _needs_mapping(rows: DataFrame) -> bool:
+    """Return whether a column name, at any depth, has a character that needs column mapping."""
+    return any(_MAPPED_CHARACTERS & set(name) for name in field_names(rows.schema.jsonValue()))
 
 
-def _by_spark(text: str, reason: str | None) -> str:
-    """Return the user metadata of a commit that Delta's own writer makes, with the reason why."""
+def _written_by_spark(text: str, reason: str | None) -> str:
+    """Return the user metadata of a commit by Delta's own writer, with the reason."""
     return with_writer(text, f"Spark: {reason}")

@@ -71,7 +71,7 @@ class _Writing:
     ) -> None:
         self._commit, self._changes, self._partition_by = commit, changes, partition_by
         self._rows, self._load, self._first = rows, load, first
-        own = commit.committed_by("Strandline (pyiceberg)")
+        own = commit.with_writer("Strandline (pyiceberg)")
         self.own = OwnCommit(
             commit.place, commit.catalog, commit.value, own.summary(load, None), commit.is_taken
         )
@@ -128,7 +128,7 @@ class _Writing:
             Branches(commit.catalog, commit.tag).drop_abandoned(metadata)
             return
         in_one = isinstance(load, Append) and not self._is_again
-        by_spark = SparkCommit(commit.committed_by(f"Spark: {reason}"), partition_by)
+        by_spark = SparkCommit(commit.with_writer(f"Spark: {reason}"), partition_by)
         by_spark.write(fitted, load, metadata, in_one=in_one)
 
     def _has_moved(self, since: Metadata | None) -> bool:

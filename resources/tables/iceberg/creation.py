@@ -44,7 +44,7 @@ def create_table(
     writer = with_commit(rows, commit.value).writeTo(name).using("iceberg")
     for key, value in {**_NEW_TABLE, **catalog.new_table}.items():
         writer = writer.tableProperty(key, value)
-    writer = commit.committed_by("Spark: the table is made").tagged(writer, load)
+    writer = commit.with_writer("Spark: the table is created").tagged(writer, load)
     if partition_by:
         first, *others = [F.col(quoted(column)) for column in partition_by]
         writer = writer.partitionedBy(first, *others)

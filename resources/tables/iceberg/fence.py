@@ -27,7 +27,7 @@ def give_up(
     if first_rows is not None and commit.catalog.newest() is None:
         create_table(commit, first_rows(), None, partition_by)
         return
-    fencing = commit.committed_by("Spark: the number is fenced by a branch")
+    fencing = commit.with_writer("Spark: the number is fenced by a branch")
 
     def attempt() -> None:
         metadata = commit.catalog.newest()

@@ -62,7 +62,7 @@ class NumberedCommit:
 
     def is_taken(self, metadata: Metadata | None) -> bool:
         """Return whether the number is taken."""
-        return metadata is not None and tip_of(metadata, self.tag.app_id).tag >= self.tag.number
+        return metadata is not None and tip_of(metadata, self.tag.app_id).highest_tag >= self.tag.number
 
     def gone(self, now: Metadata | None) -> TargetError:
         """Return the error of a write whose table is not there any more."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from resources.tables.delta.commit import Commit
+from resources.tables.delta.commit import DeltaCommit
 
 
-def _commit(operation: str, metrics: dict[str, int], *adds: dict[str, Any]) -> Commit:
+def _commit(operation: str, metrics: dict[str, int], *adds: dict[str, Any]) -> DeltaCommit:
     info = {"operation": operation, "operationMetrics": {name: str(value) for name, value in metrics.items()}}
     actions: list[dict[str, Any]] = [{"commitInfo": info}, {"txn": {"appId": "app", "version": 7}}]
     actions += [{"add": add} for add in adds]
-    return Commit.parse(3, "\n".join(json.dumps(each, separators=(",", ":")) for each in actions).encode())
+    return DeltaCommit.parse(
+        3, "\n".join(json.dumps(each, separators=(",", ":")) for each in actions).encode()
+    )
 
 
 def test_a_merge_has_written_a_row_that_it_updated_and_removed_it_before() -> None:
@@ -25,7 +27,7 @@ def test_a_merge_has_written_a_row_that_it_updated_and_removed_it_before() -> No
         "numTargetFilesRemoved": 1,
         "numTargetBytesAdded": 999,
     }
-    tagged = _commit("MERGE", metrics).tagged("app")
+    tagged = _commit("MERGE", metrics).as_tagged("app")
     assert (tagged.rows, tagged.removed, tagged.bytes, tagged.uncounted) == (8, 5, 999, False)
 
 
