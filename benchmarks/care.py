@@ -1,4 +1,4 @@
-"""Measure what a thousand small commits cost a reader, and what is left of that after the table's care (docs/maintenance.md).
+"""Measure what a thousand small commits cost a reader, and what is left of that after the table's care (docs/how-to/maintenance.md).
 
 Each commit is one of the product's: the write of a tick with 100 rows, without the tick's own work. And what ``cluster_by`` changes for a reader who looks
 for one customer's rows, in files of 8 MB that stand for the larger ones of a larger table.

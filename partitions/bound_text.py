@@ -1,4 +1,4 @@
-"""Bounds as text: whether a text names an instant exactly, and how far a bound moves so that no row is left out (docs/guide-windows.md, Local times).
+"""Bounds as text: whether a text names an instant exactly, and how far a bound moves so that no row is left out (docs/reference/windows.md, Local times).
 
 Every bound that leaves as text passes here: parameters of an API, placeholders of a query or request. A text without an offset is a local
 time. In a repeated hour it means two instants, and who reads it may take either, or compare local times: so it is never sent. A lower

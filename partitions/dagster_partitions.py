@@ -1,4 +1,4 @@
-"""Windows and units as Dagster's partitions (docs/dagster.md).
+"""Windows and units as Dagster's partitions (docs/reference/dagster.md).
 
 The one module of this floor that knows Dagster. Which windows cron can express, what keys say and how rectangles are found needs
 no Dagster, and is in ``partitions.window``. Dagster itself is never asked here: what it knows already is handed in.

@@ -1,4 +1,4 @@
-"""A dataflow: a source, a watermark and a target, as a user declares it (docs/project-files.md).
+"""A dataflow: a source, a watermark and a target, as a user declares it (docs/reference/project-files.md).
 
 Here is what every part of the product agrees on; how the text comes from a YAML file is ``platform_assets.project``'s.
 """

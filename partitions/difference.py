@@ -1,4 +1,4 @@
-"""What changed between two JSON objects, so that a long state is not written whole for each small step (docs/state.md)."""
+"""What changed between two JSON objects, so that a long state is not written whole for each small step (docs/reference/state.md)."""
 
 from __future__ import annotations
 

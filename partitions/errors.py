@@ -24,7 +24,7 @@ class StrandlineError(Exception):
 
     Attributes:
         code: stable machine name, shown in JSON output.
-        exit_code: what the command line ends with (docs/cli.md).
+        exit_code: what the command line ends with (docs/reference/cli.md).
         transient: whether trying the same again can help.
         choices: commands that lead on, most advisable first.
     """

@@ -1,4 +1,4 @@
-"""What becomes of a schema if rows come with another one, by the schema mode (docs/schemas.md).
+"""What becomes of a schema if rows come with another one, by the schema mode (docs/reference/schemas.md).
 
 A schema is Spark's JSON form of a struct, as plain values: the rule needs no Spark. Columns are compared by name, upper and lower case being
 the same, in any order.

@@ -1,4 +1,4 @@
-"""Fingerprint the parts of a dataflow that its state depends on, so that a run notices when they change (docs/state.md).
+"""Fingerprint the parts of a dataflow that its state depends on, so that a run notices when they change (docs/reference/state.md).
 
 ``partitions.fingerprint_changes`` says what each change means for the state.
 """

@@ -1,4 +1,4 @@
-"""What a change of a dataflow's identity means for its state (docs/state.md).
+"""What a change of a dataflow's identity means for its state (docs/reference/state.md).
 
 The identity is what the state depends on (``Dataflow.identity``). A run stops if it has changed; the message says, part by part,
 what becomes of the watermark.

@@ -1,4 +1,4 @@
-"""Instants as users write them, and steps on a zone's calendar (docs/guide-windows.md).
+"""Instants as users write them, and steps on a zone's calendar (docs/reference/windows.md).
 
 Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
 stepped on. If a local time does not exist, it counts by the offset before the change (02:30 becomes 03:30); if it
@@ -61,7 +61,7 @@ class Instant:
         """Read a text.
 
         Args:
-            text: any form of docs/guide-windows.md.
+            text: any form of docs/reference/windows.md.
             zone: of texts that name none.
             now_allowed: whether ``-`` may stand for now, floored to the minute.
 

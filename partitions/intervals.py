@@ -1,4 +1,4 @@
-"""Sets of half-open stretches of time, each answered in one pass (docs/cli.md, docs/guide-windows.md).
+"""Sets of half-open stretches of time, each answered in one pass (docs/reference/cli.md, docs/reference/windows.md).
 
 All that is given is ascending by start and may overlap, if nothing else is said; all that is returned is ascending and lies apart.
 """

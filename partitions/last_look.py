@@ -1,4 +1,4 @@
-"""What a run has seen of a source that only a read tells more of, such as files: whether another run would find rows there (docs/guide-columns.md)."""
+"""What a run has seen of a source that only a read tells more of, such as files: whether another run would find rows there (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

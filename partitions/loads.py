@@ -1,4 +1,4 @@
-"""How the rows of a slice go into its table: a value that the planner's layer chooses and a table carries out (docs/architecture.md).
+"""How the rows of a slice go into its table: a value that the planner's layer chooses and a table carries out (docs/explanation/architecture.md).
 
 Belongs here: which loads there are, and what each means for the rows that the table holds. How a format does it is the table's.
 """

@@ -1,4 +1,4 @@
-"""Local times and instants of a zone whose clocks are put forward and back (docs/guide-windows.md, Local times).
+"""Local times and instants of a zone whose clocks are put forward and back (docs/reference/windows.md, Local times).
 
 An hour that a clock repeats has two passes, and a local time of it names two instants. A row that says only the local time counts as
 one of the second pass, in each source and engine: it is read when both passes are over.

@@ -1,4 +1,4 @@
-"""How often a dataflow's table is cared for, as a user declares it (docs/maintenance.md)."""
+"""How often a dataflow's table is cared for, as a user declares it (docs/how-to/maintenance.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placeholders of a window in a user's text: ``{start}``, ``{end:%Y-%m-%d}``, ``{unit.NAME}`` (docs/project-files.md, docs/guide-windows.md).
+"""Placeholders of a window in a user's text: ``{start}``, ``{end:%Y-%m-%d}``, ``{unit.NAME}`` (docs/reference/project-files.md, docs/reference/windows.md).
 
 What stands for them is for the caller to say: in SQL it is a literal, never the bare text of a value. Other braces, such as
 those of JSON, stay as they are; ``{{start}}`` is the text ``{start}``.

@@ -156,7 +156,7 @@ class Slice(Protocol):
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """The slice in the plan's JSON form (docs/cli.md): one object, or one for each of its work units."""
+        """The slice in the plan's JSON form (docs/reference/cli.md): one object, or one for each of its work units."""
         ...
 
     def halve(self) -> tuple[Self, ...]:
@@ -211,7 +211,7 @@ class Plan(Generic[SliceT]):
         return bool(self.slices)
 
     def as_json(self) -> Mapping[str, Any]:
-        """The plan in the public JSON form (docs/cli.md)."""
+        """The plan in the public JSON form (docs/reference/cli.md)."""
         return {
             "dataflow": self.dataflow,
             "kind": self.kind,

@@ -1,4 +1,4 @@
-"""Which rows are meant: one value for a read, for the delete that goes with it, and for their checks (docs/protocol.md).
+"""Which rows are meant: one value for a read, for the delete that goes with it, and for their checks (docs/explanation/protocol.md).
 
 A predicate compares columns with typed values. It knows no windows, no units and no SQL: ``partitions.window.predicates`` makes
 it from windows and units, ``resources.dialects.predicates`` writes it as SQL, and :func:`matches` decides on a row in Python.

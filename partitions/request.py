@@ -1,4 +1,4 @@
-"""What a run is asked for: one value that every kind's ``plan`` takes (docs/cli.md, docs/guide-windows.md)."""
+"""What a run is asked for: one value that every kind's ``plan`` takes (docs/reference/cli.md, docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LateOnly:
 
 @dataclass(frozen=True)
 class Replay:
-    """Read a chunk of a range again, whatever the watermark says (docs/replay.md).
+    """Read a chunk of a range again, whatever the watermark says (docs/reference/replay.md).
 
     Attributes:
         chunk: the rows.
@@ -75,7 +75,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class ReplayFiles:
-    """Read files again, whatever the watermark says (docs/replay.md).
+    """Read files again, whatever the watermark says (docs/reference/replay.md).
 
     Attributes:
         paths: relative to the source, in pair order.

@@ -1,4 +1,4 @@
-"""Watermark values as JSON text, with sentinels for what JSON cannot say (docs/watermarks.md).
+"""Watermark values as JSON text, with sentinels for what JSON cannot say (docs/explanation/watermarks.md).
 
 A sentinel is an object whose only key names a type: ``{"__date__": "2026-04-03"}``. A user's own dict that would
 read as a sentinel is wrapped as ``{"__dict__": {…}}``, so that every value comes back as what it was.
@@ -89,7 +89,7 @@ def of_canonical(text: str) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Write any storable value as canonical JSON: sorted keys, no spaces. The identity of a unit (docs/watermarks.md)."""
+    """Write any storable value as canonical JSON: sorted keys, no spaces. The identity of a unit (docs/explanation/watermarks.md)."""
     return json.dumps(_encode(value, "value"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""Halve the slices that follow a slow one: one that took longer than ``checkpoint.interval_secs`` (docs/guide-files.md)."""
+"""Halve the slices that follow a slow one: one that took longer than ``checkpoint.interval_secs`` (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ REMEMBERS_FILES = frozenset({"path"})
 
 
 def shortened(kind: str, watermark: Watermark) -> Watermark:
-    """Return a watermark in its short public form: of a stream epoch and global watermark, of others all of it (docs/cli.md)."""
+    """Return a watermark in its short public form: of a stream epoch and global watermark, of others all of it (docs/reference/cli.md)."""
     if kind != "stream" or is_empty(watermark):
         return watermark
     state = StreamState.of(watermark)

@@ -1,4 +1,4 @@
-"""Where a dataflow's rows go, and how, as a user declares it (docs/project-files.md)."""
+"""Where a dataflow's rows go, and how, as a user declares it (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every watermark: when it is empty, and how two values of a column are ordered (docs/watermarks.md)."""
+"""What holds for every watermark: when it is empty, and how two values of a column are ordered (docs/explanation/watermarks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project folder as a component of Dagster: ``type: strandline.StrandlineProject`` in a ``defs.yaml`` (docs/own-project.md)."""
+"""A project folder as a component of Dagster: ``type: strandline.StrandlineProject`` in a ``defs.yaml`` (docs/how-to/own-project.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where this code lies: a checkout with its three folders side by side, or the one package ``strandline`` of a wheel (docs/adr/0026-a-wheel-of-one-package.md)."""
+"""Where this code lies: a checkout with its three folders side by side, or the one package ``strandline`` of a wheel (docs/explanation/adr/0026-a-wheel-of-one-package.md)."""
 
 from __future__ import annotations
 

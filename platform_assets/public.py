@@ -1,4 +1,4 @@
-"""What a user's own code imports from ``strandline`` (docs/own-project.md): the wheel has this module as the package itself.
+"""What a user's own code imports from ``strandline`` (docs/how-to/own-project.md): the wheel has this module as the package itself.
 
 The names are imported when they are asked for: ``strandline validate`` does not wait for Dagster.
 """

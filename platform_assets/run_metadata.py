@@ -1,4 +1,4 @@
-"""What a materialisation shows of a run (docs/dagster.md). Every number was measured by the run itself."""
+"""What a materialisation shows of a run (docs/reference/dagster.md). Every number was measured by the run itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write counts in passing, by a Spark observation (docs/architecture.md)."""
+"""What a write counts in passing, by a Spark observation (docs/explanation/architecture.md)."""
 
 from __future__ import annotations
 

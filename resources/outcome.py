@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """In one word (docs/cli.md, JSON)."""
+        """In one word (docs/reference/cli.md, JSON)."""
         if isinstance(self.error, UpstreamNotLoaded):
             return "skipped"
         if self.error is not None:
@@ -233,7 +233,7 @@ class Outcome:
         return first.effective if isinstance(first, ReadsBack) else self.before
 
     def as_json(self) -> dict[str, Any]:
-        """The run in the public JSON form (docs/cli.md, JSON)."""
+        """The run in the public JSON form (docs/reference/cli.md, JSON)."""
         return {
             "dataflow": self.dataflow,
             "run_id": self.run_id,

@@ -4,7 +4,7 @@ Belongs here: facts about the machine that are needed before Spark starts, stand
 ask them before anything is installed. Does not belong here: pyspark, and the settings of a session (``resources.spark.engine``).
 
 Two files per set of packages lie in the cache folder, and a run does without either: the archive (why:
-docs/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
+docs/explanation/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Staged files: rows that only this process can fetch, put below the lake so that Spark reads them, also on another machine.
 
 A run has one folder for the slice that it loads, ``<lake>/_staging/<layer>/<table>/<dataflow>/<id>``, and removes it when the slice is over.
-What a run that died has left is removed by the next that stages (docs/architecture.md, Staged files).
+What a run that died has left is removed by the next that stages (docs/explanation/architecture.md, Staged files).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The build hook of the wheel: the three packages of the checkout become one, ``strandline`` (docs/adr/0026-a-wheel-of-one-package.md).
+"""The build hook of the wheel: the three packages of the checkout become one, ``strandline`` (docs/explanation/adr/0026-a-wheel-of-one-package.md).
 
 Imports of the three are rewritten by the syntax tree, so that texts and comments stay as they are, and so do the numbers of the lines. An
 editable install is the checkout itself: nothing is rewritten for it.

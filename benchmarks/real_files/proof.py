@@ -1,4 +1,4 @@
-"""Load files that others published, each alone, and hold every table against what another reader finds in the file (docs/real-files.md)."""
+"""Load files that others published, each alone, and hold every table against what another reader finds in the file (docs/explanation/real-files.md)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Run minutes of arrivals and disturbances, then count every row: see docs/soak.md."""
+"""Run minutes of arrivals and disturbances, then count every row: see docs/explanation/soak.md."""

@@ -1,6 +1,6 @@
 """Run the product for minutes while files and rows arrive, its runs and engine are killed and the store fails; then count every row.
 
-The last minutes are calm. If a row or anything else is wrong then, the exit code is 1 (docs/soak.md).
+The last minutes are calm. If a row or anything else is wrong then, the exit code is 1 (docs/explanation/soak.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a scan changes: each problem is reported once when it begins, and once more when it ends (docs/alerts.md)."""
+"""What a scan changes: each problem is reported once when it begins, and once more when it ends (docs/how-to/alerts.md)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""HTTP APIs: what is asked of one, and what its answers say, without a network (docs/source-api.md)."""
+"""HTTP APIs: what is asked of one, and what its answers say, without a network (docs/reference/apis.md)."""

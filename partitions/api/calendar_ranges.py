@@ -1,4 +1,4 @@
-"""Ranges that one run asks an API for one after another (docs/source-api.md, Windows)."""
+"""Ranges that one run asks an API for one after another (docs/reference/apis.md, Windows)."""
 
 from __future__ import annotations
 

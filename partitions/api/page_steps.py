@@ -1,4 +1,4 @@
-"""What a walk over pages does behind one: it goes to another, looks at one to prove an end, or ends (docs/source-api.md, Pages)."""
+"""What a walk over pages does behind one: it goes to another, looks at one to prove an end, or ends (docs/reference/apis.md, Pages)."""
 
 from __future__ import annotations
 

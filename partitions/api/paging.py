@@ -1,4 +1,4 @@
-"""Pages of an answer: how each is asked for, and what an answer says of those behind it (docs/source-api.md, Pages).
+"""Pages of an answer: how each is asked for, and what an answer says of those behind it (docs/reference/apis.md, Pages).
 
 Belongs here: the ways of paging. Does not belong here: the walk over the pages of a request (:mod:`partitions.api.walk`).
 """

@@ -1,4 +1,4 @@
-"""How a bound of a watermark is said in a parameter of a request (docs/source-api.md, Bounds).
+"""How a bound of a watermark is said in a parameter of a request (docs/reference/apis.md, Bounds).
 
 A bound goes out in one of a few formats. What a format cannot say exactly is cut off, so a bound is first moved to one that it can say.
 """

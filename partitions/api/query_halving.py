@@ -1,4 +1,4 @@
-"""Queries that an API answers with at most so many records: cut in halves until each has fewer (docs/source-api.md, Pages).
+"""Queries that an API answers with at most so many records: cut in halves until each has fewer (docs/reference/apis.md, Pages).
 
 Belongs here: where a query is cut, and which records belong to a part. Does not belong here: how its request is made (:mod:`partitions.api.requests`).
 """

@@ -1,4 +1,4 @@
-"""How many records of one request have come, and how many there are as far as answers say so (docs/source-api.md, All records)."""
+"""How many records of one request have come, and how many there are as far as answers say so (docs/reference/apis.md, All records)."""
 
 from __future__ import annotations
 

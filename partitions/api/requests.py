@@ -1,4 +1,4 @@
-"""What is asked of an API for the rows between two bounds, or of a window and a unit (docs/source-api.md)."""
+"""What is asked of an API for the rows between two bounds, or of a window and a unit (docs/reference/apis.md)."""
 
 from __future__ import annotations
 

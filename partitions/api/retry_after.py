@@ -1,4 +1,4 @@
-"""How long an API asks to wait, by the headers of an answer that it will give later (docs/source-api.md, Failures)."""
+"""How long an API asks to wait, by the headers of an answer that it will give later (docs/reference/apis.md, Failures)."""
 
 from __future__ import annotations
 

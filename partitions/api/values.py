@@ -1,4 +1,4 @@
-"""Values of JSON as those of columns, as far as they must be compared before Spark reads them (docs/source-api.md, Schema)."""
+"""Values of JSON as those of columns, as far as they must be compared before Spark reads them (docs/reference/apis.md, Schema)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walk over the pages of one request: to its proved end, each record once, and no loop (docs/source-api.md, Pages).
+"""The walk over the pages of one request: to its proved end, each record once, and no loop (docs/reference/apis.md, Pages).
 
 Belongs here: which page is asked for next, and whether the records of one count. The way behind a page that is asked for by a number is
 :mod:`partitions.api.counted_pages`. An end is in doubt if a flag says so beside a cursor that leads on, or if an offset moves by more records than

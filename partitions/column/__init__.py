@@ -1,1 +1,1 @@
-"""Column watermarks: the highest value of one or several columns (docs/guide-columns.md)."""
+"""Column watermarks: the highest value of one or several columns (docs/reference/columns.md)."""

@@ -1,4 +1,4 @@
-"""Where a range is cut by what a database's statistics know of a column: values between which about as many rows lie (docs/guide-columns.md)."""
+"""Where a range is cut by what a database's statistics know of a column: values between which about as many rows lie (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user declares of a column watermark (docs/guide-columns.md)."""
+"""What a user declares of a column watermark (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -119,5 +119,5 @@ class ColumnWatermark(Model):
         return self.looks_back or self.boundary == "inclusive"
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/state.md)."""
+        """What the state depends on (docs/reference/state.md)."""
         return {"columns": list(self.columns), "zone": self.timezone}

@@ -1,4 +1,4 @@
-"""Look-back: how far below the stored watermark a run reads again (docs/guide-columns.md, Look-back).
+"""Look-back: how far below the stored watermark a run reads again (docs/reference/columns.md, Look-back).
 
 It moves the lower bound of a read, never the stored watermark, and only down.
 """

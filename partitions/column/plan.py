@@ -1,4 +1,4 @@
-"""Which rows a run reads: above the stored values, up to bounds that are fixed before the read (docs/guide-columns.md)."""
+"""Which rows a run reads: above the stored values, up to bounds that are fixed before the read (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

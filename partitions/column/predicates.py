@@ -1,4 +1,4 @@
-"""Ranges of column values as predicates: the one shape of a read and of the delete that goes with it (docs/guide-columns.md).
+"""Ranges of column values as predicates: the one shape of a read and of the delete that goes with it (docs/reference/columns.md).
 
 The columns of a watermark are joined by OR. NULL is in no range.
 """

@@ -1,4 +1,4 @@
-"""What a column watermark does not go together with, beyond the table in ``partitions.supported`` (docs/guide-columns.md)."""
+"""What a column watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refusals(
 
 
 def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
-    """Yield why a target cannot replace what is read again (docs/loads.md); a look-back of no days is one."""
+    """Yield why a target cannot replace what is read again (docs/reference/loads.md); a look-back of no days is one."""
     if not target.replace_by_watermark:
         return
     if target.load != "merge_overwrite":

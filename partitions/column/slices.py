@@ -1,4 +1,4 @@
-"""Slices of the column kind: the rows between two bounds of each column, one commit, and the state after it (docs/guide-columns.md)."""
+"""Slices of the column kind: the rows between two bounds of each column, one commit, and the state after it (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

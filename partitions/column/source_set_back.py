@@ -1,4 +1,4 @@
-"""A source that was set back: another table under the name, or rows up to the watermark that are there no more (docs/guide-columns.md, A source that was set back)."""
+"""A source that was set back: another table under the name, or rows up to the watermark that are there no more (docs/reference/columns.md, A source that was set back)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a column watermark: the highest value that was read of each column (docs/watermarks.md)."""
+"""The state of a column watermark: the highest value that was read of each column (docs/explanation/watermarks.md)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ColumnState:
         return all(name in self.marks and self.marks[name].covers(mark) for name, mark in other.marks.items())
 
     def raised(self, marks: Mapping[str, Mark]) -> ColumnState:
-        """Return the state after rows up to these marks were read: each column keeps its highest, and its type (docs/replay.md)."""
+        """Return the state after rows up to these marks were read: each column keeps its highest, and its type (docs/reference/replay.md)."""
         higher = {
             name: mark
             if name not in self.marks

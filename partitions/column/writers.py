@@ -1,4 +1,4 @@
-"""Transactions that are open at a source: up to where none of them can still write (docs/guide-columns.md, Rows that are committed late; ADR 0035)."""
+"""Transactions that are open at a source: up to where none of them can still write (docs/reference/columns.md, Rows that are committed late; ADR 0035)."""
 
 from __future__ import annotations
 

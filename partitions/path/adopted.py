@@ -1,4 +1,4 @@
-"""The watermark that paths of loaded files tell, where no run has recorded one (docs/state.md)."""
+"""The watermark that paths of loaded files tell, where no run has recorded one (docs/reference/state.md)."""
 
 from __future__ import annotations
 

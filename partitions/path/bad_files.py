@@ -1,4 +1,4 @@
-"""Decide what a run does with a file that it cannot load: stop, pass it over, or look again later (docs/guide-files.md, Bad files)."""
+"""Decide what a run does with a file that it cannot load: stop, pass it over, or look again later (docs/reference/files.md, Bad files)."""
 
 from __future__ import annotations
 

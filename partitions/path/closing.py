@@ -1,4 +1,4 @@
-"""When a partition of scope ``partition`` closes: what its template says of its time, and since when nothing of it is new (docs/watermarks.md, Scope)."""
+"""When a partition of scope ``partition`` closes: what its template says of its time, and since when nothing of it is new (docs/explanation/watermarks.md, Scope)."""
 
 from __future__ import annotations
 

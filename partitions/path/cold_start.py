@@ -1,4 +1,4 @@
-"""A cold start: a filter names the prefixes that are listed while there is no watermark (docs/watermarks.md, Cold start and the partition filter)."""
+"""A cold start: a filter names the prefixes that are listed while there is no watermark (docs/explanation/watermarks.md, Cold start and the partition filter)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user declares of a path watermark (docs/guide-files.md)."""
+"""What a user declares of a path watermark (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PathWatermark(Model):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/state.md)."""
+        """What the state depends on (docs/reference/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {"source": {"prefix_template": prefix}, "scope": self.scope, "tracking": self.tracking}
 

@@ -1,4 +1,4 @@
-"""Hidden files and folders: a component that starts with ``_`` or ``.`` is skipped at every level (docs/watermarks.md, Listing)."""
+"""Hidden files and folders: a component that starts with ``_`` or ``.`` is skipped at every level (docs/explanation/watermarks.md, Listing)."""
 
 from __future__ import annotations
 

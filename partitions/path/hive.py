@@ -1,4 +1,4 @@
-"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (docs/guide-files.md)."""
+"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which folders may hold files: leaves only, or any, the root too; and what a listing shows of it (docs/guide-files.md)."""
+"""Which folders may hold files: leaves only, or any, the root too; and what a listing shows of it (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partitions.path.order import FileKey
 from partitions.path.source import ListedFiles, SourceFile
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
-"""Warning: there are files at the root, and the watermark has a partition, so they are not found (docs/guide-files.md)."""
+"""Warning: there are files at the root, and the watermark has a partition, so they are not found (docs/reference/files.md)."""
 
 _SAMPLE = 1000
 

@@ -1,4 +1,4 @@
-"""What a listing starts from: which files are new, and where they can lie (docs/watermarks.md).
+"""What a listing starts from: which files are new, and where they can lie (docs/explanation/watermarks.md).
 
 A *position* answers four questions, so that every store lists with the same rule: ``above`` (is this file new?),
 ``may_hold`` (must this folder be opened?), ``span`` and ``seek`` (which keys must a listing by key walk?).

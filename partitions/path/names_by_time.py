@@ -1,4 +1,4 @@
-"""Does a name sort by time, and the report over a sample of names (docs/guide-files.md)."""
+"""Does a name sort by time, and the report over a sample of names (docs/reference/files.md)."""
 
 from __future__ import annotations
 

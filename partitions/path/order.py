@@ -1,4 +1,4 @@
-"""Where a file stands: the pair (partition, name), and the two orders in which a store may list keys (docs/watermarks.md).
+"""Where a file stands: the pair (partition, name), and the two orders in which a store may list keys (docs/explanation/watermarks.md).
 
 Texts are compared as UTF-8 bytes; Python's ``str`` order is the same order. No comparison is left to a JVM or a database.
 

@@ -1,4 +1,4 @@
-"""The planner of the path kind: which files are next, cut into slices, and the state after each (docs/guide-files.md)."""
+"""The planner of the path kind: which files are next, cut into slices, and the state after each (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a listing starts, and where the sweep of late files looks (docs/watermarks.md, Listing)."""
+"""Where a listing starts, and where the sweep of late files looks (docs/explanation/watermarks.md, Listing)."""
 
 from __future__ import annotations
 

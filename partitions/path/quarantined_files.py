@@ -1,4 +1,4 @@
-"""Files that were passed over, and those of them that were released (docs/guide-files.md, docs/state.md).
+"""Files that were passed over, and those of them that were released (docs/reference/files.md, docs/reference/state.md).
 
 A quarantined file counts as dealt with: neither a listing nor the sweep brings it up again. A released one is loaded by the
 next run, in a slice of its own.

@@ -1,4 +1,4 @@
-"""Files that settle: one so young that it may still be written waits, and all files after it in order (docs/guide-files.md)."""
+"""Files that settle: one so young that it may still be written waits, and all files after it in order (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a listing passes over, and what a user hears of them (docs/guide-files.md, Names that do not sort)."""
+"""Names that a listing passes over, and what a user hears of them (docs/reference/files.md, Names that do not sort)."""
 
 from __future__ import annotations
 

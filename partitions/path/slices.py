@@ -1,4 +1,4 @@
-"""Slices of the path kind: some files, one commit, and the state after it (docs/guide-files.md)."""
+"""Slices of the path kind: some files, one commit, and the state after it (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time in partition names: ``date=%Y-%m-%d`` and its like (docs/guide-files.md).
+"""Time in partition names: ``date=%Y-%m-%d`` and its like (docs/reference/files.md).
 
 A template names one or more leading components of a partition. It is used both ways: to write the prefixes of a cold
 start, and to read the time of a partition so that old ones can be closed. All times are UTC.

@@ -1,4 +1,4 @@
-"""Records of CSV: a pattern of those that a schema holds exactly, and a judge of all others (docs/guide-files.md, Exact values).
+"""Records of CSV: a pattern of those that a schema holds exactly, and a judge of all others (docs/reference/files.md, Exact values).
 
 Values stand by their place. One in quotes ends with its quote; nothing stands behind it but the separator. A text is of its column's type.
 """

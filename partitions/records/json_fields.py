@@ -1,4 +1,4 @@
-"""Names of JSON fields, and first values: what keeps a field from a column of its own (docs/schemas.md)."""
+"""Names of JSON fields, and first values: what keeps a field from a column of its own (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

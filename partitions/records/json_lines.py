@@ -1,4 +1,4 @@
-"""JSON records: a pattern of those that a schema holds exactly, and a judge of all others (docs/guide-files.md, Exact values).
+"""JSON records: a pattern of those that a schema holds exactly, and a judge of all others (docs/reference/files.md, Exact values).
 
 A record is an object. Its end is proved, no name stands in it twice at any depth, and each value is of its column's type. Spark's reader sees
 none of the three: it stops at the end of the first value, takes the last of two names, and cuts what is too long.

@@ -1,4 +1,4 @@
-"""The bounds of a replay, typed by their text (docs/replay.md)."""
+"""The bounds of a replay, typed by their text (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chunk reads: its range, whatever the watermark says, as one slice (docs/replay.md)."""
+"""What a chunk reads: its range, whatever the watermark says, as one slice (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chunks of a replay: the range cut at the calendar's boundaries, or at multiples of a step (docs/replay.md)."""
+"""The chunks of a replay: the range cut at the calendar's boundaries, or at multiples of a step (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interval of a replay's chunks as people write it, and its bounds as values of the column that is cut (docs/replay.md)."""
+"""The interval of a replay's chunks as people write it, and its bounds as values of the column that is cut (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files and windows a promote swaps: those of the replay, but none that the live flow has loaded since, or is still to load (docs/replay.md, Aside)."""
+"""Which files and windows a promote swaps: those of the replay, but none that the live flow has loaded since, or is still to load (docs/reference/replay.md, Aside)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a promote swaps: those of the replayed range, but none that the live flow has loaded since (docs/replay.md, Aside)."""
+"""Which rows a promote swaps: those of the replayed range, but none that the live flow has loaded since (docs/reference/replay.md, Aside)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows come from, as a user declares it: one module a source, and the union of them (docs/project-files.md)."""
+"""Where rows come from, as a user declares it: one module a source, and the union of them (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP API that answers in JSON (docs/source-api.md)."""
+"""An HTTP API that answers in JSON (docs/reference/apis.md)."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class ApiSource(RowsSource):
         return self.schema_
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
         paging = self.paging.model_dump(include={"type", "param", "next"}) if self.paging else None
         if paging and isinstance(self.paging, Cursor) and self.paging.header:
             paging["header"] = self.paging.header

@@ -1,6 +1,6 @@
 """What becomes of each type of a database's columns: the type that a column has in Spark, and the form in which the database is asked to send it.
 
-Only what driver and Spark pass on exactly is sent as it is; all else is sent as text, and read from it or refused value by value (docs/source-databases.md,
+Only what driver and Spark pass on exactly is sent as it is; all else is sent as text, and read from it or refused value by value (docs/reference/databases.md,
 Types). Belongs here: the decision. Does not belong here: the SQL of a form (``resources.dialects``), and reading it (``resources.sources.jdbc.values``).
 """
 

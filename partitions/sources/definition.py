@@ -155,7 +155,7 @@ class SourceDefinition(Model):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
 
     def reading(self) -> dict[str, Any]:
         """Return what else its rows depend on."""

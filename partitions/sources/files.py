@@ -1,4 +1,4 @@
-"""Files under a root: a folder, or a prefix of a bucket (docs/project-files.md)."""
+"""Files under a root: a folder, or a prefix of a bucket (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class FilesSource(SourceDefinition):
         return self.schema_
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
         return {
             "type": self.type,
             "connection": self.connection,

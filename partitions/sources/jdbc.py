@@ -1,4 +1,4 @@
-"""A table or a query of a database (docs/project-files.md)."""
+"""A table or a query of a database (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class JdbcSource(RowsSource):
             raise ConfigurationError(f"source.query: {problem}")
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
         return self.model_dump(
             include={"type", "connection", "table", "query", "window_column", "unit_columns"}
         )

@@ -1,4 +1,4 @@
-"""A function of the user that yields rows (docs/source-python.md)."""
+"""A function of the user that yields rows (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PythonSource(RowsSource):
         return AskedAbove(saves_bound=False, tells_what_is_new=self.highest is not None)
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
         identity = self.model_dump(
             include={"type", "function", "connection", "window_column", "unit_columns"}
         )

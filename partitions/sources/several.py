@@ -1,4 +1,4 @@
-"""Several sources of one dataflow, as a list: what a union or a join of Spark's engine reads (docs/streams-on-spark.md)."""
+"""Several sources of one dataflow, as a list: what a union or a join of Spark's engine reads (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SeveralSources(SourceDefinition):
         return "a list of sources"
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes them others: the checkpoint knows them by their order (docs/state.md)."""
+        """Return what makes them others: the checkpoint knows them by their order (docs/reference/state.md)."""
         return {"type": self.type, "sources": [source.identity() for source in self.sources]}
 
     def reading(self) -> dict[str, Any]:

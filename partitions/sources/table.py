@@ -1,4 +1,4 @@
-"""A table of the lake (docs/project-files.md)."""
+"""A table of the lake (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TableSource(RowsSource):
         return self.table
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/state.md)."""
+        """Return what makes it another source (docs/reference/state.md)."""
         begins = {} if self.from_ == "earliest" else {"from": self.from_}
         return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | begins
 

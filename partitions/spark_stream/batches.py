@@ -1,4 +1,4 @@
-"""Slices of a stream on Spark's engine: batches that lie in the outbox, one commit, and the state after it (docs/streams-on-spark.md)."""
+"""Slices of a stream on Spark's engine: batches that lie in the outbox, one commit, and the state after it (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream on Spark's own watermark: what a definition says of it, and what Spark would refuse of it (docs/streams-on-spark.md).
+"""A stream on Spark's own watermark: what a definition says of it, and what Spark would refuse of it (docs/reference/streams-on-spark.md).
 
 Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark's words. The query itself is ``resources.kinds.spark_stream``'s.
 """

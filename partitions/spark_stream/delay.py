@@ -1,4 +1,4 @@
-"""How late a row may be, in Spark's own words: its ``delayThreshold`` (docs/streams-on-spark.md)."""
+"""How late a row may be, in Spark's own words: its ``delayThreshold`` (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse sources, operators and targets that a stream of Spark's does not take (docs/streams-on-spark.md)."""
+"""Refuse sources, operators and targets that a stream of Spark's does not take (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

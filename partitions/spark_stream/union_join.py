@@ -1,4 +1,4 @@
-"""What the sources of a union or a join must have in common (docs/streams-on-spark.md).
+"""What the sources of a union or a join must have in common (docs/reference/streams-on-spark.md).
 
 Belongs here: what the declared schemas and keys tell. The columns of a table are known when a run begins, and compared then
 (``resources.kinds.spark_stream.query``).

@@ -1,1 +1,1 @@
-"""Streams: one event-time watermark per split, and what is built on their minimum (docs/streams.md)."""
+"""Streams: one event-time watermark per split, and what is built on their minimum (docs/reference/streams.md)."""

@@ -1,4 +1,4 @@
-"""Stop a stream before more rows wait than may, and say what they wait for: its slowest split, or an operator (docs/streams.md)."""
+"""Stop a stream before more rows wait than may, and say what they wait for: its slowest split, or an operator (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up to when a stream's table is complete: what a window of ``to: watermark`` waits for (docs/streams.md, Complete days)."""
+"""Up to when a stream's table is complete: what a window of ``to: watermark`` waits for (docs/reference/streams.md, Complete days)."""
 
 from __future__ import annotations
 

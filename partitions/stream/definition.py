@@ -1,4 +1,4 @@
-"""What a user declares of a stream watermark (docs/streams.md).
+"""What a user declares of a stream watermark (docs/reference/streams.md).
 
 A stream on Spark's engine is declared in :mod:`partitions.spark_stream.definition`.
 """
@@ -146,7 +146,7 @@ class StreamWatermark(InUtc):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/state.md)."""
+        """What the state depends on (docs/reference/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {
             "engine": self.engine,

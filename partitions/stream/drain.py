@@ -1,4 +1,4 @@
-"""What leaves the buffer when the global watermark rises: rows strictly below it (docs/streams.md).
+"""What leaves the buffer when the global watermark rises: rows strictly below it (docs/reference/streams.md).
 
 A segment of the buffer is never rewritten: its live part are the rows at or above the global watermark.
 """

@@ -1,4 +1,4 @@
-"""Decide what a stream emits as its global watermark rises: which rows leave, which windows and sessions close (docs/streams.md).
+"""Decide what a stream emits as its global watermark rises: which rows leave, which windows and sessions close (docs/reference/streams.md).
 
 Each rule is one expression over ticks (:mod:`partitions.stream.ticks`). It takes whole numbers or Spark's columns alike, and returns a number, a
 truth value or a column of them: so the planner and Spark follow the same rule.

@@ -1,4 +1,4 @@
-"""When input ends: how far the global watermark must rise for what waits to leave, by a decision or after a time without input (docs/streams.md)."""
+"""When input ends: how far the global watermark must rise for what waits to leave, by a decision or after a time without input (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One epoch: how it begins, which is what judges its rows, and how it ends (docs/streams.md)."""
+"""One epoch: how it begins, which is what judges its rows, and how it ends (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event times: whole numbers, or datetimes without a zone that count as UTC (docs/streams.md)."""
+"""Event times: whole numbers, or datetimes without a zone that count as UTC (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merge of splits: their watermarks' minimum is the global one (docs/streams.md).
+"""The merge of splits: their watermarks' minimum is the global one (docs/reference/streams.md).
 
 Of a queue per split, popped only while none is empty, the minimum of what each split said last is all that is left:
 a split that said more waits with what it said, and one that said less is what the others wait for.

@@ -1,4 +1,4 @@
-"""Count the epochs that each split has no rows in, and decide what an idle one does to the stream (``watermark.idle``, docs/streams.md).
+"""Count the epochs that each split has no rows in, and decide what an idle one does to the stream (``watermark.idle``, docs/reference/streams.md).
 
 ``stall`` waits for it, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to the highest of all splits.
 """

@@ -1,4 +1,4 @@
-"""What an epoch reads: versions of a table, or files; cut into epochs in chunks that no epoch cuts (docs/streams.md)."""
+"""What an epoch reads: versions of a table, or files; cut into epochs in chunks that no epoch cuts (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Nothing:
-    """No input: what waits leaves although no row comes (docs/streams.md, When input ends).
+    """No input: what waits leaves although no row comes (docs/reference/streams.md, When input ends).
 
     Attributes:
         up_to_time: the global watermark after it, unless that is higher already; of one that ends all it is what lets all out.

@@ -1,4 +1,4 @@
-"""What a stream does to its rows before they are in its table, as a definition declares it (docs/streams.md)."""
+"""What a stream does to its rows before they are in its table, as a definition declares it (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

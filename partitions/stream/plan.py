@@ -1,4 +1,4 @@
-"""The planner of epochs: which chunks of new input go together, and which splits are waited for or asleep (docs/streams.md)."""
+"""The planner of epochs: which chunks of new input go together, and which splits are waited for or asleep (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

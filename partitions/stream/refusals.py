@@ -1,4 +1,4 @@
-"""What a stream watermark does not go together with, beyond the table in ``partitions.supported`` (docs/streams.md)."""
+"""What a stream watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that a stream over splits writes beside its own (docs/streams.md)."""
+"""The tables that a stream over splits writes beside its own (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

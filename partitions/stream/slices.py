@@ -1,4 +1,4 @@
-"""Slices of the stream kind: one epoch, one commit, and the state after it (docs/streams.md)."""
+"""Slices of the stream kind: one epoch, one commit, and the state after it (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

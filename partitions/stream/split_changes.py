@@ -1,4 +1,4 @@
-"""Splits that come, go and merge, in both modes (docs/streams.md)."""
+"""Splits that come, go and merge, in both modes (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

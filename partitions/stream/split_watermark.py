@@ -1,4 +1,4 @@
-"""Raise the watermark of a split by its rows (docs/streams.md).
+"""Raise the watermark of a split by its rows (docs/reference/streams.md).
 
 A chunk is judged by the watermark held before it, and late rows raise the watermark, too. So the watermark before a chunk is the
 highest event time of all earlier chunks less the timeout: prefix maxima, which do not depend on where epochs are cut.

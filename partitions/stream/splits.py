@@ -1,4 +1,4 @@
-"""What a stream says of its splits (docs/streams.md)."""
+"""What a stream says of its splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grids: how windows follow each other, on the calendar of a zone (docs/guide-windows.md).
+"""Grids: how windows follow each other, on the calendar of a zone (docs/reference/windows.md).
 
 Each window starts at the local time at which the first one does. Where clocks skip that time, such as midnight, the window starts at the change,
 and those after it at that time again.

@@ -1,4 +1,4 @@
-"""What several states hold together: how far rows may be in a table (docs/state.md)."""
+"""What several states hold together: how far rows may be in a table (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows as a cron expression, if one gives exactly the same windows (docs/adr/0009-cron-only-where-it-is-exact.md).
+"""Windows as a cron expression, if one gives exactly the same windows (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
 
 Cron ticks at wall times. It gives the same windows if each starts at the same wall time of a day that every month has, and if
 no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.

@@ -1,4 +1,4 @@
-"""Where units show in Dagster: as partitions, in buckets, or in the ledger only (docs/dagster.md)."""
+"""Where units show in Dagster: as partitions, in buckets, or in the ledger only (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user declares of a window watermark (docs/guide-windows.md)."""
+"""What a user declares of a window watermark (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NOW, WATERMARK = "-", "watermark"
 
 
 class Range(Model):
-    """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-`` or ``watermark``."""
+    """From when to when; both are instants (docs/reference/windows.md), ``to`` may be ``-`` or ``watermark``."""
 
     from_: Annotated[str, Field(alias="from")]
     to: str
@@ -244,7 +244,7 @@ class WindowWatermark(Model):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/state.md)."""
+        """What the state depends on (docs/reference/state.md)."""
         window = {grain: list(given) for grain, given in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,

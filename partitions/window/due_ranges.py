@@ -1,4 +1,4 @@
-"""Which windows of a unit are due, and why (docs/guide-windows.md).
+"""Which windows of a unit are due, and why (docs/reference/windows.md).
 
 Windows are spoken of as ranges of indexes, so that the work of a unit that is complete costs the same however many windows it
 has, and the whole plan as much as there is to tell apart.

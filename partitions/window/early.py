@@ -1,4 +1,4 @@
-"""Windows that were loaded before their time, by a clock that ran ahead: found, and read again once they are over (docs/guide-windows.md, A clock that ran ahead)."""
+"""Windows that were loaded before their time, by a clock that ran ahead: found, and read again once they are over (docs/reference/windows.md, A clock that ran ahead)."""
 
 from __future__ import annotations
 

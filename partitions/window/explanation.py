@@ -1,4 +1,4 @@
-"""What a plan says of itself: why it is as it is, what it skips, and what the user should know (docs/guide-windows.md)."""
+"""What a plan says of itself: why it is as it is, what it skips, and what the user should know (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the due work units a run takes on, if it cannot take on all (docs/guide-windows.md).
+"""Which of the due work units a run takes on, if it cannot take on all (docs/reference/windows.md).
 
 What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
 order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.

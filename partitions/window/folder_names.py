@@ -1,4 +1,4 @@
-"""Places that are named by a window's start or end: two windows never read the same one (docs/guide-windows.md, Local times)."""
+"""Places that are named by a window's start or end: two windows never read the same one (docs/reference/windows.md, Local times)."""
 
 from __future__ import annotations
 

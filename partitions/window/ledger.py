@@ -1,4 +1,4 @@
-"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (docs/guide-windows.md).
+"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (docs/reference/windows.md).
 
 Every committed window of every unit is an interval. They are kept as window intervals, so a unit that is complete costs one, however many windows it
 has; one pass over its sorted intervals answers everything.

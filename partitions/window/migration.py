@@ -1,4 +1,4 @@
-"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (docs/guide-windows.md)."""
+"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the work units that a plan takes on are packed into slices: which share a read and a commit, and which stand alone (docs/guide-windows.md)."""
+"""How the work units that a plan takes on are packed into slices: which share a read and a commit, and which stand alone (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the partition keys of a run ask for: windows as stretches of time, and units (docs/dagster.md)."""
+"""What the partition keys of a run ask for: windows as stretches of time, and units (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the partitions of a dataflow are called, and which of them one run takes (docs/dagster.md). Dagster itself is not needed for that.
+"""What the partitions of a dataflow are called, and which of them one run takes (docs/reference/dagster.md). Dagster itself is not needed for that.
 
 What the keys of a run ask for is :mod:`partitions.window.partition_request`.
 """

@@ -1,4 +1,4 @@
-"""The planner of the window kind: which work units a run takes on, in which slices, and what it skips (docs/guide-windows.md)."""
+"""The planner of the window kind: which work units a run takes on, in which slices, and what it skips (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows and units as predicates: the one shape of a read, of a window's delete, and of their checks (docs/guide-windows.md).
+"""Windows and units as predicates: the one shape of a read, of a window's delete, and of their checks (docs/reference/windows.md).
 
 ``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a column that is compared is in no
 extent, but for a unit whose value is None, which means NULL.

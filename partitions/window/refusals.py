@@ -1,4 +1,4 @@
-"""What a window watermark does not go together with, beyond the table in ``partitions.supported`` (docs/guide-windows.md)."""
+"""What a window watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secondary input: any table, query or source whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
+"""A secondary input: any table, query or source whose rows give the units, and the filters that its rows must pass (docs/reference/windows.md, Units)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every grace would have caught and read again, from what was really observed (docs/cli.md, docs/guide-windows.md).
+"""What every grace would have caught and read again, from what was really observed (docs/reference/cli.md, docs/reference/windows.md).
 
 A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
 the grace. A change was observed if a read found other rows than the read before it of the same stretch; a grace would have caught it if

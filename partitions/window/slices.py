@@ -1,4 +1,4 @@
-"""Slices of the window kind: some work units, one read, one commit (docs/guide-windows.md)."""
+"""Slices of the window kind: some work units, one read, one commit (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units by their values: ``"1,2"`` and ``[1, 2]`` over a column of whole numbers are the same units (docs/guide-windows.md, Units).
+"""Units by their values: ``"1,2"`` and ``[1, 2]`` over a column of whole numbers are the same units (docs/reference/windows.md, Units).
 
 The planner keys units by their identity, in which ``1`` is not ``"1"``. Here is what comes before it: which of the units that are listed are the same in
 the type of their column, and under which identity the state knows them.

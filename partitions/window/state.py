@@ -1,4 +1,4 @@
-"""The state of a window watermark: what is loaded of each unit, up to where (docs/watermarks.md).
+"""The state of a window watermark: what is loaded of each unit, up to where (docs/explanation/watermarks.md).
 
 What is loaded, left out or asked for is kept as intervals of windows (``partitions.window.window_intervals``): of a unit that is complete one,
 however many windows it has.

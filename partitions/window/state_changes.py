@@ -1,4 +1,4 @@
-"""A state of windows while a commit changes it (docs/watermarks.md, Window watermarks)."""
+"""A state of windows while a commit changes it (docs/explanation/watermarks.md, Window watermarks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range of the time dimension, and its windows at an instant: in one grain, or in several over sub-ranges (docs/guide-windows.md)."""
+"""The range of the time dimension, and its windows at an instant: in one grain, or in several over sub-ranges (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units: the members of a list of ids, given by the user or by a secondary input (docs/guide-windows.md)."""
+"""Units: the members of a list of ids, given by the user or by a secondary input (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

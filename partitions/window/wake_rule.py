@@ -1,4 +1,4 @@
-"""Which due work is worth waking a run for, by itself (docs/dagster.md).
+"""Which due work is worth waking a run for, by itself (docs/reference/dagster.md).
 
 Everything within the grace is due at every look; and if ``to`` is now, a minute is due every minute. A run that starts
 anyway takes both along, but neither wakes one: a schedule says how often they are wanted.

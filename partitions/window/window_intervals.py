@@ -1,4 +1,4 @@
-"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/adr/0010-the-state-of-windows-is-intervals.md).
+"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/explanation/adr/0010-the-state-of-windows-is-intervals.md).
 
 A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to ``end``. So a unit that is
 complete has one, however many windows it has. An interval of another grid than the state's own carries that grid's text as its

@@ -1,4 +1,4 @@
-"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same; the short last one stays or not (docs/guide-windows.md)."""
+"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same; the short last one stays or not (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

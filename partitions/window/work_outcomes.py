@@ -1,4 +1,4 @@
-"""What becomes of a work unit in a commit: it is loaded, has failed, or is deferred (docs/guide-windows.md)."""
+"""What becomes of a work unit in a commit: it is loaded, has failed, or is deferred (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

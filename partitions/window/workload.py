@@ -1,4 +1,4 @@
-"""The workload of a plan: all that is due, and what of it one run takes on (docs/guide-windows.md).
+"""The workload of a plan: all that is due, and what of it one run takes on (docs/reference/windows.md).
 
 Belongs here: what is due, as counts and ranges. How it becomes slices is ``packing``'s, what is said of it ``explanation``'s.
 """

@@ -146,7 +146,7 @@ def _spark_and_commits(project: Project) -> Iterator[PartCheck]:
         yield _tried(
             "commits to S3",
             lambda: _log_store(_engine(project)),
-            "start Spark with these settings, see docs/s3.md",
+            "start Spark with these settings, see docs/how-to/s3.md",
         )
 
 

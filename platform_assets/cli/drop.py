@@ -1,4 +1,4 @@
-"""``strandline drop``: a replay aside is removed, its table and its log (docs/replay.md)."""
+"""``strandline drop``: a replay aside is removed, its table and its log (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
     if is_url and scheme not in ("s3", "gs", "az", "file"):
         raise ConfigurationError(
             f"--from: expected a folder or s3://bucket/prefix, found a URL with {scheme}://. For a database `strandline init"
-            " DIR --kind column` (or window) writes a dataflow to fill in; for an API see docs/source-api.md"
+            " DIR --kind column` (or window) writes a dataflow to fill in; for an API see docs/reference/apis.md"
         )
     place = Place.parse(files, Path.cwd())
     look, today = survey(place), datetime.now(UTC).date()

@@ -95,7 +95,7 @@ class Strandline(click.Group):
             raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **named: Any) -> NoReturn:
-        """Run, and exit with the code that docs/cli.md names."""
+        """Run, and exit with the code that docs/reference/cli.md names."""
         gc.set_threshold(_COLLECTED_AT)
         arguments = list(sys.argv[1:] if args is None else args)
         context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read

@@ -1,4 +1,4 @@
-"""``strandline promote``: the rows of a replay aside take the place of those of the dataflow's own table (docs/replay.md)."""
+"""``strandline promote``: the rows of a replay aside take the place of those of the dataflow's own table (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

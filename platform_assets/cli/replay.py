@@ -1,4 +1,4 @@
-"""``strandline replay``: a range is read again, chunk by chunk, in place or into a table aside (docs/replay.md)."""
+"""``strandline replay``: a range is read again, chunk by chunk, in place or into a table aside (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

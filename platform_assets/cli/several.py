@@ -1,4 +1,4 @@
-"""Commands over several dataflows: all are tried, and the exit code is that of the worst: docs/cli.md."""
+"""Commands over several dataflows: all are tried, and the exit code is that of the worst: docs/reference/cli.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``strandline splits``: splits of a stream are removed, or become one (docs/streams.md)."""
+"""``strandline splits``: splits of a stream are removed, or become one (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

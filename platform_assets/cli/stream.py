@@ -1,4 +1,4 @@
-"""``strandline stream``: what waits in a stream whose input has ended comes out (docs/streams.md, When input ends)."""
+"""``strandline stream``: what waits in a stream whose input has ended comes out (docs/reference/streams.md, When input ends)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class WaitingWork:
         self._platform, self._now, self._servers = platform, now, Servers()
 
     def of(self, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-        """Return what the next run would find, in the public JSON form: docs/cli.md. If it is unknown, ``why`` says why.
+        """Return what the next run would find, in the public JSON form: docs/reference/cli.md. If it is unknown, ``why`` says why.
 
         Args:
             flow: the definition.

@@ -1,4 +1,4 @@
-"""The message of a scan: Slack's form to Slack, else plain JSON (docs/alerts.md)."""
+"""The message of a scan: Slack's form to Slack, else plain JSON (docs/how-to/alerts.md)."""
 
 from __future__ import annotations
 

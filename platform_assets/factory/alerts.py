@@ -1,4 +1,4 @@
-"""The sensor that tells people of dataflows that need them, by one message a scan at most (docs/alerts.md)."""
+"""The sensor that tells people of dataflows that need them, by one message a scan at most (docs/how-to/alerts.md)."""
 
 from __future__ import annotations
 

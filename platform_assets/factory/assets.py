@@ -1,4 +1,4 @@
-"""A dataflow's table and watermark as one multi-asset with two outputs (docs/dagster.md)."""
+"""A dataflow's table and watermark as one multi-asset with two outputs (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

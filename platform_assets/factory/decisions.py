@@ -1,4 +1,4 @@
-"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/dagster.md).
+"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/reference/dagster.md).
 
 Without ``confirm`` a job only shows the effect of the decision; with it, the entry is appended.
 """

@@ -1,4 +1,4 @@
-"""Replays that stand aside, made, promoted or dropped from the UI by jobs with typed config (docs/replay.md, Aside).
+"""Replays that stand aside, made, promoted or dropped from the UI by jobs with typed config (docs/reference/replay.md, Aside).
 
 Without ``confirm`` a promote or a drop only shows what it would do.
 """

@@ -1,4 +1,4 @@
-"""The sensor of upstream tables: requests a run when a table that a dataflow reads has changed (docs/chains.md).
+"""The sensor of upstream tables: requests a run when a table that a dataflow reads has changed (docs/how-to/chains.md).
 
 The watermark log tells whether a dataflow has loaded something into its table: a run that found nothing, or that was started outside of
 Dagster, has the same effect on dataflows downstream either way. Of a table that no dataflow makes its version tells.

@@ -127,7 +127,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-        """Return what is loaded and what is missing, in the public JSON form: docs/cli.md. Starts no Spark.
+        """Return what is loaded and what is missing, in the public JSON form: docs/reference/cli.md. Starts no Spark.
 
         Raises:
             NeedsDecision: as a run would.
@@ -193,7 +193,7 @@ class HasOwnState(Protocol):
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
     ) -> Mapping[str, Any]:
-        """Return the state in the public JSON form: docs/cli.md; ``full``: with all of its parts, however many."""
+        """Return the state in the public JSON form: docs/reference/cli.md; ``full``: with all of its parts, however many."""
         ...
 
     def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
@@ -221,7 +221,7 @@ class CanSimulate(Protocol):
     """A kind with a grace, and observations of what each grace would have caught."""
 
     def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
-        """Return what each grace would have caught and read again, in the public JSON form: docs/cli.md."""
+        """Return what each grace would have caught and read again, in the public JSON form: docs/reference/cli.md."""
         ...
 
 

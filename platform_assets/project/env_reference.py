@@ -1,4 +1,4 @@
-"""``{env: NAME}``: texts that come from the environment (docs/project-files.md).
+"""``{env: NAME}``: texts that come from the environment (docs/reference/project-files.md).
 
 There are two ways; the models' types choose. If a model says ``str``, the text is looked up when the project
 is loaded (:func:`resolved`), and the model's repr shows the variable's name instead of it (:func:`hidden`).

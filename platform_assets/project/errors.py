@@ -1,4 +1,4 @@
-"""What is wrong with a project file: where, what was found, what is expected (docs/project-files.md)."""
+"""What is wrong with a project file: where, what was found, what is expected (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProjectError:
         return self.message
 
     def as_json(self) -> dict[str, Any]:
-        """Return the six fields of `strandline validate --json` (docs/cli.md)."""
+        """Return the six fields of `strandline validate --json` (docs/reference/cli.md)."""
         return asdict(self)
 
 

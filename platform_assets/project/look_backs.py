@@ -1,4 +1,4 @@
-"""Look-back that a dataflow takes from its connection (docs/guide-columns.md, Look-back).
+"""Look-back that a dataflow takes from its connection (docs/reference/columns.md, Look-back).
 
 It goes before the model is made: a dataflow with it is checked like one that has written it itself.
 """

@@ -1,4 +1,4 @@
-"""The models of ``platform.yaml`` (docs/project-files.md). Every key has a default; an absent file means all of them."""
+"""The models of ``platform.yaml`` (docs/reference/project-files.md). Every key has a default; an absent file means all of them."""
 
 from __future__ import annotations
 

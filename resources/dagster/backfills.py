@@ -1,4 +1,4 @@
-"""Partitions that were chosen in Dagster, as a replay in place (docs/replay.md, Backfills).
+"""Partitions that were chosen in Dagster, as a replay in place (docs/reference/replay.md, Backfills).
 
 A run over partitions that no plan has requested is one such replay: that of a backfill over a range, each run of a backfill with one run per
 partition, and "Materialize". A run again of the same backfill, or of the same run, is the same request: it goes on. Another backfill of the

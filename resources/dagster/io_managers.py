@@ -1,4 +1,4 @@
-"""Table and watermark as two outputs of one step (docs/dagster.md).
+"""Table and watermark as two outputs of one step (docs/reference/dagster.md).
 
 The table's manager drives the loop, in the step's body: for every slice write, verify, append. So a run that had nothing to do is known before any
 output is given, and gives none. The watermark's manager runs only after it, checks that the newest entry is what this run left, and shows it.
@@ -179,7 +179,7 @@ class TableIOManager(IOManager):
         return step.partition_keys if step.has_partition_key or step.has_partition_key_range else None
 
     def _run(self, context: AssetExecutionContext, load: Load, now: datetime) -> Outcome:
-        """Load what the run is asked for; partitions that no plan has asked for are a replay in place (docs/replay.md, Backfills)."""
+        """Load what the run is asked for; partitions that no plan has asked for are a replay in place (docs/reference/replay.md, Backfills)."""
         dataflow, run = load.dataflow, context.run
         request = self._request(context, load, now)
         how: dict[str, Any] = {
@@ -223,7 +223,7 @@ class TableIOManager(IOManager):
         return heard
 
     def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
-        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/guide-windows.md, Forced windows)."""
+        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/reference/windows.md, Forced windows)."""
         name = load.dataflow.name
         if name in self._options.requests:
             return self._options.requests[name]

@@ -1,4 +1,4 @@
-"""Materialisations of partitions: of those that a run has loaded, and of what runs that died have loaded and not told (docs/dagster.md, Runs and partitions)."""
+"""Materialisations of partitions: of those that a run has loaded, and of what runs that died have loaded and not told (docs/reference/dagster.md, Runs and partitions)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/state.md, Decisions by hand)."""
+"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/reference/state.md, Decisions by hand)."""

@@ -1,4 +1,4 @@
-"""The decision that takes the watermark which the table tells (docs/state.md)."""
+"""The decision that takes the watermark which the table tells (docs/reference/state.md)."""
 
 from __future__ import annotations
 

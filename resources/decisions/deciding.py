@@ -1,4 +1,4 @@
-"""How a decision is appended: by an intent of its own, after what a run had left open was ended (docs/state.md, Decisions by hand)."""
+"""How a decision is appended: by an intent of its own, after what a run had left open was ended (docs/reference/state.md, Decisions by hand)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Care of a dataflow's table: under the dataflow's hold, and never where something unfinished may need what it removes (docs/maintenance.md).
+"""Care of a dataflow's table: under the dataflow's hold, and never where something unfinished may need what it removes (docs/how-to/maintenance.md).
 
 It takes the next number by an intent that writes no rows, as decisions do. So no run can begin a slice meanwhile, and one that died in it is
 ended by the next run.

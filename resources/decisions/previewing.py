@@ -1,4 +1,4 @@
-"""What a decision would lead to: shown before it is taken, on a rehearsal of the log (docs/state.md, Decisions by hand)."""
+"""What a decision would lead to: shown before it is taken, on a rehearsal of the log (docs/reference/state.md, Decisions by hand)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reset a dataflow: an empty watermark, and the table emptied or left (docs/state.md)."""
+"""Reset a dataflow: an empty watermark, and the table emptied or left (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about the watermark that build on the log: reset, accept, rewind, set (docs/state.md)."""
+"""Decisions about the watermark that build on the log: reset, accept, rewind, set (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions that take a watermark no run has come to: an import, and what ``state set`` shares with it (docs/state.md)."""
+"""Decisions that take a watermark no run has come to: an import, and what ``state set`` shares with it (docs/reference/state.md)."""
 
 from __future__ import annotations
 

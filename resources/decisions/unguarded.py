@@ -1,4 +1,4 @@
-"""Which decisions pass the guards of a run, and which lead on whatever became of the table (docs/state.md, Which decisions pass the guards)."""
+"""Which decisions pass the guards of a run, and which lead on whatever became of the table (docs/reference/state.md, Which decisions pass the guards)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/state.md, Decisions by hand).
+"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/reference/state.md, Decisions by hand).
 
 A decision is a function from the newest entry to a :class:`Draft`. So it can be shown before the operator agrees to it
 (:func:`preview`), and is made again on what is the newest entry then (:func:`decide`).

@@ -1,4 +1,4 @@
-"""Listings: which files lie above a position, and whether listed files are still what they were (docs/watermarks.md, docs/s3.md).
+"""Listings: which files lie above a position, and whether listed files are still what they were (docs/explanation/watermarks.md, docs/how-to/s3.md).
 
 Belongs here: walking a local folder or an object store with the questions that a ``ListingStart`` answers, and telling
 failures apart. Does not belong here: what is above (``partitions.path.listing_positions``) and what to do with it.

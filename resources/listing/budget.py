@@ -1,4 +1,4 @@
-"""How far one step of a listing may go, so that a tick stays under its time limit (docs/watermarks.md, Listing)."""
+"""How far one step of a listing may go, so that a tick stays under its time limit (docs/explanation/watermarks.md, Listing)."""
 
 from __future__ import annotations
 

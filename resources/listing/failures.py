@@ -1,4 +1,4 @@
-"""What went wrong with a source, told apart so that a user knows whom to ask: docs/cli.md, exit codes.
+"""What went wrong with a source, told apart so that a user knows whom to ask: docs/reference/cli.md, exit codes.
 
 What an object store's failure means is told in ``resources.connections.object_store_errors``; here it becomes one of a source.
 """

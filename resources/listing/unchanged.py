@@ -1,4 +1,4 @@
-"""Whether listed files are still what they were (docs/guide-files.md)."""
+"""Whether listed files are still what they were (docs/reference/files.md)."""
 
 from __future__ import annotations
 

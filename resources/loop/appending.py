@@ -1,4 +1,4 @@
-"""Step 4, commit: the entry of a number is appended once the table's commit was looked up (docs/protocol.md)."""
+"""Step 4, commit: the entry of a number is appended once the table's commit was looked up (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the rest of a slice if part of it cannot be read: passed over, deferred, or loaded up to it (docs/guide-files.md)."""
+"""What becomes of the rest of a slice if part of it cannot be read: passed over, deferred, or loaded up to it (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that do not parse, set aside in a table of their own before the others are committed (docs/schemas.md, Bad records)."""
+"""Records that do not parse, set aside in a table of their own before the others are committed (docs/reference/schemas.md, Bad records)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the definition is the one that state and intent were made with; a changed one needs an operator's decision (docs/watermarks.md, Fingerprint)."""
+"""Whether the definition is the one that state and intent were made with; a changed one needs an operator's decision (docs/explanation/watermarks.md, Fingerprint)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving a number up: a fence in the table first, so that no writer believed dead can take it, then its entry (docs/protocol.md)."""
+"""Giving a number up: a fence in the table first, so that no writer believed dead can take it, then its entry (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a run waits for the holder of an open intent, and when it is refused instead (docs/protocol.md, Two runs)."""
+"""How long a run waits for the holder of an open intent, and when it is refused instead (docs/explanation/protocol.md, Two runs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the lake that a step of the user reads beside the dataflow's own rows, each at one version a slice (docs/chains.md).
+"""The tables of the lake that a step of the user reads beside the dataflow's own rows, each at one version a slice (docs/how-to/chains.md).
 
 The version is fixed before the slice's intent and recorded in it, so a slice that is finished after a crash reads the same rows.
 """

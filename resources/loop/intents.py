@@ -1,4 +1,4 @@
-"""Step 1, plan: the intent that fixes what the next number will be, put before anything is written (docs/protocol.md)."""
+"""Step 1, plan: the intent that fixes what the next number will be, put before anything is written (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

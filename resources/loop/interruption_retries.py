@@ -1,6 +1,6 @@
 """A source that breaks off is asked again within the run, after pauses that grow.
 
-Nothing of a slice is committed meanwhile: what failed was its write, and the next write carries the same tag (docs/protocol.md).
+Nothing of a slice is committed meanwhile: what failed was its write, and the next write carries the same tag (docs/explanation/protocol.md).
 """
 
 from __future__ import annotations

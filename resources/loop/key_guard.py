@@ -1,4 +1,4 @@
-"""Whether the rows of a table are told apart by the keys that a load finds them by: looked up before the first load with these keys (docs/loads.md).
+"""Whether the rows of a table are told apart by the keys that a load finds them by: looked up before the first load with these keys (docs/reference/loads.md).
 
 Keys may change, and a table may hold rows that were appended. Then several rows may have one key, which a load by keys would all update, delete or
 join without a word.

@@ -1,7 +1,7 @@
 """A lease: a sign of life that the holder of an intent renews in the watermark log, for machines that cannot see its process.
 
 Who waits looks whether the sign changes while it is looking, by its own clock alone: no two clocks are compared
-(docs/protocol.md, Two runs). Safety does not depend on it.
+(docs/explanation/protocol.md, Two runs). Safety does not depend on it.
 """
 
 from __future__ import annotations

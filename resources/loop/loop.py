@@ -1,4 +1,4 @@
-"""One run of one dataflow: slices are written and committed one after another, each exactly once (docs/protocol.md).
+"""One run of one dataflow: slices are written and committed one after another, each exactly once (docs/explanation/protocol.md).
 
 A slice is one number. Its *intent* is put before the write and says everything that the state after it depends on; the
 table's commit carries the number as an idempotent tag and the intent's id; only when that commit was looked up is the

@@ -1,4 +1,4 @@
-"""What a decision does with the intent that a run or another decision left open: it ends it, and reads no slice again (docs/protocol.md, Recovery)."""
+"""What a decision does with the intent that a run or another decision left open: it ends it, and reads no slice again (docs/explanation/protocol.md, Recovery)."""
 
 from __future__ import annotations
 

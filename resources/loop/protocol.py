@@ -1,4 +1,4 @@
-"""The commit protocol of one number: plan, write, verify, commit (docs/protocol.md). Each step is a module of its own.
+"""The commit protocol of one number: plan, write, verify, commit (docs/explanation/protocol.md). Each step is a module of its own.
 
 Any of it may die anywhere. What it leaves is either nothing, or an intent that :func:`resume` finishes the same way.
 """

@@ -1,4 +1,4 @@
-"""What the log says of a number that another run has planned or committed: its slice, and its commit with the statistics (docs/protocol.md)."""
+"""What the log says of a number that another run has planned or committed: its slice, and its commit with the statistics (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

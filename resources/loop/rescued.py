@@ -1,4 +1,4 @@
-"""How many rows a run has loaded with values in ``_rescued_data``, counted while they are written (docs/schemas.md, rescue)."""
+"""How many rows a run has loaded with values in ``_rescued_data``, counted while they are written (docs/reference/schemas.md, rescue)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which schema a run reads all slices with: pinned by the first entry, else declared or inferred (docs/guide-files.md)."""
+"""Which schema a run reads all slices with: pinned by the first entry, else declared or inferred (docs/reference/files.md)."""
 
 from __future__ import annotations
 

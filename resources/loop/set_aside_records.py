@@ -1,4 +1,4 @@
-"""What people are told of the records that a run has set aside (docs/schemas.md, Bad records)."""
+"""What people are told of the records that a run has set aside (docs/reference/schemas.md, Bad records)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a slice that go into other tables, each in one commit under the slice's number, before the slice's own (docs/protocol.md)."""
+"""Rows of a slice that go into other tables, each in one commit under the slice's number, before the slice's own (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors that stop a run over a table, each with commands of which one resolves it whatever became of the table (docs/state.md)."""
+"""The errors that stop a run over a table, each with commands of which one resolves it whatever became of the table (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether state and table belong together: the one guard that every path to a write passes (docs/state.md).
+"""Whether state and table belong together: the one guard that every path to a write passes (docs/reference/state.md).
 
 Belongs here: the comparison. What each breach means for an operator is in :mod:`resources.loop.table_errors`.
 """

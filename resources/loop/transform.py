@@ -1,4 +1,4 @@
-"""What may follow the read: the user's function or query, and the columns that tell a row's origin (docs/guide-files.md, Target and the rest)."""
+"""What may follow the read: the user's function or query, and the columns that tell a row's origin (docs/reference/files.md, Target and the rest)."""
 
 from __future__ import annotations
 

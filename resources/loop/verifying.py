@@ -1,4 +1,4 @@
-"""Step 3, verify: which commit of the table carries a number; a write without an error proves nothing (docs/protocol.md)."""
+"""Step 3, verify: which commit of the table carries a number; a write without an error proves nothing (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That no value of a watermark falls (docs/watermarks.md).
+"""That no value of a watermark falls (docs/explanation/watermarks.md).
 
 Belongs here: the check that every slice passes before its intent. What "at or above" means is told by each kind (``covers``).
 """

@@ -1,4 +1,4 @@
-"""Tell why a write failed: the source, the user's query, the table's rules, or another writer (docs/protocol.md)."""
+"""Tell why a write failed: the source, the user's query, the table's rules, or another writer (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

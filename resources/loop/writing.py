@@ -1,4 +1,4 @@
-"""Step 2, write: the rows of a slice, analysed before its intent, go into the table in one tagged commit (docs/protocol.md)."""
+"""Step 2, write: the rows of a slice, analysed before its intent, go into the table in one tagged commit (docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 

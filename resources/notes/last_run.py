@@ -46,7 +46,7 @@ class Attempt:
     run_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The attempt in the public JSON form: docs/cli.md."""
+        """The attempt in the public JSON form: docs/reference/cli.md."""
         return asdict(self)
 
 

@@ -1,1 +1,1 @@
-"""Replays: a range is read again, chunk by chunk, by the loop that loads everything (docs/replay.md)."""
+"""Replays: a range is read again, chunk by chunk, by the loop that loads everything (docs/reference/replay.md)."""

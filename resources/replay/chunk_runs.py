@@ -1,4 +1,4 @@
-"""Chunks one after the other: each is a run of the loop that is asked for it, so that live runs go on between two of them (docs/replay.md)."""
+"""Chunks one after the other: each is a run of the loop that is asked for it, so that live runs go on between two of them (docs/reference/replay.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resources.outcome import Outcome
 from resources.replay.chunks import ReplayChunk
 
 Report = dict[str, Any]
-"""What has become of a chunk, in the public JSON form (docs/cli.md)."""
+"""What has become of a chunk, in the public JSON form (docs/reference/cli.md)."""
 
 ProgressListener = Callable[[Sequence[Report]], None]
 """Hears what has become of all chunks, first and after each."""

@@ -1,4 +1,4 @@
-"""A chunk of a replay, whatever the kind of watermark: what its plans, its reports and what is stored of it have in common (docs/replay.md)."""
+"""A chunk of a replay, whatever the kind of watermark: what its plans, its reports and what is stored of it have in common (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

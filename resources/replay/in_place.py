@@ -1,4 +1,4 @@
-"""Replay in place: chunks go into the dataflow's own table, each under the next number of its log (docs/replay.md, In place).
+"""Replay in place: chunks go into the dataflow's own table, each under the next number of its log (docs/reference/replay.md, In place).
 
 One object beside the log says that a replay is under way, and since which number: whatever dies, the same command goes on with the chunks that
 have no entry. It is removed when all chunks are done, so the same command then reads them again.

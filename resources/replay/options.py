@@ -1,4 +1,4 @@
-"""What a user asks a replay for, and whether the dataflow can be asked for it (docs/replay.md)."""
+"""What a user asks a replay for, and whether the dataflow can be asked for it (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a replay in place that is under way: one object beside the log, and the entries since it began (docs/replay.md, In place)."""
+"""What is known of a replay in place that is under way: one object beside the log, and the entries since it began (docs/reference/replay.md, In place)."""
 
 from __future__ import annotations
 

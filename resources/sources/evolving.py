@@ -1,4 +1,4 @@
-"""The pinned schema that follows its source: what it becomes, as the error that begins a slice again with it (docs/schemas.md)."""
+"""The pinned schema that follows its source: what it becomes, as the error that begins a slice again with it (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of a source that has one of its own: pinned as text, and compared with what is there (docs/guide-files.md, The pinned schema)."""
+"""The schema of a source that has one of its own: pinned as text, and compared with what is there (docs/reference/files.md, The pinned schema)."""
 
 from __future__ import annotations
 

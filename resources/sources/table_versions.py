@@ -1,4 +1,4 @@
-"""Rows of a table of the lake by the version that appends them, as streams read them (docs/streams.md).
+"""Rows of a table of the lake by the version that appends them, as streams read them (docs/reference/streams.md).
 
 A stream reads each row once, so a version that changes rows stops it, or is passed over (``source.on_change: skip``).
 """

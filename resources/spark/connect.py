@@ -68,7 +68,7 @@ def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
     """Return a session like a new one that uses the Java code that its server has compiled for the queries of others; the given one is over.
 
     Else a server compiles each query again in each session, since a user's classes might differ there. What makes the difference is read at the
-    beginning of a session, and only a clone begins with settings (docs/adr/0033). A server without clones, or without these settings, leaves the session as it is.
+    beginning of a session, and only a clone begins with settings (docs/explanation/adr/0033). A server without clones, or without these settings, leaves the session as it is.
     """
     try:
         private.set_many(session, _SHARED_CODE)

@@ -142,7 +142,7 @@ def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None
         return None
     return (
         f"{f'the Spark Connect server {server}' if server else 'this Spark'} was started without Iceberg ({match[0]}). Start it with the package"
-        f" {ICEBERG_PACKAGE} (docs/iceberg.md); `strandline dev` does so if a dataflow is Iceberg when it starts, so start it again; or use"
+        f" {ICEBERG_PACKAGE} (docs/reference/iceberg.md); `strandline dev` does so if a dataflow is Iceberg when it starts, so start it again; or use"
         " another engine: unset STRANDLINE_SPARK_REMOTE or spark.remote"
     )
 

@@ -1,4 +1,4 @@
-"""Keeps the log of a dataflow short (docs/watermarks.md, Retention).
+"""Keeps the log of a dataflow short (docs/explanation/watermarks.md, Retention).
 
 Entries beyond the policy go, with their intents; what was ingested by them stays in the record of ingested files. The floor
 is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one continues.

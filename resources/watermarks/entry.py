@@ -1,4 +1,4 @@
-"""What the log holds: entries, and the intent of the next one (docs/watermarks.md, The log; docs/protocol.md)."""
+"""What the log holds: entries, and the intent of the next one (docs/explanation/watermarks.md, The log; docs/explanation/protocol.md)."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Entry(Record):
         return deserialise(self.watermark)
 
     def as_json(self, *, short: bool = False) -> dict[str, Any]:
-        """The entry in the public JSON form (docs/cli.md, JSON); ``short``: with the short form of a watermark that has one."""
+        """The entry in the public JSON form (docs/reference/cli.md, JSON); ``short``: with the short form of a watermark that has one."""
         texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
         if short:
@@ -186,7 +186,7 @@ class Holder(Record):
 
 
 class Intent(Record):
-    """What the next number will be; put before the write, never changed (docs/protocol.md, The intent).
+    """What the next number will be; put before the write, never changed (docs/explanation/protocol.md, The intent).
 
     An operator's decision puts one, too, so that no run can begin the same number; it names no list and no schema then.
 

@@ -1,4 +1,4 @@
-"""Names that count down, so that the newest number is the first name of a folder (docs/adr/0003-names-of-entries-count-down.md)."""
+"""Names that count down, so that the newest number is the first name of a folder (docs/explanation/adr/0003-names-of-entries-count-down.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of ingested files: what is remembered of a file, as sorted Parquet between two paths (docs/adr/0008-what-was-ingested-is-lists-merged-into-sorted-ranges.md)."""
+"""Ranges of ingested files: what is remembered of a file, as sorted Parquet between two paths (docs/explanation/adr/0008-what-was-ingested-is-lists-merged-into-sorted-ranges.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds an intent, and whether it lives (docs/protocol.md, Two runs).
+"""Who holds an intent, and whether it lives (docs/explanation/protocol.md, Two runs).
 
 Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between waiting,
 giving way, and recovering at once.

@@ -1,4 +1,4 @@
-"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (docs/watermarks.md, Advancing).
+"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (docs/explanation/watermarks.md, Advancing).
 
 Each entry names the list of its files. Every so often these lists are merged into sorted Parquet files, each of a range of
 paths; a *manifest*, named by the last number that it covers, says which. What is known at an entry is its newest manifest

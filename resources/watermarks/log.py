@@ -1,4 +1,4 @@
-"""The numbered log of one dataflow's watermark (docs/watermarks.md, The log).
+"""The numbered log of one dataflow's watermark (docs/explanation/watermarks.md, The log).
 
 Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing: reading the state
 costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::

@@ -1,4 +1,4 @@
-"""The manager: watermarks as dicts of values, over a provider (docs/watermarks.md, Log, provider and manager)."""
+"""The manager: watermarks as dicts of values, over a provider (docs/explanation/watermarks.md, Log, provider and manager)."""
 
 from __future__ import annotations
 

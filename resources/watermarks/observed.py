@@ -1,4 +1,4 @@
-"""What the writes of a dataflow saw of their work units, read back from beside the log (docs/guide-windows.md, The simulator)."""
+"""What the writes of a dataflow saw of their work units, read back from beside the log (docs/reference/windows.md, The simulator)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider: raw watermark text by dataflow id, over the log (docs/watermarks.md, Log, provider and manager)."""
+"""The provider: raw watermark text by dataflow id, over the log (docs/explanation/watermarks.md, Log, provider and manager)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long watermarks: an entry keeps what changed since a snapshot, and readers get the whole (docs/watermarks.md, The log)."""
+"""Long watermarks: an entry keeps what changed since a snapshot, and readers get the whole (docs/explanation/watermarks.md, The log)."""
 
 from __future__ import annotations
 

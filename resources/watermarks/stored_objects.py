@@ -1,4 +1,4 @@
-"""Objects beside the entries of a log: lists, pinned schemas, leases, notes, each in a folder of its dataflow (docs/state.md)."""
+"""Objects beside the entries of a log: lists, pinned schemas, leases, notes, each in a folder of its dataflow (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an implementation of a contract cannot do, with the reason; ``python -m tests.contract.capabilities`` writes docs/capabilities.md from it.
+"""What an implementation of a contract cannot do, with the reason; ``python -m tests.contract.capabilities`` writes docs/reference/capabilities.md from it.
 
 A rule of a suite that an implementation cannot follow is marked here, and nowhere else:
 
@@ -16,7 +16,7 @@ from typing import Literal
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "capabilities.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/capabilities.md"
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def page() -> str:
-    """docs/capabilities.md."""
+    """docs/reference/capabilities.md."""
     head = (
         "# Capabilities\n\nWhat each table format, source and kind of watermark can do. The suites in `tests/contract` run every rule on every\n"
         "implementation; this page is written from them (`python -m tests.contract.capabilities`), and a test compares the two.\n\n"

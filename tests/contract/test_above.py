@@ -1,4 +1,4 @@
-"""What every source promises that is read above a column watermark (docs/guide-columns.md)."""
+"""What every source promises that is read above a column watermark (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/capabilities.md says what the suites of the contracts say."""
+"""docs/reference/capabilities.md says what the suites of the contracts say."""
 
 from __future__ import annotations
 

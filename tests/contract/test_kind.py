@@ -1,4 +1,4 @@
-"""What every kind of watermark promises to the loop (docs/architecture.md, Contracts)."""
+"""What every kind of watermark promises to the loop (docs/explanation/architecture.md, Contracts)."""
 
 from __future__ import annotations
 

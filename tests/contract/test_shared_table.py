@@ -1,4 +1,4 @@
-"""What every table format promises to dataflows that share a table: each deletes, updates and counts its own rows alone (docs/loads.md)."""
+"""What every table format promises to dataflows that share a table: each deletes, updates and counts its own rows alone (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every source promises to the kinds that read it (docs/architecture.md, Contracts)."""
+"""What every source promises to the kinds that read it (docs/explanation/architecture.md, Contracts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every source of a stream over splits promises: it is read in chunks that no epoch cuts, in order, each once (docs/streams.md)."""
+"""What every source of a stream over splits promises: it is read in chunks that no epoch cuts, in order, each once (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

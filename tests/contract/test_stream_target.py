@@ -1,4 +1,4 @@
-"""What every format promises that the tables of a stream over splits are of: the table, late rows, quarantine and the buffer (docs/streams.md)."""
+"""What every format promises that the tables of a stream over splits are of: the table, late rows, quarantine and the buffer (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every table format promises to the protocol, the guards, decisions, checks and readers (docs/architecture.md, Contracts)."""
+"""What every table format promises to the protocol, the guards, decisions, checks and readers (docs/explanation/architecture.md, Contracts)."""
 
 from __future__ import annotations
 

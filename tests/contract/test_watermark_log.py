@@ -1,4 +1,4 @@
-"""What every backend of the watermark log promises (docs/watermarks.md, The log)."""
+"""What every backend of the watermark log promises (docs/explanation/watermarks.md, The log)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows above a column watermark, whatever their source: what holds for all of them, in dataflows that run (docs/guide-columns.md, What a run reads)."""
+"""Rows above a column watermark, whatever their source: what holds for all of them, in dataflows that run (docs/reference/columns.md, What a run reads)."""
 
 from __future__ import annotations
 

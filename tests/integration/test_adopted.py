@@ -1,4 +1,4 @@
-"""What a table tells of the state that its rows go back to, whatever others have done to it (docs/state.md, adopt)."""
+"""What a table tells of the state that its rows go back to, whatever others have done to it (docs/reference/state.md, adopt)."""
 
 from __future__ import annotations
 

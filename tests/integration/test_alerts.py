@@ -1,4 +1,4 @@
-"""Alerts on the real thing: runs, the sweep and the ledger make what is told (docs/alerts.md)."""
+"""Alerts on the real thing: runs, the sweep and the ledger make what is told (docs/how-to/alerts.md)."""
 
 from __future__ import annotations
 

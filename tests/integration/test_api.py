@@ -626,7 +626,7 @@ def test_a_rewind_with_replace_loads_the_api_once(tmp_path: Path, engine: SparkE
 def test_the_dataflow_on_the_page_of_the_source_runs(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:
-    page_text = (CHECKOUT / "docs" / "source-api.md").read_text()
+    page_text = (CHECKOUT / "docs/reference/apis.md").read_text()
     settings, flow = (
         yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page_text, re.DOTALL)[:2]
     )

@@ -1,4 +1,4 @@
-"""Files of Avro, XML and Excel, and files packed by Zstandard: all that holds for NDJSON holds for them (docs/source-files.md)."""
+"""Files of Avro, XML and Excel, and files packed by Zstandard: all that holds for NDJSON holds for them (docs/reference/file-formats.md)."""
 
 from __future__ import annotations
 

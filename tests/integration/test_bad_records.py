@@ -1,4 +1,4 @@
-"""``max_bad_records`` above 0: records that do not parse are set aside in a table of their own, and the others are loaded (docs/guide-files.md)."""
+"""``max_bad_records`` above 0: records that do not parse are set aside in a table of their own, and the others are loaded (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge keys that change, or come: whether rows of the table have one key is looked up before the first load by these (docs/loads.md)."""
+"""Merge keys that change, or come: whether rows of the table have one key is looked up before the first load by these (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

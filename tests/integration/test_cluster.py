@@ -1,4 +1,4 @@
-"""A real Spark cluster, a master and two workers: loads are whole whatever dies, and a Connect server on it writes to S3 (docs/cluster.md)."""
+"""A real Spark cluster, a master and two workers: loads are whole whatever dies, and a Connect server on it writes to S3 (docs/how-to/cluster.md)."""
 
 from __future__ import annotations
 

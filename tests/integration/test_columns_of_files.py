@@ -1,4 +1,4 @@
-"""Rows of files above a column watermark: all files are read, and each row is loaded once (docs/source-files.md)."""
+"""Rows of files above a column watermark: all files are read, and each row is loaded once (docs/reference/file-formats.md)."""
 
 from __future__ import annotations
 

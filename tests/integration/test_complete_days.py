@@ -1,4 +1,4 @@
-"""Days over the table of a stream, each loaded once, when the global watermark says that it is complete (docs/streams.md)."""
+"""Days over the table of a stream, each loaded once, when the global watermark says that it is complete (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

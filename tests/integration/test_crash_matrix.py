@@ -1,6 +1,6 @@
 """kill -9 at every step of the protocol, for every way of loading, over every store of the state: rows once, watermark right.
 
-A run of the whole matrix writes its report, docs/crash-matrix.md. ``make test`` has a cell of every row and column.
+A run of the whole matrix writes its report, docs/explanation/crash-matrix.md. ``make test`` has a cell of every row and column.
 """
 
 from __future__ import annotations

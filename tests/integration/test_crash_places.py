@@ -1,6 +1,6 @@
 """kill -9 while tables of each format lie on other stores and in other catalogs: each row once, whatever was loaded and whenever the run died.
 
-A sample: each load of each format and store is killed at some step, and each step of each format and store in some load. docs/crash-matrix.md shows it.
+A sample: each load of each format and store is killed at some step, and each step of each format and store in some load. docs/explanation/crash-matrix.md shows it.
 Iceberg tables in folders are killed at each step of each load.
 """
 

@@ -1,4 +1,4 @@
-"""The project that docs/source-databases.md shows runs as it stands, on a real database."""
+"""The project that docs/reference/databases.md shows runs as it stands, on a real database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from platform_assets.project import load_project
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "source-databases.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/databases.md"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 

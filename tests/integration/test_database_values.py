@@ -21,7 +21,7 @@ from tests.support.mariadb import MariaDB
 
 pytestmark = pytest.mark.postgres
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "source-databases.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs/reference/databases.md"
 DAYS = {"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "2026-01-03"}}
 HEADINGS = {"postgresql": "### PostgreSQL", "mariadb": "### MariaDB and MySQL"}
 

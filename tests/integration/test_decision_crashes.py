@@ -1,6 +1,6 @@
 """kill -9 at every step of every decision, over every store of the state: it was made, or it was not, and nothing in between.
 
-A run of the whole matrix writes its part of the report, docs/crash-matrix.md. ``make test`` has a cell of every store.
+A run of the whole matrix writes its part of the report, docs/explanation/crash-matrix.md. ``make test`` has a cell of every store.
 """
 
 from __future__ import annotations

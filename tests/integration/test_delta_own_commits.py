@@ -1,4 +1,4 @@
-"""Strandline's own commits of Delta tables, by the rules that only Delta has: its statistics and partitions, and tables that take another's place (docs/adr/0016)."""
+"""Strandline's own commits of Delta tables, by the rules that only Delta has: its statistics and partitions, and tables that take another's place (docs/explanation/adr/0016)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds in a Delta table's log that leave rows out: they are not trusted, not written, found and written again (docs/maintenance.md)."""
+"""Bounds in a Delta table's log that leave rows out: they are not trusted, not written, found and written again (docs/how-to/maintenance.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark inside the process, as it is without a Connect server: what makes a write fail there is told as on a server (docs/source-files.md).
+"""Spark inside the process, as it is without a Connect server: what makes a write fail there is told as on a server (docs/reference/file-formats.md).
 
 The other tests share a server. A session of the other kind has other classes, and raises where those of a server tell nothing.
 """

@@ -1,4 +1,4 @@
-"""Whatever others do to a table, and whenever: no row is lost or doubled, or a run stops with exit code 4 and each choice leads on (docs/state.md)."""
+"""Whatever others do to a table, and whenever: no row is lost or doubled, or a run stops with exit code 4 and each choice leads on (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg tables beside writers that were believed dead, other dataflows and other engines (docs/iceberg.md)."""
+"""Iceberg tables beside writers that were believed dead, other dataflows and other engines (docs/reference/iceberg.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg tables that a database or a server knows, in folders and in buckets (docs/iceberg.md, Catalogs)."""
+"""Iceberg tables that a database or a server knows, in folders and in buckets (docs/reference/iceberg.md, Catalogs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The column of commits of an Iceberg table, whatever other writers have done to its properties and columns (docs/iceberg.md)."""
+"""The column of commits of an Iceberg table, whatever other writers have done to its properties and columns (docs/reference/iceberg.md)."""
 
 from __future__ import annotations
 

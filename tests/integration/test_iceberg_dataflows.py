@@ -72,7 +72,7 @@ def test_a_server_without_iceberg_is_named(make_feed: MakeFeed, engine: SparkEng
                 f"the Spark Connect server {remote} was started without Iceberg (ClassNotFoundException:"
                 in str(error)
             )
-            assert f"Start it with the package {ICEBERG_PACKAGE} (docs/iceberg.md)" in str(error)
+            assert f"Start it with the package {ICEBERG_PACKAGE} (docs/reference/iceberg.md)" in str(error)
             assert "the next run finishes it" not in str(error)
         feed.engine = engine
         assert (feed.load().status, feed.ids) == ("recovered", [1])

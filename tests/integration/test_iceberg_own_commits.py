@@ -1,4 +1,4 @@
-"""Strandline's own commits of Iceberg tables, by the rules that only Iceberg has: its snapshots, metadata and manifests, and what asks for Spark (docs/iceberg.md)."""
+"""Strandline's own commits of Iceberg tables, by the rules that only Iceberg has: its snapshots, metadata and manifests, and what asks for Spark (docs/reference/iceberg.md)."""
 
 from __future__ import annotations
 

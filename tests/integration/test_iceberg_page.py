@@ -1,4 +1,4 @@
-"""What docs/iceberg.md shows is loaded, and read by other engines."""
+"""What docs/reference/iceberg.md shows is loaded, and read by other engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(
     make_feed: MakeFeed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (CHECKOUT / "docs" / "iceberg.md").read_text()
+    page = (CHECKOUT / "docs/reference/iceberg.md").read_text()
     shown = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
     shown["source"]["path"] = "./landing"
     feed = make_feed(**shown)

@@ -1,4 +1,4 @@
-"""Loads by keys, from the source to the table, on real Spark and Delta (docs/loads.md)."""
+"""Loads by keys, from the source to the table, on real Spark and Delta (docs/reference/loads.md)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_files_of_changes_leave_the_last_row_of_each_key(tmp_path: Path, engine:
 
 
 def test_sql_of_the_page_keeps_the_newest_row_of_a_key(tmp_path: Path, engine: SparkEngine) -> None:
-    page = (CHECKOUT / "docs" / "loads.md").read_text()
+    page = (CHECKOUT / "docs/reference/loads.md").read_text()
     shown = next(
         yaml.safe_load(text)
         for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)

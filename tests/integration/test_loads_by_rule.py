@@ -1,4 +1,4 @@
-"""Loads by keys over random batches, compared with a plain reading of their rules (docs/loads.md)."""
+"""Loads by keys over random batches, compared with a plain reading of their rules (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

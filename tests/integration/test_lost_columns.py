@@ -1,4 +1,4 @@
-"""Versions of rows whose source loses a column: what was recorded stays, and no version differs by what nobody says (docs/loads.md, scd2)."""
+"""Versions of rows whose source loses a column: what was recorded stays, and no version differs by what nobody says (docs/reference/loads.md, scd2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Care of tables: what it joins and deletes, who waits for whom, and what is left where it dies (docs/maintenance.md)."""
+"""Care of tables: what it joins and deletes, who waits for whom, and what is left where it dies (docs/how-to/maintenance.md)."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_care_that_cannot_be_is_refused(make_feed: MakeFeed, given: dict[str, An
 
 @pytest.mark.parametrize(("block", "tasks"), [(1, ["vacuum", "optimize"]), (2, ["optimize"])])
 def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed, block: int, tasks: list[str]) -> None:
-    page = (CHECKOUT / "docs" / "maintenance.md").read_text()
+    page = (CHECKOUT / "docs/how-to/maintenance.md").read_text()
     feed = make_feed(**yaml.safe_load(page.split("```yaml\n")[block].split("```")[0]))
     assert list(feed.dataflow.maintenance.periods()) == tasks  # type: ignore[union-attr]
 

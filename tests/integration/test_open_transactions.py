@@ -1,4 +1,4 @@
-"""Rows that are committed late: a run reads no further than an open transaction can still write (docs/guide-columns.md, Rows that are committed late)."""
+"""Rows that are committed late: a run reads no further than an open transaction can still write (docs/reference/columns.md, Rows that are committed late)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strandline's own commits, by the rules that hold for every format of tables which has them (docs/adr/0016, docs/adr/0032).
+"""Strandline's own commits, by the rules that hold for every format of tables which has them (docs/explanation/adr/0016, docs/explanation/adr/0032).
 
 What only one format has stands in ``test_delta_own_commits.py`` and ``test_iceberg_own_commits.py``.
 """

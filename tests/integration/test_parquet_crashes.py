@@ -1,4 +1,4 @@
-"""A Parquet table whose writers die anywhere: each row once at every version, for its own readers and for plain ones (docs/format-parquet.md)."""
+"""A Parquet table whose writers die anywhere: each row once at every version, for its own readers and for plain ones (docs/reference/parquet.md)."""
 
 from __future__ import annotations
 

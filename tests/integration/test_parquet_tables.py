@@ -1,4 +1,4 @@
-"""Parquet tables in runs: loads, crashes, plain readers, downstream dataflows, what others do to the folder, S3 (docs/format-parquet.md)."""
+"""Parquet tables in runs: loads, crashes, plain readers, downstream dataflows, what others do to the folder, S3 (docs/reference/parquet.md)."""
 
 from __future__ import annotations
 
@@ -158,8 +158,8 @@ def test_the_dataflow_of_the_page_loads_and_is_read_by_partition(feed_of_page: F
 
 @pytest.fixture
 def feed_of_page(make_feed: MakeFeed) -> Feed:
-    """The dataflow of docs/format-parquet.md."""
-    page = (CHECKOUT / "docs" / "format-parquet.md").read_text()
+    """The dataflow of docs/reference/parquet.md."""
+    page = (CHECKOUT / "docs/reference/parquet.md").read_text()
     return make_feed(**yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/source-python.md run as they stand there: a dlt resource, and a Singer tap."""
+"""The examples of docs/reference/python-functions.md run as they stand there: a dlt resource, and a Singer tap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.api import api
 from tests.support.columns import Columns, at
 from tests.support.feed import Feed
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/source-python.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/python-functions.md").read_text()
 
 
 def row(number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""docs/recipes.md from top to bottom, as somebody does who copies it block by block."""
+"""docs/how-to/recipes.md from top to bottom, as somebody does who copies it block by block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.spark.engine import SparkEngine
 from tests.support.environment import clean_environment
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = CHECKOUT / "docs" / "recipes.md"
+PAGE = CHECKOUT / "docs/how-to/recipes.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 

@@ -1,6 +1,6 @@
 """kill -9 of a replay, a promote and a drop, over every store of the state and format: a live run goes on, and the same command ends it.
 
-docs/crash-matrix.md shows what a live run makes of the number.
+docs/explanation/crash-matrix.md shows what a live run makes of the number.
 """
 
 from __future__ import annotations

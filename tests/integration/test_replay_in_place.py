@@ -1,4 +1,4 @@
-"""A range is read again into the dataflow's own table, chunk by chunk, while live runs go on (docs/replay.md, In place)."""
+"""A range is read again into the dataflow's own table, chunk by chunk, while live runs go on (docs/reference/replay.md, In place)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a range of partitions, and whole windows, are read again into the dataflow's own table (docs/replay.md)."""
+"""Files of a range of partitions, and whole windows, are read again into the dataflow's own table (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that random rows change the columns of, compared with a plain reading of the rule (docs/schemas.md)."""
+"""Tables that random rows change the columns of, compared with a plain reading of the rule (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

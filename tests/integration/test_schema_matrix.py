@@ -1,4 +1,4 @@
-"""What becomes of a column that was added, vanished or changed its type: each schema mode on each format, and the version before stays (docs/schemas.md)."""
+"""What becomes of a column that was added, vanished or changed its type: each schema mode on each format, and the version before stays (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``schema_mode: merge``: new columns and wider types reach the table in the commit of the rows that bring them (docs/schemas.md)."""
+"""``schema_mode: merge``: new columns and wider types reach the table in the commit of the rows that bring them (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 
@@ -475,7 +475,7 @@ class TestWidenedTables:
 
 
 def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed) -> None:
-    page = (CHECKOUT / "docs" / "schemas.md").read_text()
+    page = (CHECKOUT / "docs/reference/schemas.md").read_text()
     example = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     feed = make_feed(**example)
     files = feed.folder / "landing" / "orders"

@@ -1,4 +1,4 @@
-"""``schema_mode: overwrite`` beside ``load: overwrite``: the table takes the columns that its source has (docs/schemas.md)."""
+"""``schema_mode: overwrite`` beside ``load: overwrite``: the table takes the columns that its source has (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of Parquet tables that change: old files stay as they are, and every reader that asks for all columns sees each value (docs/schemas.md)."""
+"""Columns of Parquet tables that change: old files stay as they are, and every reader that asks for all columns sees each value (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

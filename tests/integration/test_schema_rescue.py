@@ -1,4 +1,4 @@
-"""``schema_mode: rescue``: what does not fit the pinned schema is kept as JSON in ``_rescued_data`` (docs/schemas.md)."""
+"""``schema_mode: rescue``: what does not fit the pinned schema is kept as JSON in ``_rescued_data`` (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

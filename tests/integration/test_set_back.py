@@ -1,4 +1,4 @@
-"""A source that was set back stops with choices: another table under the name, or rows that end below the watermark (docs/guide-columns.md)."""
+"""A source that was set back stops with choices: another table under the name, or rows that end below the watermark (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

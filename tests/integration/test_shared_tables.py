@@ -1,4 +1,4 @@
-"""Dataflows that share a table, from their sources to the table and through decisions and crashes (docs/loads.md, Tables that dataflows share)."""
+"""Dataflows that share a table, from their sources to the table and through decisions and crashes (docs/reference/loads.md, Tables that dataflows share)."""
 
 from __future__ import annotations
 

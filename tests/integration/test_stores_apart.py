@@ -1,4 +1,4 @@
-"""A Spark that reads and writes in other stores than this process: nothing of it may be taken for rows that were loaded (docs/cluster.md)."""
+"""A Spark that reads and writes in other stores than this process: nothing of it may be taken for rows that were loaded (docs/how-to/cluster.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """kill -9 of a stream's runs between any two commits of an epoch, twice in a row: each row in exactly one of sorted, late, quarantine, buffer.
 
-A run of the whole matrix writes its part of docs/crash-matrix.md.
+A run of the whole matrix writes its part of docs/explanation/crash-matrix.md.
 """
 
 from __future__ import annotations

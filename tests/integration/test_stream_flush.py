@@ -1,4 +1,4 @@
-"""Streams whose input ends: what waits comes out by a decision, or after a time without input (docs/streams.md, When input ends)."""
+"""Streams whose input ends: what waits comes out by a decision, or after a time without input (docs/reference/streams.md, When input ends)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams over splits on a real engine: epochs, watermarks, late rows, quarantine and the buffer (docs/streams.md)."""
+"""Streams over splits on a real engine: epochs, watermarks, late rows, quarantine and the buffer (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

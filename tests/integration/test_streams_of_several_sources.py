@@ -241,7 +241,7 @@ def test_a_table_that_spark_did_not_read_stops(how: str, tmp_path: Path, spark_e
 
 @pytest.mark.full
 def test_new_input_of_any_source_is_due_after_resets_too(tmp_path: Path, spark_engine: SparkEngine) -> None:
-    page = (CHECKOUT / "docs/streams-on-spark.md").read_text()
+    page = (CHECKOUT / "docs/reference/streams-on-spark.md").read_text()
     shown = yaml.safe_load(
         next(block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "type: union" in block)
     )

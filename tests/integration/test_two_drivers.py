@@ -1,4 +1,4 @@
-"""Two Spark drivers that commit to one Delta table on S3, the first behind a proxy that delays, loses and repeats requests (docs/adr/0020).
+"""Two Spark drivers that commit to one Delta table on S3, the first behind a proxy that delays, loses and repeats requests (docs/explanation/adr/0020).
 
 Each driver is a process of its own. Merges by keys are commits of Strandline's own where the table is plain, else Delta's.
 """

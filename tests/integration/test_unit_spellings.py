@@ -1,4 +1,4 @@
-"""A definition that spells its units otherwise: nothing is read again, and nothing that is known of them is lost (docs/guide-windows.md, Units)."""
+"""A definition that spells its units otherwise: nothing is read again, and nothing that is known of them is lost (docs/reference/windows.md, Units)."""
 
 from __future__ import annotations
 

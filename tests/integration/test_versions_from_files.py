@@ -1,4 +1,4 @@
-"""Versions of Delta tables that Spark reads from their files: the same rows as Delta's own reading gives, or Delta reads them (docs/adr/0025)."""
+"""Versions of Delta tables that Spark reads from their files: the same rows as Delta's own reading gives, or Delta reads them (docs/explanation/adr/0025)."""
 
 from __future__ import annotations
 

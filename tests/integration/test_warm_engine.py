@@ -1,4 +1,4 @@
-"""What a run leaves to a warm engine: the next run's first write finds the table's state there (docs/adr/0011)."""
+"""What a run leaves to a warm engine: the next run's first write finds the table's state there (docs/explanation/adr/0011)."""
 
 from __future__ import annotations
 

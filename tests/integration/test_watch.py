@@ -1,4 +1,4 @@
-"""``strandline watch``: a process that stays, and loads what arrives (docs/watch.md)."""
+"""``strandline watch``: a process that stays, and loads what arrives (docs/how-to/watch.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table whose columns another writer has widened names the mode that takes narrower rows, and that mode takes them (docs/schemas.md)."""
+"""A table whose columns another writer has widened names the mode that takes narrower rows, and that mode takes them (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ A commit may add a copy to a file that has one only where an operator decided so
 without ``--replace``, and ``unprocess``. It may delete rows only where they are loaded again in the same commit, or where
 ``reset --replace`` was decided, once. Rows of other writers go with a ``reset --replace`` and in no other way.
 
-What decisions promise (docs/state.md, Decisions by hand):
+What decisions promise (docs/reference/state.md, Decisions by hand):
 
 =================  ===============================================================================================
 ``set``            passes over what lies above the old watermark up to the new one; late files below may go with it. After

@@ -1,4 +1,4 @@
-"""The page docs/crash-matrix.md, each part of which another test writes."""
+"""The page docs/explanation/crash-matrix.md, each part of which another test writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from tests.support.feed import CHECKOUT
 
-PAGE = CHECKOUT / "docs" / "crash-matrix.md"
+PAGE = CHECKOUT / "docs/explanation/crash-matrix.md"
 
 
 def write_part(text: str) -> None:

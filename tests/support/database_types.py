@@ -1,6 +1,6 @@
 """Every type of the databases, with its lowest, highest and oddest values, what a table has of each, and what is refused by name.
 
-The tables of docs/source-databases.md are made of it: a test compares them, and others load each value.
+The tables of docs/reference/databases.md are made of it: a test compares them, and others load each value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Another engine's equality deletes of an Iceberg table in a folder: Spark reads them, and writes none (docs/iceberg.md)."""
+"""Another engine's equality deletes of an Iceberg table in a folder: Spark reads them, and writes none (docs/reference/iceberg.md)."""
 
 from __future__ import annotations
 

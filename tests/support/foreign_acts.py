@@ -1,4 +1,4 @@
-"""What others do to a table that a dataflow loads: once for each format, so that one test asks the same of all (docs/state.md)."""
+"""What others do to a table that a dataflow loads: once for each format, so that one test asks the same of all (docs/reference/state.md)."""
 
 from __future__ import annotations
 

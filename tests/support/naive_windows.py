@@ -1,4 +1,4 @@
-"""The rule of docs/watermarks.md written down literally, one work unit at a time: what the planner of the window kind is compared with."""
+"""The rule of docs/explanation/watermarks.md written down literally, one work unit at a time: what the planner of the window kind is compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream by the pure operators, row by row: what an engine has to give, too (docs/streams.md)."""
+"""A stream by the pure operators, row by row: what an engine has to give, too (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ STREAM: dict[str, Any] = {
 def _blocks() -> list[Any]:
     return [
         pytest.param(yaml.safe_load(re.sub(r"(?m)(^ +|, )on:", r"\1'on':", text)), id=f"{page.name}-{number}")
-        for page in sorted(DOCS.glob("*.md"))
+        for page in sorted(DOCS.rglob("*.md"))
         for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL))
         if "ops:" not in text and not text.startswith("state: {env: STATE_URL}")
     ]
@@ -97,7 +97,7 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
 
 
 def test_every_command_is_in_the_table_of_commands() -> None:
-    page = (DOCS / "cli.md").read_text()
+    page = (DOCS / "reference/cli.md").read_text()
     assert [name for name in main.COMMANDS if f"`{name}" not in page] == []
 
 
@@ -109,7 +109,7 @@ def test_every_key_of_a_record_is_in_the_table_of_documents(command: str, tmp_pa
     found = CliRunner().invoke(main.strandline, ["--project", str(tmp_path), "--json", command])
     (line,) = [
         one
-        for one in (DOCS / "cli.md").read_text().splitlines()
+        for one in (DOCS / "reference/cli.md").read_text().splitlines()
         if one.startswith(f"| `{command}` | a list of")
     ]
     assert [key for key in json.loads(found.stdout)[0] if f'"{key}"' not in line] == []
@@ -123,12 +123,25 @@ def _headings(page: Path) -> set[str]:
     }
 
 
+def test_every_page_of_docs_that_code_cites_is_there() -> None:
+    pages = {page.relative_to(DOCS).as_posix().removesuffix(".md") for page in DOCS.rglob("*.md")}
+    pages |= {page[: page.index("/00") + 5] for page in pages if "/00" in page}  # explanation/adr/0016
+    missing = {
+        f"{module.relative_to(DOCS.parent)}: {cited}"
+        for folder in ("partitions", "resources", "platform_assets", "tests", "benchmarks", "scripts")
+        for module in sorted((DOCS.parent / folder).rglob("*.py"))
+        for cited in re.findall(r"\bdocs/([a-z-]+(?:/[\w-]+)+|[\w-]+(?=\.md))", module.read_text())
+        if cited not in pages and not cited.startswith("images/")
+    }
+    assert missing == set()
+
+
 def test_every_section_of_docs_that_code_cites_is_there() -> None:
-    headings = {page.name: _headings(page) for page in DOCS.rglob("*.md")}
+    headings = {page.relative_to(DOCS).as_posix(): _headings(page) for page in DOCS.rglob("*.md")}
     missing = []
     for folder in ("partitions", "resources", "platform_assets", "tests"):
         for module in sorted((DOCS.parent / folder).rglob("*.py")):
-            for page, section in re.findall(r"docs/([\w-]+\.md), ([A-Z][^);.:]*)", module.read_text()):
+            for page, section in re.findall(r"docs/([\w/-]+\.md), ([A-Z][^);.:]*)", module.read_text()):
                 title = re.sub(r"[`*]|\s*\n\s*", "", section).strip().lower()
                 if title not in headings.get(page, ()):
                     missing.append(f"{module.name}: {page}, {section}")

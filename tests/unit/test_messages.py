@@ -1,4 +1,4 @@
-"""docs/messages.md and docs/state.md name every code that an error of the product may have, and no other."""
+"""docs/reference/messages.md and docs/reference/state.md name every code that an error of the product may have, and no other."""
 
 from __future__ import annotations
 
@@ -93,23 +93,23 @@ def documented(page: str) -> set[str]:
 
 
 def test_every_code_is_documented_and_every_documented_code_is_in_the_code() -> None:
-    written = documented("messages.md") | documented("state.md") | {"interrupted"}
+    written = documented("reference/messages.md") | documented("reference/state.md") | {"interrupted"}
     assert {code: where for code, where in codes().items() if code not in written} == {}
     assert written - set(codes()) == set()
 
 
 def test_no_code_is_documented_on_both_pages() -> None:
-    assert documented("messages.md") & documented("state.md") == set()
+    assert documented("reference/messages.md") & documented("reference/state.md") == set()
 
 
 @pytest.mark.parametrize("section", [1, 2, 3, 4])
 def test_a_code_stands_under_the_exit_code_of_its_error(section: int) -> None:
-    text = (DOCS / "messages.md").read_text()
+    text = (DOCS / "reference/messages.md").read_text()
     of_section = text.partition(f"## Exit code {section}")[2].partition("\n## ")[0]
     by_exit = defaultdict[int, set[str]](set)
     for error in _all_errors(StrandlineError):
         by_exit[error.exit_code].add(error.code)
-    elsewhere = documented("state.md")
+    elsewhere = documented("reference/state.md")
     missing = {code for code in by_exit[section] - elsewhere if f"`{code}`" not in of_section}
     assert missing == set()
 

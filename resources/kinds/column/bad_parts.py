@@ -1,4 +1,4 @@
-"""What cannot be read above columns: the file or the version; a range has no other parts (docs/guide-columns.md)."""
+"""What cannot be read above columns: the file or the version; a range has no other parts (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of column watermarks for decisions (docs/state.md)."""
+"""The rules of column watermarks for decisions (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look at a source above a column: what is new, how far a run reads, where it cuts (docs/guide-columns.md)."""
+"""Look at a source above a column: what is new, how far a run reads, where it cuts (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

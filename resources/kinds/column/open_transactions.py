@@ -1,4 +1,4 @@
-"""Wait for transactions of a database that may still write below the highest values that a look has seen (docs/guide-columns.md)."""
+"""Wait for transactions of a database that may still write below the highest values that a look has seen (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

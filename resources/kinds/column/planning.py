@@ -1,4 +1,4 @@
-"""What is due of rows above columns: up to which bounds a run reads (docs/guide-columns.md)."""
+"""What is due of rows above columns: up to which bounds a run reads (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

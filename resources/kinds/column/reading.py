@@ -1,4 +1,4 @@
-"""The rows of exactly the bounds of a slice, with the columns that the source tells (docs/guide-columns.md)."""
+"""The rows of exactly the bounds of a slice, with the columns that the source tells (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays of rows above columns: chunks of the calendar, or of a step; a promote swaps rows of the range (docs/replay.md)."""
+"""Replays of rows above columns: chunks of the calendar, or of a step; a promote swaps rows of the range (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commit of a slice above columns does: which rows of the table go, and what state its rows tell (docs/guide-columns.md)."""
+"""What the commit of a slice above columns does: which rows of the table go, and what state its rows tell (docs/reference/columns.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, and records of files, that cannot be read: which one it is, whether it is passed over, and what waits in quarantine (docs/guide-files.md)."""
+"""Files, and records of files, that cannot be read: which one it is, whether it is passed over, and what waits in quarantine (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of files for decisions: which files count as ingested, and which rows the table holds of them (docs/state.md)."""
+"""The rules of files for decisions: which files count as ingested, and which rows the table holds of them (docs/reference/state.md)."""
 
 from __future__ import annotations
 

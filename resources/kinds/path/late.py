@@ -1,4 +1,4 @@
-"""Late files: one step of the sweep, and what the policy does with what it found (docs/guide-files.md, Late files)."""
+"""Late files: one step of the sweep, and what the policy does with what it found (docs/reference/files.md, Late files)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LateStep:
     left: LateFiles = field(default_factory=LateFiles)
 
     def as_json(self) -> dict[str, Any]:
-        """The step in the public JSON form (docs/cli.md, JSON)."""
+        """The step in the public JSON form (docs/reference/cli.md, JSON)."""
         sweep = self.step.sweep
         return {
             "dataflow": self.dataflow,

@@ -1,4 +1,4 @@
-"""What is due of files: those above the last committed one, and those that wait beside it (docs/guide-files.md)."""
+"""What is due of files: those above the last committed one, and those that wait beside it (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of exactly the files of a slice, with the schema that they are read with (docs/guide-files.md)."""
+"""The rows of exactly the files of a slice, with the schema that they are read with (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays of files: those of a range of partition folders, in slices by ``checkpoint``; a promote swaps the rows of each file (docs/replay.md, Files)."""
+"""Replays of files: those of a range of partition folders, in slices by ``checkpoint``; a promote swaps the rows of each file (docs/reference/replay.md, Files)."""
 
 from __future__ import annotations
 

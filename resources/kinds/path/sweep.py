@@ -1,4 +1,4 @@
-"""The sweep: looks in small steps for files at or below the watermark that were never ingested (docs/guide-files.md, Late files).
+"""The sweep: looks in small steps for files at or below the watermark that were never ingested (docs/reference/files.md, Late files).
 
 A round lists everything once, a few pages a step. When it is over, it says: all paths up to the watermark that it began
 with were verified, as of its beginning. How far it has come stands in a note beside the log. The note is no truth: that a

@@ -1,4 +1,4 @@
-"""Which rows of the table go in the commit of a slice of files: those that a rewind or a replay reads again (docs/guide-files.md)."""
+"""Which rows of the table go in the commit of a slice of files: those that a rewind or a replay reads again (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Have Spark read what is new into the outbox, before anything of it is planned (docs/streams-on-spark.md)."""
+"""Have Spark read what is new into the outbox, before anything of it is planned (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a stream's engine keeps beside the table: the inbox that it reads, Spark's checkpoint, and the outbox with the batches that it has written.
 
-A folder belongs to one life of a dataflow's state: a reset begins a new one (docs/streams-on-spark.md).
+A folder belongs to one life of a dataflow's state: a reset begins a new one (docs/reference/streams-on-spark.md).
 """
 
 from __future__ import annotations

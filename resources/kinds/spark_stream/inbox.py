@@ -2,7 +2,7 @@
 
 Spark reads an inbox, and never a source's files. A file is in an inbox under a name of its own, which its path makes: whoever puts it there a
 second time, after a kill or beside another run, puts it over the first, and Spark reads a name once. So nothing but Spark's checkpoint and
-the inbox itself needs to tell which files were taken (docs/adr/0037-spark-s-streams-read-files-from-an-inbox.md).
+the inbox itself needs to tell which files were taken (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Spark's engine streams of one dataflow: its sources, the inboxes that their files go into, and the query over them (docs/streams-on-spark.md)."""
+"""What Spark's engine streams of one dataflow: its sources, the inboxes that their files go into, and the query over them (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which batches of Spark's are due (docs/streams-on-spark.md).
+"""Which batches of Spark's are due (docs/reference/streams-on-spark.md).
 
 A run has Spark read what is new (:meth:`SparkStreamPlanning.run_ahead`), and commits what lies in the outbox then, batch by batch.
 """

@@ -1,4 +1,4 @@
-"""The rows of the batches that Spark has written to its outbox (docs/streams-on-spark.md)."""
+"""The rows of the batches that Spark has written to its outbox (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

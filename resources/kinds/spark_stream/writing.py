@@ -1,4 +1,4 @@
-"""What the commit of Spark's batches does to the rows of the table, by the output mode (docs/streams-on-spark.md)."""
+"""What the commit of Spark's batches does to the rows of the table, by the output mode (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

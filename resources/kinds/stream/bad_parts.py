@@ -1,4 +1,4 @@
-"""What of the input of a stream cannot be read: a run stops at it (docs/streams.md)."""
+"""What of the input of a stream cannot be read: a run stops at it (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer of a stream: rows that wait, in segments that are never rewritten (docs/streams.md)."""
+"""The buffer of a stream: rows that wait, in segments that are never rewritten (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

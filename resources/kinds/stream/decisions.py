@@ -1,4 +1,4 @@
-"""The rules of stream watermarks for decisions (docs/state.md)."""
+"""The rules of stream watermarks for decisions (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves a stream's buffer as the global watermark rises, and in which form: rows, windows, sessions, over-windows (docs/streams.md).
+"""What leaves a stream's buffer as the global watermark rises, and in which form: rows, windows, sessions, over-windows (docs/reference/streams.md).
 
 Rows wait until no open window needs them, so what a window is made of is always its rows, and any aggregate of Spark's will do.
 """

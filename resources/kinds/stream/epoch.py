@@ -1,4 +1,4 @@
-"""An epoch of a stream whose rows are judged, and what becomes of them (docs/streams.md)."""
+"""An epoch of a stream whose rows are judged, and what becomes of them (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

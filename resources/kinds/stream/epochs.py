@@ -1,4 +1,4 @@
-"""What a stream reads its epochs from: the contract of its inputs (docs/streams.md).
+"""What a stream reads its epochs from: the contract of its inputs (docs/reference/streams.md).
 
 An input gives the rows of an epoch with the number of their chunk in ``VERSION``: what came first has the lower one.
 """

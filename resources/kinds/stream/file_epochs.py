@@ -1,4 +1,4 @@
-"""Epochs over files above a path watermark: each file is a chunk (docs/streams.md)."""
+"""Epochs over files above a path watermark: each file is a chunk (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

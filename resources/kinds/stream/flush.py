@@ -1,4 +1,4 @@
-"""The decision that what waits in a stream leaves: its input has ended, or nothing below a time comes any more (docs/streams.md, When input ends)."""
+"""The decision that what waits in a stream leaves: its input has ended, or nothing below a time comes any more (docs/reference/streams.md, When input ends)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of an epoch in Spark: which are late, which leave, which wait (docs/streams.md).
+"""The rows of an epoch in Spark: which are late, which leave, which wait (docs/reference/streams.md).
 
 Belongs here: the filter as columns. Event times are compared as whole numbers (:mod:`partitions.stream.ticks`). Prefix maxima stay in
 Spark: chunks times splits are never collected.

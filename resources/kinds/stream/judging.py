@@ -1,4 +1,4 @@
-"""Judge an epoch: which rows are late, leave or wait, and what becomes of each watermark (docs/streams.md)."""
+"""Judge an epoch: which rows are late, leave or wait, and what becomes of each watermark (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Emit over-windows: rows with values of the rows around them, and the rows that later ones need (docs/streams.md)."""
+"""Emit over-windows: rows with values of the rows around them, and the rows that later ones need (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which epochs are due of a stream over splits (docs/streams.md)."""
+"""Which epochs are due of a stream over splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

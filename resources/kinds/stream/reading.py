@@ -1,4 +1,4 @@
-"""The rows that leave in an epoch, which is judged as it is fixed (docs/streams.md)."""
+"""The rows that leave in an epoch, which is judged as it is fixed (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Emit rows in event-time order as the global watermark passes them (docs/streams.md)."""
+"""Emit rows in event-time order as the global watermark passes them (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about the splits of a stream: some are removed, or become one (docs/streams.md)."""
+"""Decisions about the splits of a stream: some are removed, or become one (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epochs over a table that only grows: each version is a chunk (docs/streams.md)."""
+"""Epochs over a table that only grows: each version is a chunk (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

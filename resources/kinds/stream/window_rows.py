@@ -1,4 +1,4 @@
-"""Emit tumbling, hopping and session windows as the global watermark closes them (docs/streams.md)."""
+"""Emit tumbling, hopping and session windows as the global watermark closes them (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

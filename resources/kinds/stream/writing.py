@@ -1,4 +1,4 @@
-"""What the commit of an epoch does: rows are added to the table, and those that wait, are late or are quarantined to side tables (docs/streams.md)."""
+"""What the commit of an epoch does: rows are added to the table, and those that wait, are late or are quarantined to side tables (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work units that cannot be read: which ones they are, and the slice that passes over them (docs/guide-windows.md)."""
+"""Work units that cannot be read: which ones they are, and the slice that passes over them (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

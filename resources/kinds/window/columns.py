@@ -1,4 +1,4 @@
-"""Which columns tell a row's window and unit, in the source and in the target (docs/guide-windows.md, Target)."""
+"""Which columns tell a row's window and unit, in the source and in the target (docs/reference/windows.md, Target)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of windows x units for decisions (docs/state.md)."""
+"""The rules of windows x units for decisions (docs/reference/state.md)."""
 
 from __future__ import annotations
 

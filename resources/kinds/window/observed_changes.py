@@ -1,4 +1,4 @@
-"""What a write itself saw of its work units: rows, and a digest that tells whether they changed (docs/guide-windows.md, The simulator).
+"""What a write itself saw of its work units: rows, and a digest that tells whether they changed (docs/reference/windows.md, The simulator).
 
 Counted in the same job, with two aggregates for each work unit; so only of slices with few of them.
 """

@@ -1,4 +1,4 @@
-"""Windows and units as the partitions of an asset: what a run over them asks for, and which of them a run has loaded (docs/dagster.md, Runs and partitions).
+"""Windows and units as the partitions of an asset: what a run over them asks for, and which of them a run has loaded (docs/reference/dagster.md, Runs and partitions).
 
 Belongs here: from slices to partition keys and their metadata. What Dagster is told, and when, is the IO manager's.
 """

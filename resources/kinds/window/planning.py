@@ -1,4 +1,4 @@
-"""Which windows x units are due (docs/guide-windows.md)."""
+"""Which windows x units are due (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of exactly the work units of a slice, with what tells their window and unit (docs/guide-windows.md)."""
+"""The rows of exactly the work units of a slice, with what tells their window and unit (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

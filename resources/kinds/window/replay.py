@@ -1,4 +1,4 @@
-"""Replays of windows: all that intersect a range, each whole, as forced windows; a promote swaps the rows of each window of each unit (docs/replay.md, Windows)."""
+"""Replays of windows: all that intersect a range, each whole, as forced windows; a promote swaps the rows of each window of each unit (docs/reference/replay.md, Windows)."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class NumberedWindows(AskedWindows):
 
 
 class FolderWindows:
-    """Windows x units, each a folder of files: ``./landing/{start:%Y-%m-%d}/{unit.airport}`` (docs/guide-windows.md).
+    """Windows x units, each a folder of files: ``./landing/{start:%Y-%m-%d}/{unit.airport}`` (docs/reference/windows.md).
 
     A folder holds a window, and no other stretch of time, so a window is always read as a whole.
     """

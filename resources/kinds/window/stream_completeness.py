@@ -1,4 +1,4 @@
-"""Windows that wait for a stream: up to when the table that they read is complete (docs/streams.md, Complete days)."""
+"""Windows that wait for a stream: up to when the table that they read is complete (docs/reference/streams.md, Complete days)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units as the state knows them: what the columns hold that tell a row's unit, where the units of a list may be spelt otherwise (docs/guide-windows.md, Units)."""
+"""Units as the state knows them: what the columns hold that tell a row's unit, where the units of a list may be spelt otherwise (docs/reference/windows.md, Units)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of any source, for the units of windows: without Spark, bounded in time, and none of them half (docs/guide-windows.md, Units)."""
+"""The rows of any source, for the units of windows: without Spark, bounded in time, and none of them half (docs/reference/windows.md, Units)."""
 
 from __future__ import annotations
 

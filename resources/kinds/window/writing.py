@@ -1,4 +1,4 @@
-"""Which rows of the table go in the commit of a slice of windows x units, and what is counted of each (docs/guide-windows.md, Target)."""
+"""Which rows of the table go in the commit of a slice of windows x units, and what is counted of each (docs/reference/windows.md, Target)."""
 
 from __future__ import annotations
 

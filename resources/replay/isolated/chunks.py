@@ -73,7 +73,7 @@ def first_missing(log: WatermarkLog, aside: Aside) -> str:
 
 
 def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
-    """Return a replay in the public JSON form (docs/cli.md)."""
+    """Return a replay in the public JSON form (docs/reference/cli.md)."""
     bounds = json.loads(aside.range)
     known = chunks_of(log, aside)
     return {

@@ -1,4 +1,4 @@
-"""Read one answer of an API: whole, within its size and time, as JSON (docs/source-api.md, Failures)."""
+"""Read one answer of an API: whole, within its size and time, as JSON (docs/reference/apis.md, Failures)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page of an API, fetched: within its time and size, tried again if what failed may pass (docs/source-api.md, Failures).
+"""One page of an API, fetched: within its time and size, tried again if what failed may pass (docs/reference/apis.md, Failures).
 
 No text that this module gives away shows a secret: addresses are shown by the connection, and no error of the HTTP library is kept.
 """

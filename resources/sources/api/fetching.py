@@ -1,4 +1,4 @@
-"""Fetch the records of an API page by page, and stage them below the lake (docs/source-api.md, All records)."""
+"""Fetch the records of an API page by page, and stage them below the lake (docs/reference/apis.md, All records)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of records as the columns of a table hold them: bounds of slices are compared with these (docs/source-api.md, Bounds)."""
+"""Values of records as the columns of a table hold them: bounds of slices are compared with these (docs/reference/apis.md, Bounds)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an HTTP API: fetched page by page, staged below the lake, and read by Spark from there (docs/source-api.md).
+"""Rows of an HTTP API: fetched page by page, staged below the lake, and read by Spark from there (docs/reference/apis.md).
 
 Every request asks for at least the rows that are wanted. What came beside them is filtered in Spark by the predicate that deletes and checks
 use, so an API that takes no notice of its parameters doubles no row.

@@ -1,4 +1,4 @@
-"""Rows of an API that are staged: Spark reads them, looks through them and explains them like any other files (docs/source-api.md, Schema)."""
+"""Rows of an API that are staged: Spark reads them, looks through them and explains them like any other files (docs/reference/apis.md, Schema)."""
 
 from __future__ import annotations
 

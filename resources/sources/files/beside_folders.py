@@ -1,4 +1,4 @@
-"""Fields of records that the names of folders tell, too: both must say the same value (docs/guide-files.md, Exact values)."""
+"""Fields of records that the names of folders tell, too: both must say the same value (docs/reference/files.md, Exact values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of a workbook as values of Spark's types (docs/source-files.md, Excel).
+"""Cells of a workbook as values of Spark's types (docs/reference/file-formats.md, Excel).
 
 A number, text, date, time, boolean, or nothing: that is all a cell knows. What it becomes is the column's type: a type that cannot hold the
 cell without a loss makes the record bad.

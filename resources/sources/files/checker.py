@@ -1,4 +1,4 @@
-"""Files looked through before they are loaded: what of them cannot be loaded exactly (docs/guide-files.md, Exact values)."""
+"""Files looked through before they are loaded: what of them cannot be loaded exactly (docs/reference/files.md, Exact values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pinned schema of files that follows them: new columns of files and folders, and wider types (docs/schemas.md)."""
+"""The pinned schema of files that follows them: new columns of files and folders, and wider types (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

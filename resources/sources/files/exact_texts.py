@@ -1,4 +1,4 @@
-"""Whether texts that Spark has read are exact values of a type: as conditions of Spark (docs/guide-files.md, Exact values)."""
+"""Whether texts that Spark has read are exact values of a type: as conditions of Spark (docs/reference/files.md, Exact values)."""
 
 from __future__ import annotations
 

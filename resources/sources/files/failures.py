@@ -218,7 +218,7 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, take
     )
     why = f"expected {header}, found {first_few(found, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
+        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md), "
         if takes and differs and not misread
         else ""
     )

@@ -1,4 +1,4 @@
-"""Names of fields in records: Spark's reader is told the columns that it shall give, and leaves others out without a word (docs/adr/0012)."""
+"""Names of fields in records: Spark's reader is told the columns that it shall give, and leaves others out without a word (docs/explanation/adr/0012)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types that texts turn out to have: the first that holds all of them exactly (docs/guide-files.md, Exact values)."""
+"""The types that texts turn out to have: the first that holds all of them exactly (docs/reference/files.md, Exact values)."""
 
 from __future__ import annotations
 

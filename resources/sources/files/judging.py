@@ -1,4 +1,4 @@
-"""Judge files under a root: which of them cannot be loaded exactly, and what their schema becomes with the others (docs/guide-files.md).
+"""Judge files under a root: which of them cannot be loaded exactly, and what their schema becomes with the others (docs/reference/files.md).
 
 Belongs here: which of several errors a file is refused with, and how many of its records may be set aside. What is wrong with records and headers is
 looked for by :mod:`resources.sources.files.checker`, what a schema becomes by :mod:`resources.sources.files.evolving`.

@@ -1,4 +1,4 @@
-"""Values in forms that options name, which only Spark reads: whether their column holds them exactly (docs/guide-files.md, Exact values)."""
+"""Values in forms that options name, which only Spark reads: whether their column holds them exactly (docs/reference/files.md, Exact values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of files: declared, or inferred from a bounded sample, with the folders' columns (docs/guide-files.md, The pinned schema)."""
+"""The schema of files: declared, or inferred from a bounded sample, with the folders' columns (docs/reference/files.md, The pinned schema)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of exactly the listed files, with their folders' values and their origin as columns (docs/guide-files.md)."""
+"""The rows of exactly the listed files, with their folders' values and their origin as columns (docs/reference/files.md)."""
 
 from __future__ import annotations
 

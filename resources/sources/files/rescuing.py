@@ -1,4 +1,4 @@
-"""``_rescued_data``: what files hold beside the pinned schema, or as other types, as JSON in a column of its own (docs/schemas.md)."""
+"""``_rescued_data``: what files hold beside the pinned schema, or as other types, as JSON in a column of its own (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

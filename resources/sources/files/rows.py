@@ -1,4 +1,4 @@
-"""Rows of files above a column watermark: all files are read, and Spark keeps the rows that are asked for (docs/source-files.md).
+"""Rows of files above a column watermark: all files are read, and Spark keeps the rows that are asked for (docs/reference/file-formats.md).
 
 Files have no index and no clock. Only Spark reads them, so whoever must answer without it, such as a sensor, goes by the listing.
 """

@@ -1,4 +1,4 @@
-"""Files as Spark reads them, before anything else: one scan, whatever their names hold (docs/adr/0006)."""
+"""Files as Spark reads them, before anything else: one scan, whatever their names hold (docs/explanation/adr/0006)."""
 
 from __future__ import annotations
 

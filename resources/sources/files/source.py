@@ -1,4 +1,4 @@
-"""Files under a root as a source: what lies there, their schema, their rows, and which of them are bad (docs/guide-files.md)."""
+"""Files under a root as a source: what lies there, their schema, their rows, and which of them are bad (docs/reference/files.md)."""
 
 from __future__ import annotations
 

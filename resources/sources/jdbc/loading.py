@@ -1,4 +1,4 @@
-"""Load rows of a database with Spark, in one query or in parts, without a word of the connection's secrets (docs/source-databases.md)."""
+"""Load rows of a database with Spark, in one query or in parts, without a word of the connection's secrets (docs/reference/databases.md)."""
 
 from __future__ import annotations
 

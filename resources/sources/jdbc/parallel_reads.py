@@ -1,4 +1,4 @@
-"""Cut windows of a database table into parts that several connections read at once (docs/source-databases.md)."""
+"""Cut windows of a database table into parts that several connections read at once (docs/reference/databases.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query of a database reads: the table, or the user's query with its placeholders filled (docs/project-files.md).
+"""What a query of a database reads: the table, or the user's query with its placeholders filled (docs/reference/project-files.md).
 
 Belongs here: how an end of a window is written into the user's query, so that no row is missed. Which rows are asked for of it is
 :mod:`resources.sources.jdbc.row_queries`.

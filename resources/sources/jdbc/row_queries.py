@@ -1,4 +1,4 @@
-"""The queries whose rows Spark loads: around the user's table or query, exactly the rows of some extents or of a predicate (docs/project-files.md)."""
+"""The queries whose rows Spark loads: around the user's table or query, exactly the rows of some extents or of a predicate (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transactions that are open at a database and may still write rows of a source (docs/guide-columns.md, Rows that are committed late)."""
+"""The transactions that are open at a database and may still write rows of a source (docs/reference/columns.md, Rows that are committed late)."""
 
 from __future__ import annotations
 

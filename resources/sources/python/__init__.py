@@ -1,1 +1,1 @@
-"""Functions of the user as a source (docs/source-python.md)."""
+"""Functions of the user as a source (docs/reference/python-functions.md)."""

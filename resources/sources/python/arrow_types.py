@@ -1,4 +1,4 @@
-"""Types of Arrow: which ones hold the same values, and which type a column gets (docs/source-python.md, What it yields)."""
+"""Types of Arrow: which ones hold the same values, and which type a column gets (docs/reference/python-functions.md, What it yields)."""
 
 from __future__ import annotations
 

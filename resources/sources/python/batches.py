@@ -1,4 +1,4 @@
-"""Whatever a function of the user yields, as Arrow tables of one schema: Arrow, pandas, dict rows (docs/source-python.md, What it yields)."""
+"""Whatever a function of the user yields, as Arrow tables of one schema: Arrow, pandas, dict rows (docs/reference/python-functions.md, What it yields)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of a function of the user: its batches, and its errors with the line of the user's code (docs/source-python.md, Errors)."""
+"""One call of a function of the user: its batches, and its errors with the line of the user's code (docs/reference/python-functions.md, Errors)."""
 
 from __future__ import annotations
 

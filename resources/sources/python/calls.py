@@ -1,4 +1,4 @@
-"""Calls of a function, and what is known of them: which rows are meant, begun by a look, or staged already (docs/source-python.md)."""
+"""Calls of a function, and what is known of them: which rows are meant, begun by a look, or staged already (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

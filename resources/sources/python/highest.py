@@ -1,4 +1,4 @@
-"""The highest value of a column: of rows in Arrow, and as the user's function ``highest`` tells it (docs/source-python.md)."""
+"""The highest value of a column: of rows in Arrow, and as the user's function ``highest`` tells it (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function of the user is asked for: the one value that it gets (docs/source-python.md)."""
+"""What a function of the user is asked for: the one value that it gets (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

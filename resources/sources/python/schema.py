@@ -1,4 +1,4 @@
-"""Tell the columns of a function's rows: declared, or inferred from its first rows, and how they change (docs/source-python.md)."""
+"""Tell the columns of a function's rows: declared, or inferred from its first rows, and how they change (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a function of the user yields, staged as Parquet while they come (docs/source-python.md).
+"""Rows that a function of the user yields, staged as Parquet while they come (docs/reference/python-functions.md).
 
 The function is told the bounds, and its rows are filtered by the same predicate: one that ignores its bounds costs time, and doubles nothing.
 """

@@ -1,4 +1,4 @@
-"""Put what a function yields where Spark reads it: only the rows that are meant, with the pinned columns (docs/source-python.md)."""
+"""Put what a function yields where Spark reads it: only the rows that are meant, with the pinned columns (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of Python, NumPy and pandas as times of one kind: all with a zone, or none (docs/source-python.md, What it yields)."""
+"""Times of Python, NumPy and pandas as times of one kind: all with a zone, or none (docs/reference/python-functions.md, What it yields)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of Python and of Arrow as values of a column: each is kept exactly, or refused (docs/source-python.md, What it yields).
+"""Values of Python and of Arrow as values of a column: each is kept exactly, or refused (docs/reference/python-functions.md, What it yields).
 
 Belongs here: what one value may stand for. Which columns a batch has is :mod:`resources.sources.python.batches`'.
 """
@@ -242,7 +242,7 @@ def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
 
 
 def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
-    """Local times as instants: the second of two, as everywhere (docs/guide-windows.md, Local times), and as far behind the gap as it says if clocks skip it."""
+    """Local times as instants: the second of two, as everywhere (docs/reference/windows.md, Local times), and as far behind the gap as it says if clocks skip it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -15,7 +15,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Commits a version of a Delta table to S3 by a conditional put, so that of several drivers exactly one takes it (docs/adr/0020).
+ * Commits a version of a Delta table to S3 by a conditional put, so that of several drivers exactly one takes it (docs/explanation/adr/0020).
  *
  * <p>An answer may be lost, and a request may be sent twice: then the store refuses what it has taken already. Each commit carries an id
  * of its own in its object's metadata, and after any failure the object tells who made it.

@@ -1,4 +1,4 @@
-"""The log store with which Delta's own writer commits to S3 by a conditional put (docs/adr/0020).
+"""The log store with which Delta's own writer commits to S3 by a conditional put (docs/explanation/adr/0020).
 
 Delta's default one looks whether a version is there and then puts it, so that two drivers can overwrite each other's commit. This one is
 ``ConditionalPutLogStore.java``; the jar beside it is made of it by ``python -m scripts.log_store``, byte for byte the same everywhere. Spark

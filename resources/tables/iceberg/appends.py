@@ -1,4 +1,4 @@
-"""What each snapshot of an Iceberg table appends, from its metadata; and the rows (docs/streams.md).
+"""What each snapshot of an Iceberg table appends, from its metadata; and the rows (docs/reference/streams.md).
 
 What readers see at once is one chunk: a commit that was made on a branch is all of its snapshots. Compaction, and a fence, append nothing.
 """

@@ -1,4 +1,4 @@
-"""The attempts to write one slice into an Iceberg table: by Strandline's own commit, or by Spark's (docs/adr/0032)."""
+"""The attempts to write one slice into an Iceberg table: by Strandline's own commit, or by Spark's (docs/explanation/adr/0032)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches of an Iceberg table on which Spark makes a commit before readers see it, if they still see what it began on (docs/adr/0019)."""
+"""Branches of an Iceberg table on which Spark makes a commit before readers see it, if they still see what it began on (docs/explanation/adr/0019)."""
 
 from __future__ import annotations
 

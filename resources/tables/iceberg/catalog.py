@@ -1,4 +1,4 @@
-"""Where the newest metadata of an Iceberg table is, and what Spark calls the table (docs/iceberg.md, Catalogs)."""
+"""Where the newest metadata of an Iceberg table is, and what Spark calls the table (docs/reference/iceberg.md, Catalogs)."""
 
 from __future__ import annotations
 

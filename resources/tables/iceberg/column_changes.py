@@ -1,4 +1,4 @@
-"""Columns that come with rows: what an Iceberg table's become, by the schema mode, and the statements that make them so (docs/schemas.md).
+"""Columns that come with rows: what an Iceberg table's become, by the schema mode, and the statements that make them so (docs/reference/schemas.md).
 
 Iceberg changes columns apart from rows: a version of the metadata of its own, which changes no row and no snapshot, and does no harm if it is made
 twice.

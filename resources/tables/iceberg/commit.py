@@ -1,4 +1,4 @@
-"""One commit of an Iceberg table: its snapshots, and what Strandline has written into their summaries (docs/iceberg.md)."""
+"""One commit of an Iceberg table: its snapshots, and what Strandline has written into their summaries (docs/reference/iceberg.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking a number of an Iceberg table without a row, so that no writer that may still run can take it (docs/adr/0019)."""
+"""Taking a number of an Iceberg table without a row, so that no writer that may still run can take it (docs/explanation/adr/0019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commits that an Iceberg table's rows go back to, and the state that they tell (docs/state.md)."""
+"""The commits that an Iceberg table's rows go back to, and the state that they tell (docs/reference/state.md)."""
 
 from __future__ import annotations
 

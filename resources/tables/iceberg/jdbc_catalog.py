@@ -1,6 +1,6 @@
 """The catalog of Iceberg tables in PostgreSQL: a row a table, which names its newest metadata and is changed if it still names the one before.
 
-By hand, since pyiceberg's ``SqlCatalog`` writes metadata through its models, and imports SQLAlchemy, which `plan` does without (docs/adr/0032).
+By hand, since pyiceberg's ``SqlCatalog`` writes metadata through its models, and imports SQLAlchemy, which `plan` does without (docs/explanation/adr/0032).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns and partitions of an Iceberg table whose rows are all replaced (docs/iceberg.md, Columns)."""
+"""The columns and partitions of an Iceberg table whose rows are all replaced (docs/reference/iceberg.md, Columns)."""
 
 from __future__ import annotations
 

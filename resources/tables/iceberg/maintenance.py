@@ -1,6 +1,6 @@
 """Care of an Iceberg table, by Iceberg's own procedures: small files are joined, old snapshots and files that nobody knows are deleted.
 
-Tags and branches keep their snapshots, so that of each dataflow's newest entry stays, and what a load is made on (docs/maintenance.md).
+Tags and branches keep their snapshots, so that of each dataflow's newest entry stays, and what a load is made on (docs/how-to/maintenance.md).
 """
 
 from __future__ import annotations

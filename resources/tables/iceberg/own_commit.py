@@ -1,4 +1,4 @@
-"""Strandline's own commit of an Iceberg table: Spark writes plain Parquet files, pyiceberg their manifest (docs/adr/0032).
+"""Strandline's own commit of an Iceberg table: Spark writes plain Parquet files, pyiceberg their manifest (docs/explanation/adr/0032).
 
 A version of the metadata is put only as the one after that in which the number was free, so that a number is written once. Other writers' commits
 between do no harm to an append, which is put on theirs; what replaces or changes rows is put only on the snapshot whose rows they are. What a table asks of

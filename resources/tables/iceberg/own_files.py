@@ -1,4 +1,4 @@
-"""What a manifest says of a data file that Spark has written: its columns' bounds, as Iceberg knows them (docs/adr/0032)."""
+"""What a manifest says of a data file that Spark has written: its columns' bounds, as Iceberg knows them (docs/explanation/adr/0032)."""
 
 from __future__ import annotations
 

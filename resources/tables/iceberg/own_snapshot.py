@@ -1,4 +1,4 @@
-"""The snapshot of an own commit: its manifests, and its summary, as pyiceberg writes them and the metadata has them (docs/adr/0032).
+"""The snapshot of an own commit: its manifests, and its summary, as pyiceberg writes them and the metadata has them (docs/explanation/adr/0032).
 
 By hand, since pyiceberg's ``overwrite`` keeps each manifest that names removed files alone, and reads all manifests twice: the hundredth commit takes 40 times as long.
 """

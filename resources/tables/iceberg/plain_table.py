@@ -1,4 +1,4 @@
-"""An Iceberg table whose rows are its Parquet files, without partitions, orders and deletes beside them: what Strandline commits to itself (docs/adr/0032).
+"""An Iceberg table whose rows are its Parquet files, without partitions, orders and deletes beside them: what Strandline commits to itself (docs/explanation/adr/0032).
 
 What is not known to ask nothing of a writer counts as asking.
 """

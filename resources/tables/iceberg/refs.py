@@ -1,6 +1,6 @@
 """What becomes of the branches and tags of an Iceberg table in one version of its metadata, which writes no row and needs no Spark.
 
-By hand, since pyiceberg's models drop fields of the metadata that they do not know, and refuse tables with a VARIANT (docs/adr/0032).
+By hand, since pyiceberg's models drop fields of the metadata that they do not know, and refuse tables with a VARIANT (docs/explanation/adr/0032).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows of an Iceberg table are a dataflow's: all of them, unless several dataflows share it (docs/shared-tables.md)."""
+"""Which rows of an Iceberg table are a dataflow's: all of them, unless several dataflows share it (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

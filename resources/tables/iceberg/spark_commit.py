@@ -1,4 +1,4 @@
-"""Commits of an Iceberg table by Spark's own writer: each is valid only on the snapshot on which its number was free (docs/adr/0019).
+"""Commits of an Iceberg table by Spark's own writer: each is valid only on the snapshot on which its number was free (docs/explanation/adr/0019).
 
 An append is one commit: it overwrites the rows of its own number, of which there must be none, in no snapshot since. Every other load is made
 on a branch that begins at that snapshot; the branch then becomes what readers see, if they still see that snapshot.

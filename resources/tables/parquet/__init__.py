@@ -1,1 +1,1 @@
-"""Tables that are folders of Parquet files, which any reader of Parquet reads, with a list of files for each commit (docs/format-parquet.md)."""
+"""Tables that are folders of Parquet files, which any reader of Parquet reads, with a list of files for each commit (docs/reference/parquet.md)."""

@@ -1,4 +1,4 @@
-"""The commit of one number of a Parquet table: Spark writes the files where no reader looks, then the list of them is put (docs/format-parquet.md)."""
+"""The commit of one number of a Parquet table: Spark writes the files where no reader looks, then the list of them is put (docs/reference/parquet.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting files of a Parquet table that only versions older than its retention need (docs/maintenance.md)."""
+"""Deleting files of a Parquet table that only versions older than its retention need (docs/how-to/maintenance.md)."""
 
 from __future__ import annotations
 

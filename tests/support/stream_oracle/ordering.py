@@ -1,4 +1,4 @@
-"""The order of a stream's rows: by event time, ties by the columns of ``order_by`` (docs/streams.md)."""
+"""The order of a stream's rows: by event time, ties by the columns of ``order_by`` (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

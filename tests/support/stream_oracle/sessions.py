@@ -1,4 +1,4 @@
-"""Sessions: rows of one group, each within a gap of the one before (docs/streams.md)."""
+"""Sessions: rows of one group, each within a gap of the one before (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sensors and the schedule of a column watermark (docs/dagster.md).
+"""The sensors and the schedule of a column watermark (docs/reference/dagster.md).
 
 The sensor of rows requests a run if rows lie above the stored values. The schedule requests one at each of its times: a look-back also reads
 rows again that are not above them.

@@ -1,4 +1,4 @@
-"""The sweep for late files in Dagster: a sensor that makes one step a tick, and a job that applies the policy (docs/guide-files.md)."""
+"""The sweep for late files in Dagster: a sensor that makes one step a tick, and a job that applies the policy (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sensors and the schedule of a window watermark: all request due windows as runs over ranges of partitions (docs/dagster.md).
+"""The sensors and the schedule of a window watermark: all request due windows as runs over ranges of partitions (docs/reference/dagster.md).
 
 The sensor requests a run for windows that are over, for failed windows after a pause that doubles, and for windows that the cap has
 deferred. The run also loads the windows within the grace. The schedule, and the sensor of upstream tables, request everything that is due.

@@ -1,4 +1,4 @@
-"""Excel: Spark has no reader for workbooks, so each is made a Parquet file below the lake, with the pinned columns (docs/architecture.md, Staged files)."""
+"""Excel: Spark has no reader for workbooks, so each is made a Parquet file below the lake, with the pinned columns (docs/explanation/architecture.md, Staged files)."""
 
 from __future__ import annotations
 

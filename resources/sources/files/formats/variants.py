@@ -1,4 +1,4 @@
-"""What records with names have beside the columns that are asked for: each is parsed a second time, as a variant (docs/adr/0012)."""
+"""What records with names have beside the columns that are asked for: each is parsed a second time, as a variant (docs/explanation/adr/0012)."""
 
 from __future__ import annotations
 

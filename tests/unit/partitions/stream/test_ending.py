@@ -1,4 +1,4 @@
-"""When input ends: how far the global watermark rises, and which epoch without input is due (docs/streams.md)."""
+"""When input ends: how far the global watermark rises, and which epoch without input is due (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

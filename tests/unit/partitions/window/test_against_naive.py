@@ -1,4 +1,4 @@
-"""The planner against the rule of docs/watermarks.md written down literally, over chains of runs."""
+"""The planner against the rule of docs/explanation/watermarks.md written down literally, over chains of runs."""
 
 from __future__ import annotations
 

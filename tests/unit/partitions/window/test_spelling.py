@@ -1,4 +1,4 @@
-"""Units by their values, not by their spelling (docs/guide-windows.md, Units)."""
+"""Units by their values, not by their spelling (docs/reference/windows.md, Units)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link from an asset's page to its YAML, in an editor and at its git address (docs/dagster.md)."""
+"""The link from an asset's page to its YAML, in an editor and at its git address (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind of watermark has its parts in modules of the same names (docs/architecture.md, A kind and its parts)."""
+"""Each kind of watermark has its parts in modules of the same names (docs/explanation/architecture.md, A kind and its parts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the function ``highest`` returns is a value of its column, whatever library it comes from (docs/source-python.md)."""
+"""What the function ``highest`` returns is a value of its column, whatever library it comes from (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 

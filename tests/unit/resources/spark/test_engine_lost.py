@@ -79,7 +79,7 @@ def test_an_engine_without_iceberg_is_told_with_the_package_to_start_it_with() -
     assert told is not None
     assert told.startswith(
         "the Spark Connect server sc://engine:15002 was started without Iceberg (ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog)."
-        f" Start it with the package {ICEBERG_PACKAGE} (docs/iceberg.md)"
+        f" Start it with the package {ICEBERG_PACKAGE} (docs/reference/iceberg.md)"
     )
     assert cause(error) == lacks_iceberg(error)
     assert lacks_iceberg(SparkException("java.lang.ClassNotFoundException: com.example.Mine")) is None

@@ -1,4 +1,4 @@
-"""The log store for S3: its jar is what its source compiles to, and Spark takes it where S3 is used (docs/adr/0020)."""
+"""The log store for S3: its jar is what its source compiles to, and Spark takes it where S3 is used (docs/explanation/adr/0020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an Iceberg table tells without Spark where another engine has deleted rows by their values (docs/iceberg.md, Limits)."""
+"""What an Iceberg table tells without Spark where another engine has deleted rows by their values (docs/reference/iceberg.md, Limits)."""
 
 from __future__ import annotations
 
