@@ -47,8 +47,8 @@ class Sentence:
 
     @property
     def commas(self) -> int:
-        """The number of commas between words; the comma of 26,000 is none."""
-        return len(re.findall(r",(?!\d)", self.text))
+        """The number of commas between words; the comma of 26,000 is none, and the one behind an item of a list."""
+        return len(re.findall(r",(?!\d)(?=.*\w)", self.text))
 
     @property
     def is_too_long(self) -> bool:
