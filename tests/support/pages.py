@@ -16,7 +16,9 @@ from tests.support.environment import clean_environment
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-_BLOCK = re.compile(r"^```(sh|python|yaml|text)([^\n]*)\n(.*?)^```$(\n\n(?=```text\n))?", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(sh|python|yaml|text)([^\n]*)\n(.*?)^```$(\n\n(?=```text\n))?", re.MULTILINE | re.DOTALL
+)
 _FILE = re.compile(r"# (\S+\.(?:yaml|py))\n")
 _SECOND_TERMINAL, _EACH_TERMINAL = 'title="second terminal"', 'title="each terminal"'
 _CHANGES = re.compile(r"\d+\.\d+ s\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from platform_assets.cli import main
 from platform_assets.project import load_project
 from platform_assets.project.settings import Settings
+from scripts import docs_check
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LAND = {"type": "s3", "region": "us-east-1"}
@@ -146,3 +147,40 @@ def test_every_section_of_docs_that_code_cites_is_there() -> None:
                 if title not in headings.get(page, ()):
                     missing.append(f"{module.name}: {page}, {section}")
     assert missing == []
+
+
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
+    assert docs_check.dead_links() == []
+
+
+def test_no_sentence_of_a_page_is_too_long() -> None:
+    names = {page: page.relative_to(DOCS).as_posix() for page in docs_check.pages()}
+    assert set(names.values()) >= docs_check.TO_REWRITE
+    held = [page for page, name in names.items() if name not in docs_check.TO_REWRITE]
+    assert [line for page in held for line in docs_check.long_sentences(page)] == []
+
+
+def test_a_sentence_ends_where_a_reader_ends_it() -> None:
+    page = """# A heading, with, three, commas
+
+One line
+goes on, see [a page](x.md). `code` is, as `a`, `b` and `c` are, one word. At 26,000 rows it
+ends.
+
+| a table, has, none, of, these |
+
+- an item, then,
+- 1.5 s later
+
+```sh
+one, two, three, four
+```
+"""
+    assert [(found.line, found.text) for found in docs_check.sentences(page)] == [
+        (3, "One line goes on, see a page."),
+        (3, "Code is, as Code are, one word."),
+        (3, "At 26,000 rows it ends."),
+        (9, "an item, then,"),
+        (10, "1.5 s later"),
+    ]
+    assert [found.commas for found in docs_check.sentences(page)] == [1, 2, 0, 1, 0]
