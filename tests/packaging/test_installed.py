@@ -171,7 +171,9 @@ def test_every_definitions_file_that_the_documentation_shows_loads(installed: In
     blocks = [
         text
         for page in ("own-project", "alerts")
-        for text in re.findall(r"^```python\n(.*?)^```$", (ROOT / f"docs/how-to/{page}.md").read_text(), re.M | re.S)
+        for text in re.findall(
+            r"^```python\n(.*?)^```$", (ROOT / f"docs/how-to/{page}.md").read_text(), re.M | re.S
+        )
     ]
     assert len(blocks) == 2
     for number, text in enumerate(blocks):
