@@ -1,4 +1,4 @@
-"""Keyed loads that rewrite only the data files whose rows change (docs/adr/0034).
+"""Keyed loads that rewrite only the data files whose rows change (docs/explanation/adr/0034).
 
 Spark joins the slice with the table by key to find these files, then writes their remaining rows again
 together with the slice's rows. A MERGE would shuffle all of these files twice, since it also has to find

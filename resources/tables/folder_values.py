@@ -1,4 +1,4 @@
-"""Refuse rows whose partition values a folder name cannot hold (docs/loads.md).
+"""Refuse rows whose partition values a folder name cannot hold (docs/reference/loads.md).
 
 Spark writes an empty text, and the text that stands for NULL, as NULL. It changes bytes that are no text.
 A value that makes the folder name too long or invalid fails the task on every attempt. Iceberg keeps

@@ -1,4 +1,4 @@
-"""Explain why a table version cannot be read: cleaned up, dropped or recreated (docs/chains.md)."""
+"""Explain why a table version cannot be read: cleaned up, dropped or recreated (docs/how-to/chains.md)."""
 
 from __future__ import annotations
 

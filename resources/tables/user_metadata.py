@@ -1,4 +1,4 @@
-"""The text that Strandline writes into a commit: number, owner and state (docs/protocol.md).
+"""The text that Strandline writes into a commit: number, owner and state (docs/explanation/protocol.md).
 
 A long state goes into an object beside the table.
 """

@@ -1,4 +1,4 @@
-"""Values of partition columns that a folder name cannot hold are refused by name, whatever the load, and the next run goes on (docs/loads.md)."""
+"""Values of partition columns that a folder name cannot hold are refused by name, whatever the load, and the next run goes on (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def find_written_files(
     raise TargetError(
         f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, it"
         " and this process must reach the same store under this name: mount a folder on every machine of Spark; a bucket's name must mean one store to all"
-        " who share a Spark (docs/cluster.md). If another job deletes unreferenced files, as VACUUM does, make it keep those of the last day",
+        " who share a Spark (docs/how-to/cluster.md). If another job deletes unreferenced files, as VACUUM does, make it keep those of the last day",
         code="files_missing",
     )
 

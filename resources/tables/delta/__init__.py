@@ -1,4 +1,4 @@
-"""Delta tables: ``txnAppId``/``txnVersion`` make writes idempotent (docs/protocol.md).
+"""Delta tables: ``txnAppId``/``txnVersion`` make writes idempotent (docs/explanation/protocol.md).
 
 The commit's user metadata says which intent a commit belongs to.
 """

@@ -1,4 +1,4 @@
-"""The files that each version of a Delta table appends, and their rows (docs/streams.md).
+"""The files that each version of a Delta table appends, and their rows (docs/reference/streams.md).
 
 Compaction changes no row and appends nothing. A version that removes or changes rows is no append.
 """

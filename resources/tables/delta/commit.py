@@ -1,4 +1,4 @@
-"""One version of a Delta table: its log file and Strandline's metadata in it (docs/adr/0004)."""
+"""One version of a Delta table: its log file and Strandline's metadata in it (docs/explanation/adr/0004)."""
 
 from __future__ import annotations
 

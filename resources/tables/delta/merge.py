@@ -1,4 +1,4 @@
-"""Keyed loads of a Delta table as one MERGE (docs/loads.md).
+"""Keyed loads of a Delta table as one MERGE (docs/reference/loads.md).
 
 Delta takes the tag and the user metadata of the MERGE's commit from the session, and skips a number that
 the table has, as in any write.

@@ -1,4 +1,4 @@
-"""The Delta tables in which Strandline itself changes rows by key, and their files (docs/adr/0034)."""
+"""The Delta tables in which Strandline itself changes rows by key, and their files (docs/explanation/adr/0034)."""
 
 from __future__ import annotations
 

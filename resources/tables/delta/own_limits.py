@@ -1,4 +1,4 @@
-"""Decide which tables, rows and loads our own commit can write (docs/adr/0016).
+"""Decide which tables, rows and loads our own commit can write (docs/explanation/adr/0016).
 
 Delta's own writer commits all others.
 

@@ -1,6 +1,6 @@
 """Read counts, bounds and distinct values of a Delta table without Spark.
 
-Lists of units come from here (docs/guide-windows.md, Units).
+Lists of units come from here (docs/reference/windows.md, Units).
 
 Belongs here: reading. Filters, and what a row means, are the planner's.
 """

@@ -1,4 +1,4 @@
-"""Keep the latest row of each key, always the same row (docs/loads.md, Duplicates).
+"""Keep the latest row of each key, always the same row (docs/reference/loads.md, Duplicates).
 
 This is an aggregate, not a window function: each task that reads keeps one row of a key before rows are
 shuffled, so a million changes of one key cost no task more memory than one change. A window function would

@@ -1,4 +1,4 @@
-"""Keyed loads as one MERGE, whatever the format of the table (docs/loads.md)."""
+"""Keyed loads as one MERGE, whatever the format of the table (docs/reference/loads.md)."""
 
 from __future__ import annotations
 
