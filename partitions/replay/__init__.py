@@ -1,1 +1,3 @@
-"""Replay: a range of a watermark column that is read again, chunk by chunk. It decides chunks only; it reads and stores nothing."""
+"""Replay: cut a range of a watermark column into chunks that are read again. Nothing here reads or stores
+data.
+"""

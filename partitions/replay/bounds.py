@@ -21,16 +21,16 @@ _WANTED = (
 
 
 def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Bound, Bound]:
-    """Return both bounds in the wider of their types: a date beside a time counts as its midnight.
+    """Return both bounds in the wider of their types: beside a time, a date counts as its midnight.
 
     Args:
         start: text, or a typed value; inclusive.
-        end: the same; exclusive.
-        with_time: whether dates become times in any case, since chunks are shorter than a day.
+        end: text, or a typed value; exclusive.
+        with_time: whether dates always become times, since chunks are shorter than a day.
 
     Raises:
-        ConfigurationError: if a bound cannot be read, if they have no common order (with and without a zone, a number
-            beside a date), or if start does not lie below end.
+        ConfigurationError: if a bound cannot be parsed, if they have no common order (with and without a
+        zone, a number beside a date), or if start does not lie below end.
     """
     lower, upper = _bound("start", start), _bound("end", end)
     if with_time or isinstance(lower, datetime) or isinstance(upper, datetime):
@@ -62,10 +62,10 @@ def _with_time(bound: Bound) -> Bound:
 
 
 def _with_utc(at: datetime) -> datetime:
-    """A time that is one in UTC, too.
+    """Return a time that is representable in UTC, too.
 
     Raises:
-        OverflowError: it is of another year there than those that there are.
+        OverflowError: if its year in UTC is out of range.
     """
     if at.tzinfo is not None:
         at.astimezone(UTC)

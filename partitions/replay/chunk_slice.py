@@ -1,4 +1,4 @@
-"""What a chunk reads: its range, whatever the watermark says, as one slice (docs/reference/replay.md)."""
+"""The slice of a chunk: its range, independent of the watermark (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def chunk_slice(
     """Return the slice of a chunk; None if all of it is left to the next run.
 
     Args:
-        target: that it is loaded into.
+        target: of the load.
         columns: of the watermark.
         state: of the newest entry.
-        request: the chunk, and what becomes of state and table.
+        request: the chunk, and its effect on state and table.
         version: of the source.
     """
     range_ = request.chunk.range
@@ -44,19 +44,22 @@ def chunk_slice(
 
 
 def adds_above(target: Target, columns: Sequence[str], state: ColumnState) -> bool:
-    """Return whether the next run adds rows above the state to those that are there: it replaces by a range only from a stored value on."""
+    """Return whether the next run adds rows above the state beside existing ones, instead of replacing them.
+
+    A replace by watermark only replaces rows from a stored value on.
+    """
     if target.only_adds:
         return True
     return target.way == "replace_by_watermark" and any(name not in state.marks for name in columns)
 
 
 def is_done(chunk: Chunk, upper: Mapping[str, Any]) -> bool:
-    """Return whether a chunk of the same replay whose upper bound is this one was it, or came after it."""
+    """Return whether an upper bound of the same replay lies at or above this chunk's."""
     return chunk.column in upper and compare_values(chunk.upper, upper[chunk.column]) <= 0
 
 
 def later_rows(slice_: ColumnSlice) -> Predicate:
-    """Return the rows that lie above a chunk: of a key that has some, those within it are older."""
+    """Return the rows above a chunk; rows of the same key within it are older."""
     (range_,) = slice_.ranges
     return replace(range_, lower=range_.upper, lower_inclusive=not range_.upper_inclusive, upper=None).rows
 

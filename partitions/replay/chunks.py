@@ -1,4 +1,4 @@
-"""The chunks of a replay: the range cut at the calendar's boundaries, or at multiples of a step (docs/reference/replay.md)."""
+"""The chunks of a replay: its range, cut at calendar boundaries or multiples of a step (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_CHUNKS = 100_000
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows whose column is in ``[lower, upper)``."""
+    """The rows whose column is in ``[lower, upper)``."""
 
     column: str
     lower: Bound
@@ -27,25 +27,25 @@ class Chunk:
 
     @property
     def words(self) -> str:
-        """The rows for people."""
+        """Return the rows in words."""
         return self.range.words
 
     @property
     def span(self) -> str:
-        """The bounds for people."""
+        """Return the bounds in words."""
         return f"{shown(self.lower)} to {shown(self.upper)}"
 
     @property
     def range(self) -> Range:
-        """Its values."""
+        """Return its values as a range."""
         return Range(self.column, self.lower, self.upper, lower_inclusive=True, upper_inclusive=False)
 
 
 def chunk_column(asked: str | None, columns: Sequence[str]) -> str:
-    """Return the column that is cut: the one asked for, or the first watermark column.
+    """Return the column to cut: the requested one, or the first watermark column.
 
     Raises:
-        ConfigurationError: if there is none, or another than a watermark column is asked for.
+        ConfigurationError: if there is none, or the requested one is no watermark column.
     """
     if not columns:
         raise ConfigurationError("expected a watermark column to replay by, found none")
@@ -63,11 +63,13 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
         column: whose values are cut.
         start: inclusive; typed by its text.
         end: exclusive; typed by its text.
-        interval: one unit and how many of them, such as ``{"months": 1}`` or ``{"step": 1000}``; None: one chunk.
+        interval: one unit and its amount, such as ``{"months": 1}`` or ``{"step": 1000}``; None: one
+        chunk.
 
     Raises:
-        ConfigurationError: for bounds as of :func:`typed_bounds`, an unknown unit, more or fewer than one, an amount
-            that is no whole number above 0, a step of dates, calendar units of numbers, and more than ``MOST_CHUNKS`` chunks.
+        ConfigurationError: for bounds as in :func:`typed_bounds`, for an unknown unit, more or fewer than
+        one, an amount that is no whole number above 0, a step of dates, calendar units of numbers, and
+        more than ``MOST_CHUNKS`` chunks.
     """
     unit, amount = _only(interval) if interval is not None else (None, 0)
     lower, upper = typed_bounds(start, end, with_time=unit in _BELOW_A_DAY)
@@ -85,11 +87,11 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
 
 
 def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
-    """Return the chunks that a replay with a saved watermark has still to read: those that end above its value.
+    """Return the chunks that a replay with a saved watermark still has to read: those that end above it.
 
     Args:
         planned: all chunks of the replay.
-        stored: value of each watermark column; without one of the chunks' column, all chunks remain.
+        stored: value of each watermark column; if the chunks' column has none, all chunks remain.
 
     Raises:
         ConfigurationError: if the stored value and a bound have no common order.
@@ -131,12 +133,12 @@ def _midnight(at: date) -> date:
 
 
 def _next_year(at: date, years: int) -> date:
-    """Blocks are counted from year 1."""
+    """Return the next boundary of years; blocks are counted from year 1."""
     return _midnight(at).replace(year=(at.year - 1) // years * years + years + 1, month=1, day=1)
 
 
 def _next_month(at: date, months: int) -> date:
-    """Blocks are counted from January, and end with the year at the latest."""
+    """Return the next boundary of months; blocks are counted from January, and end with the year."""
     month = (at.month - 1) // months * months + months + 1
     if month > 12:
         return _next_year(at, 1)
@@ -144,7 +146,7 @@ def _next_month(at: date, months: int) -> date:
 
 
 def _next_week(at: date, weeks: int) -> date:
-    """From the Monday of the week."""
+    """Return the next boundary of weeks, from the Monday of the current week."""
     return _midnight(at) - timedelta(days=at.weekday()) + timedelta(weeks=weeks)
 
 
@@ -153,13 +155,13 @@ def _next_day(at: date, days: int) -> date:
 
 
 def _next_hour(at: date, hours: int) -> date:
-    """Blocks are counted within the day, and end with it at the latest."""
+    """Return the next boundary of hours; blocks are counted within the day, and end with it."""
     assert isinstance(at, datetime)
     return _midnight(at) + timedelta(hours=min(at.hour // hours * hours + hours, 24))
 
 
 def _next_minute(at: date, minutes: int) -> date:
-    """Blocks are counted within the hour, and end with it at the latest."""
+    """Return the next boundary of minutes; blocks are counted within the hour, and end with it."""
     assert isinstance(at, datetime)
     hour = at.replace(minute=0, second=0, microsecond=0)
     return hour + timedelta(minutes=min(at.minute // minutes * minutes + minutes, 60))

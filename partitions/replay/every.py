@@ -1,4 +1,4 @@
-"""The interval of a replay's chunks as people write it, and its bounds as values of the column that is cut (docs/reference/replay.md)."""
+"""The interval and the bounds of a replay's chunks, converted to the type of the column (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OTHERS = "Columns of dates, times and numbers have chunks; cut by another water
 
 
 def interval_of(text: str) -> dict[str, int]:
-    """Read ``N UNIT``, such as ``1 month``; :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
+    """Parse ``N UNIT``, such as ``1 month``. :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
 
     Raises:
         ConfigurationError: for any other text.
@@ -43,14 +43,15 @@ def interval_of(text: str) -> dict[str, int]:
 
 
 def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:
-    """Return chunks whose bounds are values of the column: dates and times without zone over a zoned column are UTC.
+    """Return chunks whose bounds have the column's type; dates and times without a zone become UTC if it is
+    zoned.
 
     Args:
-        chunks: as they were asked for.
-        kind: what the column holds; None: nothing tells.
+        chunks: as requested.
+        kind: the type of the column; None: unknown.
 
     Raises:
-        ConfigurationError: the column holds something else.
+        ConfigurationError: if the column has another type.
     """
     return tuple(
         replace(chunk, lower=_fitted(chunk.lower, kind, chunk), upper=_fitted(chunk.upper, kind, chunk))

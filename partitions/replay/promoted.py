@@ -1,4 +1,7 @@
-"""Which files and windows a promote swaps: those of the replay, but none that the live flow has loaded since, or is still to load (docs/reference/replay.md, Aside)."""
+"""The files and windows that a promote swaps (docs/replay.md, Aside).
+
+They are those of the replay, except what the live dataflow has loaded since or will still load.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,24 @@ def promoted_files(
     """Yield the files whose rows are swapped.
 
     Args:
-        files: that the replay has loaded.
-        loaded_since: paths that the live flow has dealt with since the replay began: its rows are as new.
-        below: paths that no run loads any more; the others are left to the next run, which would add them once more.
+        files: loaded by the replay.
+        loaded_since: paths that the live dataflow has handled since the replay started; its rows are up to
+        date.
+        below: paths that no run loads any more. The next run loads all others, and would add their rows
+        once more.
     """
     return (file for file in files if file.path in below and file.path not in loaded_since)
 
 
 def rows_of_files(column: str, paths: Collection[str], others: Collection[str]) -> Predicate:
-    """Return the rows of files, by ranges of paths between which no other file lies, so that what the condition costs does not grow with the files.
+    """Return the predicate of rows of files, as ranges of paths with no other file in between.
+
+    So the cost of the condition does not grow with the number of files.
 
     Args:
-        column: that holds the path of each row's file.
+        column: holds the path of each row's file.
         paths: of the files.
-        others: paths that the rows may hold beside, at least those between the first and the last of the files.
+        others: other paths that rows may hold, at least those between the first and the last of the files.
     """
     ordered, apart = sorted(paths), sorted({*others} - {*paths})
     runs = [list(run) for _, run in groupby(ordered, key=partial(bisect_left, apart))]
@@ -50,13 +57,15 @@ def rows_of_files(column: str, paths: Collection[str], others: Collection[str]) 
 def promoted_works(
     works: Iterable[WorkUnit], state: WindowState, since: Iterable[WorkUnit], *, whole: bool
 ) -> tuple[WorkUnit, ...]:
-    """Return the parts of work units whose rows are swapped, in their order: what the live state has, but nothing that was read since.
+    """Return the parts of work units whose rows are swapped, in their order.
+
+    The live state has them, and no run has read them since.
 
     Args:
-        works: that the replay has read, each whole.
+        works: read by the replay, each whole.
         state: the live one now.
-        since: what the live flow has read since the replay began.
-        whole: whether rows tell no more than the window they belong to, so that no part of one can be swapped.
+        since: work units that the live dataflow has read since the replay started.
+        whole: whether rows tell only the window they belong to, so that no part of one can be swapped.
     """
     read = _read_by_unit(since)
     return tuple(part for work in works for part in _parts(work, state, read, whole=whole))

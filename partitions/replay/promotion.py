@@ -1,4 +1,7 @@
-"""Which rows a promote swaps: those of the replayed range, but none that the live flow has loaded since (docs/reference/replay.md, Aside)."""
+"""The rows that a promote swaps (docs/replay.md, Aside).
+
+They are the rows of the replayed range, except those that the live dataflow has loaded since.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from partitions.watermark import compare_values
 
 @dataclass(frozen=True)
 class Loaded:
-    """What an entry of the live flow has read, as its bounds say.
+    """The bounds of what an entry of the live dataflow has read.
 
     Attributes:
         number: of the entry.
-        lower: None: from the beginning on.
+        lower: None: no lower bound.
         upper: None: no bound is known.
     """
 
@@ -36,18 +39,21 @@ def promoted_rows(
     keeps_boundary: bool,
     leaves_above: bool,
 ) -> Predicate:
-    """Return the rows that go from the live table, and that come from the one aside.
+    """Return the predicate of rows that the isolated table replaces in the live table.
 
-    What the live flow has loaded since the replay began is as new as it gets, and stays: rows above the state then, and not above the one
-    now. Rows above the state now are in no table but the one aside; the next run reads them in any case.
+    Rows that the live dataflow has loaded since the replay started are up to date, and stay: they lie
+    above the state at that time, and not above the state now. Rows above the state now are only in the
+    isolated table; the next run reads them anyway.
 
     Args:
-        range_: that was replayed.
+        range_: the replayed range.
         columns: of the watermark.
-        begun: the live state when the replay began.
+        begun: the live state when the replay started.
         now: the live state.
-        keeps_boundary: whether runs read the stored value itself again, so that a row with it may have been loaded since.
-        leaves_above: whether rows above the live state are left to the next run, which would add them once more.
+        keeps_boundary: whether runs read the stored value itself again, so a row with it may have been
+        loaded since.
+        leaves_above: whether rows above the live state are left to the next run, which would add them once
+        more.
     """
     bounds = Range(range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False)
     same = not leaves_above and now.marks == begun.marks and not keeps_boundary
@@ -62,14 +68,17 @@ def promoted_rows(
 def swaps_nothing(
     range_: Chunk, columns: Sequence[str], begun: ColumnState, now: ColumnState, *, leaves_above: bool
 ) -> bool:
-    """Return whether :func:`promoted_rows` holds no row of the range: all lie above the state when the replay began, and runs have loaded them since or will.
+    """Return whether :func:`promoted_rows` matches no row of the range.
+
+    Then all rows lie above the state when the replay started, and runs have loaded them since or will load
+    them.
 
     Args:
-        range_: that was replayed.
+        range_: the replayed range.
         columns: of the watermark.
-        begun: the live state when the replay began.
+        begun: the live state when the replay started.
         now: the live state.
-        leaves_above: as of :func:`promoted_rows`.
+        leaves_above: as in :func:`promoted_rows`.
     """
     old, new = begun.marks.get(range_.column), now.marks.get(range_.column)
     if old is not None and compare_values(old.value, range_.lower) >= 0:
@@ -81,11 +90,12 @@ def swaps_nothing(
 def loaded_again(
     entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], begun: ColumnState
 ) -> Iterator[Loaded]:
-    """Yield the entries that may have loaded rows of the range again, at or below where the live flow stood when the replay began.
+    """Yield the entries that may have loaded rows of the range again, at or below the state at the replay's
+    start.
 
     Args:
-        entries: of the live flow, since then, that have loaded; without a row they may have deleted some.
-        range_: that was replayed.
+        entries: of the live dataflow since then; one without rows may have deleted some.
+        range_: the replayed range.
         columns: of the watermark.
         begun: the live state then.
     """
@@ -112,13 +122,13 @@ def _touches(entry: Loaded, range_: Chunk) -> bool:
 
 
 def lies_below(range_: Chunk, columns: Sequence[str], begun: ColumnState) -> bool:
-    """Return whether all of a range was read: of one column that is told by its upper bound."""
+    """Return whether all of a range was read; with several columns its upper bound does not tell."""
     mark = begun.marks.get(range_.column)
     return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
 
 
 def _up_to(column: str, mark: Mark | None, *, inclusive: bool) -> Predicate:
-    """The rows that a column does not make new."""
+    """Return the predicate of rows that are not new by a column."""
     without = Among(column, (None,))
     if mark is None:
         return without

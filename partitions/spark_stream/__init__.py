@@ -1,1 +1,1 @@
-"""Streams that Spark Structured Streaming runs: what a user declares, which batches ran, and what they counted (docs/reference/streams-on-spark.md)."""
+"""Streams of Spark Structured Streaming: declaration, batches and progress (docs/streams-on-spark.md)."""

@@ -1,4 +1,4 @@
-"""What Spark says of each batch of a stream, as values that are stored and shown."""
+"""Spark's report of each batch of a stream, as values that are stored and shown."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class OperatorProgress:
-    """What one stateful operator did in a batch.
+    """The progress of one stateful operator in a batch.
 
     Attributes:
         name: Spark's.
-        state_rows: that it remembers after the batch.
-        updated: of them, in the batch.
-        removed: of them, since the watermark has passed them.
-        dropped_by_watermark: late rows; of an aggregate those that were aggregated in part already.
+        state_rows: rows in its state after the batch.
+        updated: state rows that the batch updated.
+        removed: state rows that the watermark has passed.
+        dropped_by_watermark: late rows; an aggregate counts partly aggregated ones.
     """
 
     name: str
@@ -29,12 +29,12 @@ class OperatorProgress:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """One batch, also one without rows, which only moves the watermark on.
+    """The progress of one batch, even one without rows, which only raises the watermark.
 
     Attributes:
         batch_id: from 0, of one checkpoint.
-        rows_in: that it has read.
-        watermark: that it ran with, an aware UTC instant; None if the query has none.
+        rows_in: the number of rows read.
+        watermark: used by the batch, an aware UTC instant; None if the query has none.
         operators: the one furthest downstream first.
     """
 
@@ -45,17 +45,17 @@ class BatchProgress:
 
     @property
     def dropped_by_watermark(self) -> int:
-        """Of all operators."""
+        """Return the late rows of all operators."""
         return sum(operator.dropped_by_watermark for operator in self.operators)
 
     @property
     def state_rows(self) -> int:
-        """Of all operators."""
+        """Return the state rows of all operators."""
         return sum(operator.state_rows for operator in self.operators)
 
     @classmethod
     def of(cls, report: Mapping[str, Any]) -> BatchProgress:
-        """Read Spark's own report."""
+        """Parse Spark's own report."""
         watermark = (report.get("eventTime") or {}).get("watermark")
         return cls(
             report["batchId"],
@@ -74,7 +74,7 @@ class BatchProgress:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `run --json` and the log have it; the watermark as ISO text."""
+        """Return the form of `run --json` and the log; the watermark as ISO text."""
         return {
             "batch_id": self.batch_id,
             "rows_in": self.rows_in,
@@ -86,7 +86,7 @@ class BatchProgress:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> BatchProgress:
-        """Read what :meth:`as_json` has made."""
+        """Parse the form of :meth:`as_json`."""
         at = stored["watermark"]
         return cls(
             stored["batch_id"],

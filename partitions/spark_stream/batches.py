@@ -1,4 +1,4 @@
-"""Slices of a stream on Spark's engine: batches that lie in the outbox, one commit, and the state after it (docs/reference/streams-on-spark.md)."""
+"""Slices of a stream on Spark's engine: batches in the outbox, one commit (docs/streams-on-spark.md)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from partitions.stream.state import StreamState
 
 @dataclass(frozen=True)
 class BatchSlice:
-    """Batches that Spark has ended and the table does not have.
+    """Batches that Spark has finished and the table does not have.
 
     Attributes:
-        batches: their numbers, ascending; of all but the last the outbox has no rows. None for input that Spark has not read yet.
+        batches: their numbers, ascending; only the last one has rows in the outbox. Empty for input that
+        Spark has not read yet.
         after: the state after them.
         bytes: of their files; None if unknown.
     """
@@ -33,41 +34,41 @@ class BatchSlice:
 
     @property
     def upper(self) -> Watermark:
-        """The state after it."""
+        """Return the state after it."""
         return self.after.watermark()
 
     @property
     def size(self) -> Size:
-        """How many bytes lie in the outbox."""
+        """Return the number of bytes in the outbox."""
         return Size(bytes=self.bytes, ranges=1)
 
     @property
     def keys(self) -> Collection[int]:
-        """The batches' numbers."""
+        """Return the batches' numbers."""
         return self.batches
 
     @property
     def failures(self) -> Mapping[int, str]:
-        """None: a batch is loaded whole, or not at all."""
+        """Return no failures: a batch is loaded whole, or not at all."""
         return {}
 
     def contains(self, _bad: BadPart) -> bool:
-        """No: what is in an outbox was read already."""
+        """Return False: the rows in an outbox have been read already."""
         return False
 
     def up_to(self, bad: BadPart) -> None:
-        """None: a batch is not cut."""
+        """Return None: a batch is not cut."""
 
     def advance(self, _before: Watermark) -> Watermark:
-        """The state after it."""
+        """Return the state after it."""
         return self.after.watermark()
 
     def describe(self) -> list[dict[str, Any]]:
-        """Which batches, or that there is new input."""
+        """Return the next epoch, and whether it loads batches or new input."""
         epoch = self.batches[-1] + 1 if self.batches else self.after.epoch + 1
         reason = "run" if self.batches else "new input"
         return [{"epoch": epoch, "files": None, "versions": None, "reason": reason}]
 
     def halve(self) -> tuple[BatchSlice, ...]:
-        """Only itself: a batch is one commit."""
+        """Return only itself: a batch is one commit."""
         return (self,)

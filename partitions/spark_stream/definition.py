@@ -1,6 +1,6 @@
-"""A stream on Spark's own watermark: what a definition says of it, and what Spark would refuse of it (docs/reference/streams-on-spark.md).
+"""A stream with Spark's own watermark: its declaration and Spark's refusals (docs/streams-on-spark.md).
 
-Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark's words. The query itself is ``resources.kinds.spark_stream``'s.
+Refusals that need no Spark are here, in Spark's words. ``resources.kinds.spark_stream`` runs the query.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _policy(text: str) -> str:
 
 
 class Trigger(Model):
-    """When Spark looks for new rows: once a run, for all there are."""
+    """When Spark looks for new rows: once a run, for all rows."""
 
     available_now: Literal[True] = True
 
@@ -50,7 +50,7 @@ class StreamCheckpoint(Model):
     """How much input a batch takes.
 
     Attributes:
-        interval_files: Spark's ``maxFilesPerTrigger``; None: all there are.
+        interval_files: Spark's ``maxFilesPerTrigger``; None: all files.
     """
 
     interval_secs: ClassVar[int] = 60
@@ -60,16 +60,20 @@ class StreamCheckpoint(Model):
 
 
 class StructuredStream(InUtc):
-    """Spark's own watermark: the highest event time of all rows so far less the timeout, computed at the end of a batch, used by the next.
+    """Spark's own watermark: the highest event time of all rows so far less the timeout.
+
+    Spark computes it at the end of a batch, and the next batch uses it.
 
     Attributes:
         event_time: column, a timestamp.
         timeout: how late a row may be; Spark's ``delayThreshold``.
-        policy: which of several sources' watermarks counts: ``spark.sql.streaming.multipleWatermarkPolicy``.
-        output_mode: append: rows that will not change; update: those that a batch has changed; complete: all, each time.
+        policy: selects one of several sources' watermarks:
+        ``spark.sql.streaming.multipleWatermarkPolicy``.
+        output_mode: append: rows that will not change; update: rows that a batch has changed; complete:
+        all rows, each time.
         trigger: available_now is the only one.
-        checkpoint: how much a batch takes.
-        max_slices: batches that one run commits at most.
+        checkpoint: how much input a batch takes.
+        max_slices: the most batches that one run commits.
     """
 
     type: Literal["stream"]
@@ -103,7 +107,7 @@ class StructuredStream(InUtc):
         return values
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: a change of any of it needs a decision."""
+        """Return the parts of the definition that the state depends on; changing one needs a decision."""
         return {
             "engine": self.engine,
             "event_time": self.event_time,
@@ -113,11 +117,11 @@ class StructuredStream(InUtc):
 
 
 def misplaced(operators: Sequence[Operator], sources: int) -> str | None:
-    """Return why operators do not follow each other as they are; None if they do.
+    """Return why operators cannot follow each other in this order; None if they can.
 
     Args:
         operators: in the order of the rows.
-        sources: how many there are.
+        sources: the number of sources.
     """
     first = operators[0] if operators else None
     joins = isinstance(first, Union | Join)

@@ -1,4 +1,4 @@
-"""How late a row may be, in Spark's own words: its ``delayThreshold`` (docs/reference/streams-on-spark.md)."""
+"""How late a row may be, as Spark's ``delayThreshold`` (docs/streams-on-spark.md)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ def spark_delay(text: object) -> str:
     """Return a timeout as Spark's ``delayThreshold``.
 
     Args:
-        text: an ISO 8601 duration such as PT10S, or Spark's own text such as ``10 seconds`` or ``1 hour 30 minutes``.
+        text: an ISO 8601 duration such as PT10S, or Spark's own text such as ``10 seconds`` or ``1 hour 30
+        minutes``.
 
     Raises:
-        ValueError: it is neither, or it is negative; in Spark's words.
+        ValueError: if it is neither, or negative; in Spark's words.
     """
     try:
         return _as_interval(_DURATION.validate_python(text))
@@ -56,7 +57,7 @@ def _as_interval(span: timedelta) -> str:
 
 
 def _microseconds(text: str) -> Fraction | None:
-    """How long Spark's text of an interval is; None if it is none."""
+    """Return the length of Spark's text of an interval, in microseconds; None if it is none."""
     rest = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE).strip()
     total, at = Fraction(0), 0
     while match := _PART.match(rest, at):

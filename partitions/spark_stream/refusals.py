@@ -1,4 +1,4 @@
-"""Refuse sources, operators and targets that a stream of Spark's does not take (docs/reference/streams-on-spark.md)."""
+"""Refuse sources, operators and targets that a stream of Spark does not support (docs/streams-on-spark.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
 
 
 def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
-    """Yield what Spark's engine cannot read on from a checkpoint."""
+    """Yield why Spark's engine cannot resume reading the source from a checkpoint."""
     if not isinstance(source, FilesSource | TableSource):
         expected = "a source of type files or table (Spark reads on where its checkpoint says)"
         yield Refusal(("source", "type"), source.type, expected)
@@ -43,7 +43,7 @@ def refusals(
     on_bad_file: OnBadFile,
     late_files: str,
 ) -> Iterator[Refusal]:
-    """Yield what a stream on Spark's engine does not go together with."""
+    """Yield options that a stream on Spark's engine does not support."""
     for place, part in source.parts.items():
         yield from within(place, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:

@@ -1,7 +1,7 @@
-"""What the sources of a union or a join must have in common (docs/reference/streams-on-spark.md).
+"""The columns that sources of a union or a join must share (docs/streams-on-spark.md).
 
-Belongs here: what the declared schemas and keys tell. The columns of a table are known when a run begins, and compared then
-(``resources.kinds.spark_stream.query``).
+Declared schemas and keys are checked here. The columns of a table are known when a run starts, and are
+compared then (``resources.kinds.spark_stream.query``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_SIDED = ("right", "full")
 
 
 def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Operator]) -> Iterator[Refusal]:
-    """Yield what several sources lack to be united or joined; nothing of a single one."""
+    """Yield why several sources cannot be united or joined; nothing for a single one."""
     if not isinstance(source, SeveralSources) or not operators:
         return
     schemas = {index: columns for index, part in enumerate(source.sources) if (columns := _columns(part))}
@@ -49,16 +49,16 @@ def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Oper
 def joined_names(
     left_columns: Sequence[str], right_columns: Sequence[str], join: Join, name: str
 ) -> dict[str, str]:
-    """Return by the names of the second source's columns those that they have in a join; ``on`` is left out.
+    """Return the names in a join of the second source's columns, by their own names; without ``on``.
 
     Args:
         left_columns: columns of the first source.
         right_columns: columns of the second.
-        join: how they are joined.
+        join: of the sources.
         name: of the second source.
 
     Raises:
-        ValueError: a new name is one that there is already.
+        ValueError: if a new name exists already.
     """
     on, taken = {column.casefold() for column in join.on}, {column.casefold() for column in left_columns}
     others = [column for column in right_columns if column.casefold() not in on]
@@ -72,7 +72,7 @@ def joined_names(
 
 
 def _columns(source: SourceDefinition) -> Mapping[str, Column]:
-    """The declared columns by their names in lower case; none if there are none, or they do not read."""
+    """Return the declared columns by lower-case name; empty if there are none, or they do not parse."""
     with suppress(DdlError):
         if source.declared_schema is not None:
             return {column.name.casefold(): column for column in parse_ddl(source.declared_schema)}
@@ -155,7 +155,7 @@ def _clashes(
 
 
 def _overlap(source: SourceDefinition, other: SourceDefinition) -> bool:
-    """Whether a union would read rows of one source from the other, too: the same table, or a folder in a folder."""
+    """Return whether both sources read the same rows: the same table, or a folder in a folder."""
     if isinstance(source, FilesSource) and isinstance(other, FilesSource):
         if source.connection != other.connection:
             return False

@@ -1,1 +1,1 @@
-"""Streams: one event-time watermark per split, and what is built on their minimum (docs/reference/streams.md)."""
+"""Streams: an event-time watermark per split, and their minimum as the global one (docs/streams.md)."""

@@ -1,4 +1,7 @@
-"""Stop a stream before more rows wait than may, and say what they wait for: its slowest split, or an operator (docs/reference/streams.md)."""
+"""Stop a stream before too many rows wait in its buffer (docs/streams.md).
+
+The error names the cause: the slowest split, or an operator.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,17 @@ def check_buffer(
     count_for_splits: Callable[[], int],
     most: int,
 ) -> None:
-    """Raise StrandlineError, code ``buffer_full``, if more rows would wait after an epoch than may.
+    """Raise StrandlineError, code ``buffer_full``, if too many rows would wait after an epoch.
 
     Args:
         dataflow: its name.
         epoch: its number.
         operators: of the dataflow.
         after: the state after the epoch.
-        waiting: how many rows would wait.
-        count_for_splits: counts those of them at or above the global watermark, all others wait for the operator; asked only if there are too many.
-        most: how many may wait (``watermark.buffer.max_rows``).
+        waiting: the number of rows that would wait.
+        count_for_splits: counts the waiting rows at or above the global watermark; the others wait for the
+        operator. Called only if too many wait.
+        most: the most rows that may wait (``watermark.buffer.max_rows``).
     """
     if waiting <= most:
         return
@@ -57,7 +61,7 @@ def _slowest_split(state: StreamState) -> str:
 
 
 def _held_open(operators: Sequence[Operator]) -> str:
-    """Return what holds rows below the global watermark."""
+    """Return what keeps rows below the global watermark waiting."""
     match one_of_splits(operators):
         case Aggregate(window=SessionWindows()):
             return "sessions that are open"

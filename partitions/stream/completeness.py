@@ -1,4 +1,6 @@
-"""Up to when a stream's table is complete: what a window of ``to: watermark`` waits for (docs/reference/streams.md, Complete days)."""
+"""The time up to which a stream's table is complete: ``to: watermark`` waits for it (docs/streams.md,
+Complete days).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ _TO, _COLUMN = ("watermark", "definition"), ("source", "window_column")
 
 
 def refused(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
-    """Return why a dataflow with ``to: watermark`` has nothing to wait for; None if it has, or does not wait.
+    """Return why a dataflow with ``to: watermark`` has nothing to wait for; None if nothing is wrong.
 
     Args:
-        reader: whose windows wait.
-        makers: of the table that it reads.
+        reader: the dataflow whose windows wait.
+        makers: the dataflows that write the table it reads.
     """
     if not reader.window.follows:
         return None
@@ -47,7 +49,10 @@ def refused(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
 
 
 def complete_columns(stream: Dataflow) -> tuple[str, ...]:
-    """Return the columns with times below which no row of a stream's table comes any more; none: there is no such column."""
+    """Return the time columns of a stream's table that tell completeness; empty if there are none.
+
+    No new row has a time below the complete time in such a column.
+    """
     match one_of_splits(stream.operators):
         case None:
             return (stream.stream.event_time,)
@@ -61,12 +66,12 @@ def complete_columns(stream: Dataflow) -> tuple[str, ...]:
 
 
 def complete_up_to(stream: Dataflow, column: str | None, drained: EventTime | None) -> EventTime | None:
-    """Return below which time of a column a stream's table has all its rows; None: nothing is known of any.
+    """Return the time of a column below which a stream's table has all its rows; None if it is unknown.
 
     Args:
-        stream: that makes the table.
+        stream: writes the table.
         column: one of :func:`complete_columns`.
-        drained: the global watermark of its newest epoch, up to which rows have left.
+        drained: the global watermark of its newest epoch, up to which rows have left the buffer.
     """
     aggregate = one_of_splits(stream.operators)
     if drained is None or column != "window_start" or not isinstance(aggregate, Aggregate):

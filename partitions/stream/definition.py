@@ -1,6 +1,6 @@
-"""What a user declares of a stream watermark (docs/reference/streams.md).
+"""The declaration of a stream watermark (docs/streams.md).
 
-A stream on Spark's engine is declared in :mod:`partitions.spark_stream.definition`.
+:mod:`partitions.spark_stream.definition` declares streams of Spark's engine.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ SplitName = Annotated[str, Field(min_length=1)]
 
 
 class BufferLimits(Model):
-    """How much may wait for the slowest split: more rows stop the run, more drift is warned of."""
+    """Limits of the buffer: more rows stop the run, more drift of the slowest split causes a warning."""
 
     max_rows: Annotated[int, Field(ge=1, strict=True)] = 100_000_000
     max_drift: SpanOfTime = timedelta(hours=6)
 
 
 class InUtc(Model):
-    """A watermark whose timestamps without a zone, and days, are in UTC."""
+    """A watermark whose days, and timestamps without a zone, are in UTC."""
 
     @property
     def timezone(self) -> str:
-        """Of timestamps without a zone, and of days."""
+        """Return the name of the zone of days and of timestamps without one."""
         return "UTC"
 
     @property
     def zone(self) -> tzinfo:
-        """Of timestamps without a zone, and of days."""
+        """Return the zone of days and of timestamps without one."""
         return UTC
 
 
@@ -52,18 +52,19 @@ class StreamWatermark(InUtc):
         event_time: a column with a timestamp (without a zone: UTC) or a whole number.
         split: the columns whose values tell a row's split; without them the stream is one split.
         timeout: how far rows of one split may be out of order.
-        order_by: of rows with the same event time.
-        late: what becomes of rows below their split's watermark.
-        splits: declared: the global watermark waits for each of them.
-        min_splits: so many splits have a watermark before there is a global one.
-        idle: what a split does that had no rows for ``idle_after`` epochs.
+        order_by: orders rows with the same event time.
+        late: what happens to rows below their split's watermark.
+        splits: declared splits; the global watermark waits for each of them.
+        min_splits: the number of splits that need a watermark before there is a global one.
+        idle: what happens to a split without rows for ``idle_after`` epochs.
         scaling: what a change of the set of splits does.
-        max_ahead: rows later than the plan's clock by more are quarantined; None: none is.
+        max_ahead: rows later than the plan's clock by more are quarantined; None: none are.
         checkpoint: how much input an epoch may have.
-        max_slices: epochs of one run.
-        buffer: limits of what waits.
-        close_after: after so long without input, by the run's clock, what waits leaves; folders that name a time close so long after their end, too.
-        scope: and the keys after it: of the path watermark above which files are read.
+        max_slices: the most epochs of one run.
+        buffer: its limits.
+        close_after: after this time without input, by the run's clock, waiting rows leave. Folders that
+        name a time close this long after their end, too.
+        scope: like the keys after it, belongs to the path watermark above which files are read.
     """
 
     SPLITS_ONLY: ClassVar[tuple[str, ...]] = (
@@ -115,27 +116,27 @@ class StreamWatermark(InUtc):
 
     @property
     def above_files(self) -> PathWatermark:
-        """The path watermark above which files are read."""
+        """Return the path watermark above which files are read."""
         closes = ("close_after",) if self._names_times else ()
         keys = (*self.FILES_ONLY, *closes, "checkpoint", "max_slices")
         return PathWatermark.model_validate({"type": "path", **{key: getattr(self, key) for key in keys}})
 
     @property
     def _names_times(self) -> bool:
-        """Whether folders name a time, after which they close."""
+        """Return whether folders name a time, after which they close."""
         by_prefix = self.partition_filter is not None and self.partition_filter.prefix_template is not None
         return self.scope == "partition" and (self.time_template is not None or by_prefix)
 
     @property
     def split_columns(self) -> tuple[str, ...]:
-        """The columns that tell a row's split; none: the stream is one split."""
+        """Return the columns that tell a row's split; empty if the stream is one split."""
         if self.split is None:
             return ()
         return (self.split,) if isinstance(self.split, str) else self.split
 
     @property
     def policy(self) -> Splits:
-        """What the operators need of it."""
+        """Return the options of splits that judge rows."""
         return Splits(
             self.timeout,
             frozenset(self.splits),
@@ -146,7 +147,7 @@ class StreamWatermark(InUtc):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/reference/state.md)."""
+        """Return the parts of the definition that the state depends on (docs/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {
             "engine": self.engine,

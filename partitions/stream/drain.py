@@ -1,6 +1,6 @@
-"""What leaves the buffer when the global watermark rises: rows strictly below it (docs/reference/streams.md).
+"""Drain the buffer when the global watermark rises: rows strictly below it leave (docs/streams.md).
 
-A segment of the buffer is never rewritten: its live part are the rows at or above the global watermark.
+A segment of the buffer is never rewritten: its live part is the rows at or above the global watermark.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from partitions.stream.state import Segment
 
 @dataclass(frozen=True)
 class Drain:
-    """What an epoch does to the buffer.
+    """The effect of an epoch on the buffer's segments.
 
     Attributes:
-        read: segments that hold rows which leave it.
-        gone: segments that hold no others; they can be deleted once the epoch is committed.
-        kept: segments that stay, as they are.
+        read: segments with rows that leave.
+        gone: segments whose rows all leave; they can be deleted once the epoch is committed.
+        kept: segments with rows that stay; they are not rewritten.
     """
 
     read: tuple[Segment, ...]
@@ -34,7 +34,7 @@ def leaves(at: EventTime, value: EventTime | None) -> bool:
 
 
 def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:
-    """Return what a global watermark does to the buffer's segments."""
+    """Return the effect of a global watermark on the buffer's segments."""
     given = tuple(segments)
     return Drain(
         read=tuple(segment for segment in given if leaves(segment.lowest, value)),
@@ -49,12 +49,14 @@ def carried(
     live: Mapping[str, tuple[int, EventTime]],
     written: Iterable[Segment] = (),
 ) -> tuple[Segment, ...]:
-    """Return the segments after an epoch: those that are not gone, by reference, and what it wrote.
+    """Return the segments after an epoch: the remaining ones, and those that it wrote.
 
     Args:
-        segments: before it.
-        value: those with a row below it were read: the global watermark, or from where windows are open.
-        live: of each segment that was read and is not gone, by name: rows that stay, and their lowest event time.
+        segments: before the epoch.
+        value: segments with a row below it were read: the global watermark, or the start of the open
+        windows.
+        live: by name, for each segment that was read and remains: the number of rows that stay, and their
+        lowest event time.
         written: segments of the epoch's own rows.
     """
     kept = (

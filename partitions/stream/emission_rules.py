@@ -1,7 +1,8 @@
-"""Decide what a stream emits as its global watermark rises: which rows leave, which windows and sessions close (docs/reference/streams.md).
+"""Decide what a stream emits as its global watermark rises: rows, windows and sessions (docs/streams.md).
 
-Each rule is one expression over ticks (:mod:`partitions.stream.ticks`). It takes whole numbers or Spark's columns alike, and returns a number, a
-truth value or a column of them: so the planner and Spark follow the same rule.
+Each rule is one expression over ticks (:mod:`partitions.stream.ticks`). It takes whole numbers or Spark
+columns, and returns a number, a truth value, or a column of them. So the planner and Spark follow the same
+rule.
 """
 
 from __future__ import annotations
@@ -16,42 +17,47 @@ Condition = Any
 
 
 def is_below(time: Ticks, watermark: Ticks) -> Condition:
-    """Return whether an event time lies below a watermark: a row there is late, or leaves the buffer. A row exactly at it is neither."""
+    """Return whether an event time lies below a watermark: the row is late, or leaves the buffer.
+
+    A row exactly at the watermark does neither.
+    """
     return time < watermark
 
 
 def first_window_start(time: Ticks, size: int, slide: int) -> Ticks:
-    """Return where the earliest window begins that holds an event time; windows begin at multiples of ``slide``."""
+    """Return the start of the earliest window that holds an event time; windows start at multiples of
+    ``slide``.
+    """
     return time - (size - slide) - _modulo(time - size, slide)
 
 
 def last_window_start(time: Ticks, slide: int) -> Ticks:
-    """Return where the latest window begins that holds an event time."""
+    """Return the start of the latest window that holds an event time."""
     return time - _modulo(time, slide)
 
 
 def is_window_closed(end: Ticks, watermark: Ticks) -> Condition:
-    """Return whether a window, whose end is exclusive, is closed: no row of it can come that is not late."""
+    """Return whether a window with this exclusive end is closed: any further row of it would be late."""
     return end <= watermark
 
 
 def begins_session(step: Ticks, gap: int) -> Condition:
-    """Return whether a row begins a session, by its distance from the row before in its group."""
+    """Return whether a row starts a session, by its distance from the row before in its group."""
     return step > gap
 
 
 def is_session_closed(last: Ticks, watermark: int, gap: int) -> Condition:
-    """Return whether a session is closed, by its last event time: no row within the gap of it can come that is not late."""
+    """Return whether a session with this last event time is closed: any further row of it would be late."""
     return last < watermark - gap
 
 
 def leaves_over_window(place: Ticks, rows: Ticks, ahead: int) -> Condition:
-    """Return whether a row leaves an over-window: all rows that its values look ahead to are there.
+    """Return whether a row leaves an over-window: it has all rows that its values look ahead to.
 
     Args:
         place: of the row in its partition, from 1.
-        rows: of the partition that lie below the global watermark.
-        ahead: how many rows the values look ahead.
+        rows: the number of rows of the partition below the global watermark.
+        ahead: the number of rows that the values look ahead.
     """
     return place <= rows - ahead
 
@@ -61,10 +67,10 @@ def is_carried(place: Ticks, already_left: Ticks, rows: Ticks, ahead: int, behin
 
     Args:
         place: of the row in its partition, from 1.
-        already_left: how many rows of the partition had left before.
-        rows: of the partition that lie below the global watermark.
-        ahead: how many rows the values look ahead.
-        behind: how many rows the values look back.
+        already_left: the number of rows of the partition that left before.
+        rows: the number of rows of the partition below the global watermark.
+        ahead: the number of rows that the values look ahead.
+        behind: the number of rows that the values look back.
     """
     return (place > already_left - behind) & (place > rows - ahead - behind)
 

@@ -1,4 +1,7 @@
-"""When input ends: how far the global watermark must rise for what waits to leave, by a decision or after a time without input (docs/reference/streams.md)."""
+"""The end of input: how far the global watermark rises so that waiting rows leave (docs/streams.md).
+
+An operator decides it, or a time without input passes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ FLUSHED, CLOSED = "flush", "close_after"
 
 
 def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
-    """Return the lowest global watermark at which all that waits in a buffer leaves; the present one if nothing does."""
+    """Return the lowest global watermark at which all buffered rows leave; the present one if none wait."""
     highest = max((segment.highest for segment in state.segments), default=None)
     if highest is None:
         return state.value
@@ -34,7 +37,10 @@ def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | Non
 
 
 def flushed(state: StreamState, before: EventTime | None) -> StreamState:
-    """Return the state after a decision that rows leave once the input that is there is read: those below a time; or all, as if nothing came after them."""
+    """Return the state after a decision to flush rows once all present input is read.
+
+    Rows below ``before`` leave; None: all rows, as if nothing came after them.
+    """
     known = state.flush
     if before is None or (known is not None and known.to is None):
         return replace(state, flush=Flush())
@@ -42,13 +48,16 @@ def flushed(state: StreamState, before: EventTime | None) -> StreamState:
 
 
 def flushing(state: StreamState) -> Nothing | None:
-    """Return the epoch without input that a decision asks for, after all input that is there; None if none is asked for."""
+    """Return the epoch without input that a decision has requested, after all present input; else None."""
     flush = state.flush
     return None if flush is None else Nothing(flush.to, flush.to is None, FLUSHED)
 
 
 def pending(state: StreamState) -> Nothing | None:
-    """Return what an epoch without input has to do since the global watermark has risen without one; None if there is nothing to do."""
+    """Return the epoch without input for rows that a risen global watermark lets out; None if there are none.
+
+    It rises without input if a split is removed.
+    """
     if state.value is None or (state.drained is not None and state.value <= state.drained):
         return None
     waits = any(segment.lowest < state.value for segment in state.segments)
@@ -58,7 +67,7 @@ def pending(state: StreamState) -> Nothing | None:
 def closes_at(
     state: StreamState, close_after: timedelta | None, operators: Sequence[Operator]
 ) -> datetime | None:
-    """Return when what waits leaves if no input comes until then; None if nothing waits, or it waits for ever."""
+    """Return when waiting rows leave if no input comes before; None if none wait, or they wait for ever."""
     if close_after is None or state.heard_at is None or not state.buffered:
         return None
     ahead = state.carry is not None and state.carry.waiting
@@ -73,21 +82,21 @@ def closes_at(
 def closing(
     state: StreamState, close_after: timedelta | None, operators: Sequence[Operator], now: datetime
 ) -> Nothing | None:
-    """Return the epoch without input that is due after so long without any; None if it is not."""
+    """Return the epoch without input that is due since no input came for ``close_after``; else None."""
     at = closes_at(state, close_after, operators)
     return Nothing(None, True, CLOSED) if at is not None and at <= now else None
 
 
 def raised_by(given: Nothing, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
-    """Return the global watermark after an epoch without input, on top of a state."""
+    """Return the global watermark after an epoch without input."""
     return later(state.value, end_of(state, operators) if given.ends else given.up_to_time)
 
 
 def _capped(at: EventTime) -> EventTime:
-    """An event time that a column can hold."""
+    """Return an event time that a column can hold."""
     return at if isinstance(at, datetime) else min(at, HIGHEST)
 
 
 def _next(at: EventTime) -> EventTime:
-    """The first event time above another; the last one that there is stays."""
+    """Return the first event time above another; the last possible one stays."""
     return after(at, timedelta(microseconds=1) if isinstance(at, datetime) else 1)

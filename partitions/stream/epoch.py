@@ -1,4 +1,6 @@
-"""One epoch: how it begins, which is what judges its rows, and how it ends (docs/reference/streams.md)."""
+"""The start and the end of an epoch: the state that judges its rows, and the state after it
+(docs/streams.md).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from partitions.stream.state import Split, StreamState
 
 
 def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamState:
-    """Return the state that judges an epoch's rows: new splits are in it, and names that are no longer declared are not waited for.
+    """Return the state that judges an epoch's rows: with its new splits, without undeclared unseen ones.
 
     Args:
         state: after the epoch before.
-        splits: what the stream says of them.
+        splits: the options of splits.
         seen: the splits that have rows in this epoch which are not quarantined.
     """
     known = {
@@ -38,13 +40,13 @@ def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamSta
 def closed(
     state: StreamState, splits: Splits, tops: Mapping[str, EventTime], *, counts: bool = True
 ) -> StreamState:
-    """Return the state at an epoch's end, without what it does to the buffer.
+    """Return the state at an epoch's end, before its effect on the buffer.
 
     Args:
-        state: as it was opened.
-        splits: what the stream says of them.
-        tops: the highest event time of each split that had rows, late ones too.
-        counts: whether the epoch read all the input there was: one that left some unread makes no split idle.
+        state: as the epoch was opened.
+        splits: the options of splits.
+        tops: the highest event time of each split that had rows, including late ones.
+        counts: whether the epoch read all present input; one that left some unread makes no split idle.
     """
     idle = idle_epochs(state, tops, counts=counts)
     watermarks = {
@@ -65,9 +67,10 @@ def without(state: StreamState, splits: Splits, names: Collection[str]) -> Strea
 
 
 def joined(state: StreamState, splits: Splits, parents: Collection[str], into: str) -> StreamState:
-    """Return the state after splits became one: it has the maximum of their watermarks, and is as awake as the most awake of them.
+    """Return the state after splits are merged into one, with the maximum of their watermarks.
 
-    In mode ``unit`` each split takes the maximum of all, as after any change of the set.
+    It counts as idle for as long as the least idle of them. In mode ``unit`` each split takes the maximum
+    of all, as after any change of the set.
     """
     before = {name: split.watermark for name, split in state.splits.items()}
     merged = merged_into(before, parents, into)

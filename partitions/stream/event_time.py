@@ -20,12 +20,15 @@ def later(left: EventTime | None, right: EventTime | None) -> EventTime | None:
 
 
 def before(at: EventTime, span: Span) -> EventTime:
-    """Return the event time that lies so far before; the first that a datetime can say, where there is none."""
+    """Return an event time less a span; the first possible datetime if there is none so early."""
     return after(at, -span)
 
 
 def after(at: EventTime, span: Span) -> EventTime:
-    """Return the event time that lies so far after (or before, of a negative span); the first or last that a datetime can say, where there is none."""
+    """Return an event time plus a span, which may be negative.
+
+    If there is no such datetime, the first or last possible one.
+    """
     try:
         return at + span
     except OverflowError:

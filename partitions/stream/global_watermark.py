@@ -1,7 +1,7 @@
-"""The merge of splits: their watermarks' minimum is the global one (docs/reference/streams.md).
+"""Merge the watermarks of splits: their minimum is the global watermark (docs/streams.md).
 
-Of a queue per split, popped only while none is empty, the minimum of what each split said last is all that is left:
-a split that said more waits with what it said, and one that said less is what the others wait for.
+Think of a queue per split that is popped only while none is empty. The minimum of the latest watermarks is
+all that is left of it: a split that is ahead waits, and the others wait for a split that is behind.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ def global_watermark(
     asleep: Collection[str] = (),
     least: int = 0,
 ) -> EventTime | None:
-    """Return the global watermark, which never falls: the minimum of the splits'; None while it is undefined.
+    """Return the minimum of the splits' watermarks, which never falls; None while it is undefined.
 
     Args:
         value: the global watermark before.
-        watermarks: the latest of each split; None: it is declared, and waited for.
-        asleep: splits that are left out of the minimum; if all sleep the global watermark stays.
-        least: so many splits need a watermark before there is a global one.
+        watermarks: the latest of each split; None: the split is declared, and waited for.
+        asleep: splits that the minimum leaves out; if all are asleep, the global watermark stays.
+        least: the number of splits that need a watermark before there is a global one.
     """
     awake: list[EventTime | None] = [at for name, at in watermarks.items() if name not in asleep]
     defined = [at for at in awake if at is not None]

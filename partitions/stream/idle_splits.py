@@ -1,6 +1,7 @@
-"""Count the epochs that each split has no rows in, and decide what an idle one does to the stream (``watermark.idle``, docs/reference/streams.md).
+"""Count the epochs without rows of each split, and apply ``watermark.idle`` (docs/streams.md).
 
-``stall`` waits for it, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to the highest of all splits.
+``stall`` waits for an idle split, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to
+the highest of all splits.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from partitions.stream.state import StreamState
 
 
 def idle_epochs(state: StreamState, with_rows: Collection[str], *, counts: bool) -> dict[str, int]:
-    """Return how many epochs in a row each split had no rows in.
+    """Return the number of consecutive epochs without rows of each split.
 
     Args:
         state: as the epoch was opened.
-        with_rows: the splits that had rows in it, late ones too.
-        counts: whether the epoch read all the input there was; one that left some unread makes no split idle.
+        with_rows: the splits that had rows in it, including late ones.
+        counts: whether the epoch read all present input; one that left some unread makes no split idle.
     """
     return {
         name: 0 if name in with_rows else split.idle + int(counts) for name, split in state.splits.items()

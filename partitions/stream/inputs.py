@@ -1,4 +1,7 @@
-"""What an epoch reads: versions of a table, or files; cut into epochs in chunks that no epoch cuts (docs/reference/streams.md)."""
+"""The input of an epoch: versions of a table, or files (docs/streams.md).
+
+Epochs are cut between chunks: a version or a file is never split.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from partitions.stream.event_time import EventTime
 
 @dataclass(frozen=True)
 class Chunk:
-    """The rows of one version of a table, which no epoch cuts.
+    """The rows of one version of a table, which belong to one epoch.
 
     Attributes:
         version: of the table.
-        files: that it adds.
+        files: the number of files that it adds.
         bytes: of these.
-        id: what no other version of its number has.
-        whole: whether it stands for all rows that were there by then.
+        id: differs from the id of any other version with this number.
+        whole: whether it stands for all rows of the table at that version.
     """
 
     version: int
@@ -38,18 +41,18 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Versions:
-    """The versions of a table that an epoch reads: each is a chunk.
+    """The versions of a table that an epoch reads; each is a chunk.
 
     Attributes:
-        table: id of the table, which another one of the same name does not have.
+        table: id of the table; another table of the same name has another one.
         first: version, inclusive.
         last: version, inclusive.
-        whole: whether the first is read with all that was there before.
-        files: that are read.
+        whole: whether the first is read with all rows before it.
+        files: the number of files to read.
         bytes: of these.
-        id: what no other version of the last one's number has.
+        id: of the last version; differs from any other version with its number.
         since: the version before the first; None: there is none.
-        since_id: what no other version of its number has.
+        since_id: the id of ``since``.
     """
 
     table: str
@@ -64,54 +67,54 @@ class Versions:
 
     @property
     def one_chunk(self) -> bool:
-        """Whether all rows are of one version."""
+        """Return whether all rows are of one version."""
         return self.first == self.last
 
     @property
     def lower(self) -> Watermark | None:
-        """The version before its first; None if there is none."""
+        """Return the version before its first; None if there is none."""
         return None if self.since is None else {"version": self.since}
 
     @property
     def upper(self) -> Watermark:
-        """Its last version."""
+        """Return its last version."""
         return {"version": self.last}
 
     @property
     def position(self) -> Mapping[str, Any]:
-        """Up to where the source is read after it."""
+        """Return the position in the source after it."""
         return {"table": self.table, "version": self.last, "id": self.id}
 
     @property
     def size(self) -> Size:
-        """The bytes that it reads."""
+        """Return the bytes to read."""
         return Size(bytes=self.bytes, ranges=1)
 
     @property
     def keys(self) -> Collection[Any]:
-        """Its last version, which no other epoch reads."""
+        """Return its last version, which no other epoch reads."""
         return [self.last]
 
     def was_read(self, position: Mapping[str, Any]) -> bool:
-        """Return whether it begins below a position."""
+        """Return whether it starts at or below a position."""
         read: int = position.get("version", -1)
         return self.first <= read
 
     def up_to(self, part: str) -> None:
-        """None: no version comes before a bad one that could be read alone."""
+        """Return None: versions before a bad one cannot be read alone."""
 
     def describe(self) -> dict[str, Any]:
-        """Its versions."""
+        """Return its versions for a plan."""
         return {"files": None, "versions": {"first": self.first, "last": self.last}}
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data that :func:`input_of` reads."""
         return {"versions": asdict(self)}
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files that an epoch reads: each is a chunk.
+    """The files that an epoch reads; each is a chunk.
 
     Attributes:
         given: in the order in which they are judged.
@@ -125,46 +128,46 @@ class Files:
 
     @property
     def one_chunk(self) -> bool:
-        """Whether all rows are of one file."""
+        """Return whether all rows are of one file."""
         return len(self.given) == 1
 
     @property
     def files(self) -> int:
-        """How many they are."""
+        """Return the number of files."""
         return len(self.given)
 
     @property
     def bytes(self) -> int:
-        """Of all of them."""
+        """Return the total size of the files."""
         return sum(file.size for file in self.given)
 
     @property
     def lower(self) -> Watermark | None:
-        """The path watermark below them; None on a first run."""
+        """Return the path watermark below them; None on a first run."""
         return None if all(value is None for value in self.before.values()) else self.before
 
     @property
     def upper(self) -> Watermark:
-        """The path watermark after them."""
+        """Return the path watermark after them."""
         return self.after
 
     @property
     def position(self) -> Mapping[str, Any]:
-        """Up to where the source is read after it."""
+        """Return the position in the source after them."""
         return {"path": self.after}
 
     @property
     def size(self) -> Size:
-        """Files and bytes."""
+        """Return the number of files and their bytes."""
         return Size(self.files, self.bytes)
 
     @property
     def keys(self) -> Collection[Any]:
-        """The paths."""
+        """Return the paths."""
         return [file.path for file in self.given]
 
     def was_read(self, position: Mapping[str, Any]) -> bool:
-        """Return whether it has a file at or below a position."""
+        """Return whether a file lies at or below a position."""
         state = PathState.of(position.get("path"))
         keys = (FileKey.of(file.path) for file in self.given)
         return any(
@@ -173,27 +176,31 @@ class Files:
         )
 
     def up_to(self, part: str) -> Files | None:
-        """The files before a bad one, in the order in which they are judged; None if there are none. They close no partition."""
+        """Return the files before a bad one, in the order in which they are judged; None if there are none.
+
+        They close no partition.
+        """
         count = next((at for at, file in enumerate(self.given) if file.path == part), 0)
         return after_files(self.before, self.given[:count]) if count else None
 
     def describe(self) -> dict[str, Any]:
-        """The files in order."""
+        """Return the paths in order for a plan."""
         return {"files": [file.path for file in self.given], "versions": None}
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data that :func:`input_of` reads."""
         given = [list(file.row) for file in self.given]
         return {"files": given, "before": serialise(self.before), "after": serialise(self.after)}
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """No input: what waits leaves although no row comes (docs/reference/streams.md, When input ends).
+    """No input: waiting rows leave although no row comes (docs/streams.md, When input ends).
 
     Attributes:
-        up_to_time: the global watermark after it, unless that is higher already; of one that ends all it is what lets all out.
-        ends: whether all leaves, also rows whose values look ahead to rows that are not there.
+        up_to_time: the global watermark after it, unless it is higher already; if ``ends``, the one that
+        lets all rows out.
+        ends: whether all rows leave, even rows whose values look ahead to missing rows.
         why: in words.
     """
 
@@ -207,37 +214,37 @@ class Nothing:
 
     @property
     def lower(self) -> None:
-        """None: nothing is read."""
+        """Return None: nothing is read."""
         return
 
     @property
     def upper(self) -> Watermark:
-        """The global watermark after it."""
+        """Return the global watermark after it."""
         return {"global": self.up_to_time}
 
     @property
     def size(self) -> Size:
-        """Nothing."""
+        """Return the size of no input."""
         return Size(bytes=0, ranges=1)
 
     @property
     def keys(self) -> Collection[Any]:
-        """None."""
+        """Return no keys."""
         return ()
 
     def was_read(self, _position: Mapping[str, Any]) -> bool:
-        """No: nothing is read."""
+        """Return False: nothing is read."""
         return False
 
     def up_to(self, part: str) -> None:
-        """None: it has no parts."""
+        """Return None: it has no parts."""
 
     def describe(self) -> dict[str, Any]:
-        """Neither files nor versions."""
+        """Return neither files nor versions."""
         return {"files": None, "versions": None}
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data that :func:`input_of` reads."""
         return {"nothing": serialise({"to": self.up_to_time}), "ends": self.ends, "why": self.why}
 
 
@@ -246,7 +253,7 @@ Input = Versions | Files | Nothing
 
 
 def input_of(plain: Mapping[str, Any]) -> Input:
-    """Return what :meth:`Versions.to_plain` or :meth:`Files.to_plain` gave."""
+    """Return the input of plain data (``to_plain``)."""
     if "nothing" in plain:
         return Nothing(deserialise(plain["nothing"])["to"], plain["ends"], plain["why"])
     if "versions" in plain:
@@ -256,7 +263,7 @@ def input_of(plain: Mapping[str, Any]) -> Input:
 
 
 def after_files(before: Watermark, files: Sequence[SourceFile]) -> Files:
-    """Return the input of files above a path watermark, and the watermark after them, in the form of the one before."""
+    """Return the input of files above a path watermark, with the watermark after them in the same form."""
     state = PathState.of(before).processed(file.path for file in files)
     by_partition = "paths" in before
     after = state.partition_watermark() if by_partition else state.global_watermark()
@@ -266,12 +273,14 @@ def after_files(before: Watermark, files: Sequence[SourceFile]) -> Files:
 def versions_in_epochs(
     limits: Checkpoint, table: str, chunks: Sequence[Chunk], since: tuple[int, str | None] | None
 ) -> list[Input]:
-    """Cut versions into epochs of at most so much input, each with one that has files; those without go with the epoch before, or the first.
+    """Cut versions into epochs of limited size; each epoch has a version with files.
+
+    Versions without files join the epoch before, or the first one.
 
     Args:
         limits: of an epoch.
-        table: id of it.
-        chunks: oldest first, also those without files.
+        table: its id.
+        chunks: oldest first, including those without files.
         since: the version that was read last, and its id; None: none was.
     """
     groups: list[list[Chunk]] = []
@@ -295,11 +304,11 @@ def versions_in_epochs(
 
 
 def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
-    """Return the input of an epoch that reads nothing, and that notes what was there before a stream began.
+    """Return the input of an epoch that reads nothing, but records the version at which a stream starts.
 
     Args:
-        table: id of it.
-        newest: version of the table then, and its id.
+        table: its id.
+        newest: version of the table at the start, and its id.
     """
     version, id_ = newest
     return Versions(table, version, version, False, 0, 0, id_, version, id_)
@@ -308,10 +317,10 @@ def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
 def files_in_epochs(
     limits: Checkpoint, before: Watermark, files: Sequence[SourceFile], split: Sequence[str]
 ) -> list[Input]:
-    """Cut files into epochs of at most so much input.
+    """Cut files into epochs of limited size.
 
-    Where folders name the split, and each folder has a watermark of its own, splits take turns file by file: none runs ahead of the others only
-    because its folder comes first.
+    If folders name the split, and each folder has its own watermark, splits take turns file by file. So
+    none runs ahead only because its folder comes first.
 
     Args:
         limits: of an epoch.

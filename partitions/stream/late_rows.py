@@ -1,4 +1,4 @@
-"""Decide what becomes of late rows: they are diverted, dropped, or fail the run (docs/reference/streams.md)."""
+"""Decide what happens to late rows: they are diverted, dropped, or fail the run (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def are_refused(policy: OnLateRows, late: int) -> bool:
 def late_rows_error(
     dataflow: str, epoch: int, late: int, of_splits: Sequence[tuple[str, int]]
 ) -> StrandlineError:
-    """Return the error of late rows that must not be.
+    """Return the error for late rows that the policy refuses.
 
     Args:
         dataflow: its name.
         epoch: its number.
-        late: how many rows.
-        of_splits: the splits with the most of them, and how many each has.
+        late: the number of late rows.
+        of_splits: the splits with the most late rows, and the number of each.
     """
     splits = ", ".join(f"{counted(rows, 'row')} of {split_in_words(name)}" for name, rows in of_splits)
     return StrandlineError(

@@ -1,4 +1,4 @@
-"""What a stream does to its rows before they are in its table, as a definition declares it (docs/reference/streams.md)."""
+"""The declared operators of a stream, which change its rows before they are loaded (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Names = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 class TumblingWindows(Model):
-    """Windows of one size, each beginning where the one before ends; aligned to UTC midnight."""
+    """Windows of one size, each starting where the one before ends; aligned to UTC midnight."""
 
     type: Literal["tumble"]
     size: Length
@@ -51,7 +51,7 @@ class HoppingWindows(Model):
 
 
 class SessionWindows(Model):
-    """Sessions: rows of a group, each within the gap, inclusive, of the one before."""
+    """Sessions: rows of a group, each within the gap (inclusive) of the row before."""
 
     type: Literal["session"]
     gap: Length
@@ -75,7 +75,9 @@ Windows = Annotated[TumblingWindows | HoppingWindows | SessionWindows, Field(dis
 
 
 class Aggregate(Model):
-    """Rows of each window and group become one, with ``window_start`` and ``window_end`` (of a session its last row and the gap).
+    """Aggregate the rows of each window and group into one row.
+
+    It has ``window_start`` and ``window_end``; a session ends at its last row plus the gap.
 
     Attributes:
         window: of event time.
@@ -129,16 +131,16 @@ class OverColumn(Model):
 
     @property
     def call(self) -> Call:
-        """What is computed."""
+        """Return the computed value."""
         return Call(self.fn, self.column or "", self.offset or 1, self.frame or (0, 0))
 
 
 class OverWindow(Model):
-    """Each row with values that come from its neighbours in the order of event time.
+    """Add values to each row that come from its neighbours in event-time order.
 
     Attributes:
-        partition_by: columns: only rows that agree in them are neighbours.
-        columns: by the name of the column that is added.
+        partition_by: columns: only rows with equal values in them are neighbours.
+        columns: by the name of the added column.
     """
 
     type: Literal["over"]
@@ -155,17 +157,19 @@ class OverWindow(Model):
 
 
 class Union(Model):
-    """The rows of all sources together; each source has the same columns."""
+    """The rows of all sources together; all sources have the same columns."""
 
     type: Literal["union"]
 
 
 class Join(Model):
-    """The rows of two sources that agree in columns.
+    """Join the rows of two sources on equal values of columns.
 
     Attributes:
-        how: Spark's type of join. All but inner need a bound in time: ``within``, or the event time among ``on``.
-        on: columns of both. Another column that both have gets its source's name in front, of the second: ``right_ts``.
+        how: Spark's type of join. All but inner need a bound in time: ``within``, or the event time among
+        ``on``.
+        on: columns of both. Another column that both have gets the second source's name in front:
+        ``right_ts``.
         within: how far apart, at most, the event times of two rows are, inclusive; None: any.
     """
 
@@ -175,16 +179,16 @@ class Join(Model):
     within: Duration | None = None
 
     def is_bounded(self, event_time: str) -> bool:
-        """Whether a row is forgotten once the watermark is past all that it could be joined with."""
+        """Return whether Spark forgets a row once the watermark has passed all possible matches."""
         return self.within is not None or self.is_on(event_time)
 
     def is_on(self, column: str) -> bool:
-        """Whether rows agree in a column; Spark's names know no case."""
+        """Return whether a column is among ``on``, ignoring case as Spark does."""
         return column.casefold() in {name.casefold() for name in self.on}
 
 
 class DropDuplicates(Model):
-    """The first row of each key. What is remembered of keys without the event time is never dropped.
+    """Keep the first row of each key. Without the event time among them, keys are remembered for ever.
 
     Attributes:
         keys: columns; None: all of them.
@@ -195,7 +199,7 @@ class DropDuplicates(Model):
 
 
 class DropDuplicatesWithinWatermark(Model):
-    """The first row of each key, as long as rows of it are at most the timeout apart.
+    """Keep the first row of each key, if its rows are at most the timeout apart.
 
     Attributes:
         keys: columns; None: all of them.
@@ -206,12 +210,13 @@ class DropDuplicatesWithinWatermark(Model):
 
 
 class TransformWithState(Model):
-    """What a class of the user makes of the rows of each group, with state and event-time timers.
+    """Transform the rows of each group with a user's class, which may keep state and event-time timers.
 
     Attributes:
-        function: ``package.module:Class``, a ``StatefulProcessor`` over Rows that is made without arguments.
+        function: ``package.module:Class``, a ``StatefulProcessor`` over Rows that is created without
+        arguments.
         group_by: columns.
-        output: columns with types of what it yields, as DDL.
+        output: columns with types of the rows that it yields, as DDL.
     """
 
     type: Literal["transform_with_state"]
@@ -237,22 +242,22 @@ SplitsOperator = Aggregate | OverWindow
 
 
 def lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:
-    """Yield how long a window is, and the like, by the key that says it."""
+    """Yield the lengths of a window definition with their keys: size, slide, gap."""
     for key in ("size", "slide", "gap"):
         if (length := getattr(window, key, None)) is not None:
             yield key, length
 
 
 def _as_declared(length: timedelta | int) -> str:
-    """A length as a definition writes it: ``PT5M``, or a whole number."""
+    """Return a length as a definition writes it: ``PT5M``, or a whole number."""
     return str(TypeAdapter(timedelta | int).dump_python(length, mode="json"))
 
 
 def one_of_splits(operators: Sequence[Operator]) -> SplitsOperator | None:
-    """Return what a stream over splits does to its sorted rows; None: nothing.
+    """Return the operator of a stream over splits; None if it has none.
 
     Raises:
-        ValueError: not what :func:`splits_refusals` lets pass.
+        ValueError: if :func:`splits_refusals` refuses the operators.
     """
     match tuple(operators):
         case ():
@@ -263,11 +268,11 @@ def one_of_splits(operators: Sequence[Operator]) -> SplitsOperator | None:
 
 
 def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> Iterator[Refusal]:
-    """Yield what a stream over splits cannot do to its sorted rows.
+    """Yield why a stream over splits cannot run these operators.
 
     Args:
         operators: as declared.
-        timeout: of the watermark: a window is of the same kind.
+        timeout: of the watermark; lengths of windows are of the same type.
     """
     found = ", ".join(each.type for each in operators)
     others = [each.type for each in operators if not isinstance(each, Aggregate | OverWindow)]

@@ -1,4 +1,4 @@
-"""Over-windows: a row leaves with its values once no row that they need can come any more (docs/reference/streams.md)."""
+"""Over-windows: a row leaves with its values once no row that they need can come (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ NUMBERING: tuple[Function, ...] = ("row_number", "rank", "dense_rank")
 
 @dataclass(frozen=True)
 class Call:
-    """One value of a row.
+    """One computed value of a row.
 
     Attributes:
         fn: numbering goes by order, ranks by event time.
         column: of lag, lead, max and sum.
         offset: of lag and lead, in rows.
-        frame: of max and sum: first and last row, relative to this one; NULLs are passed over, and nothing left is NULL.
+        frame: of max and sum: first and last row, relative to this one; NULLs are ignored, and an empty
+        frame gives NULL.
     """
 
     fn: Function
@@ -30,7 +31,7 @@ class Call:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The first and the last row that the value needs, relative to its own."""
+        """Return the first and the last row that the value needs, relative to its own."""
         match self.fn:
             case "lag":
                 return -self.offset, -self.offset
@@ -43,11 +44,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Reach:
-    """How many rows of a partition are kept, below the global watermark.
+    """The number of rows of a partition that are kept below the global watermark.
 
     Attributes:
-        ahead: so many of them, the last ones, wait for rows that their values look ahead to.
-        behind: so many of those that have left are kept for the values of later ones.
+        ahead: so many of the last rows wait for rows that their values look ahead to.
+        behind: so many rows that have left are kept for the values of later ones.
     """
 
     ahead: int
@@ -55,6 +56,6 @@ class Reach:
 
     @classmethod
     def of(cls, calls: Iterable[Call]) -> Reach:
-        """Return the farthest that any value needs. A frame without rows needs none."""
+        """Return the farthest reach of all values. A frame without rows needs none."""
         spans = [call.reach for call in calls if call.reach[0] <= call.reach[1]]
         return cls(max([0, *(last for _, last in spans)]), max([0, *(-first for first, _ in spans)]))

@@ -1,4 +1,4 @@
-"""The planner of epochs: which chunks of new input go together, and which splits are waited for or asleep (docs/reference/streams.md)."""
+"""The planner of epochs: the input of each, and the splits that are awaited or idle (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def plan(
     held_back: Sequence[Skip] = (),
     operators: Sequence[Operator] = (),
 ) -> Plan[EpochSlice]:
-    """Return the next epochs.
+    """Return the plan of the next epochs.
 
     Args:
         definition: of the watermark.
         state: after the newest entry.
-        inputs: of epochs, above the state's position: all that there is.
+        inputs: of epochs, above the state's position: all there is.
         now: the clock, aware.
         dataflow: its name.
         number: of the newest entry; 0 without one.
@@ -64,7 +64,7 @@ def plan(
 
 
 def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> str:
-    """Return what the next epochs are for; ``leaves`` says whether waiting rows leave after the input."""
+    """Return the purpose of the next epochs; ``leaves``: waiting rows leave after the input."""
     files = sum(slice_.input.files for slice_ in slices)
     why = (
         f"{counted(files, 'file')} of new input in {counted(len(slices), 'epoch')}"
@@ -90,7 +90,7 @@ def _without_input(
     operators: Sequence[Operator],
     now: datetime,
 ) -> Nothing | None:
-    """The epoch without input that goes last; None if none is due, or one with input does its work, too."""
+    """Return the last epoch, which has no input; None if none is due, or one with input does its work, too."""
     if (asked := flushing(state)) is not None:
         return asked
     if inputs:
@@ -101,7 +101,7 @@ def _without_input(
 
 
 def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
-    """Splits that the global watermark waits for, or goes on without."""
+    """Return the splits that the global watermark waits for, or goes on without."""
     known = state.splits
     awaited = [name for name in definition.splits if name not in known or known[name].watermark is None]
     idle = [

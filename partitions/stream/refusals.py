@@ -1,4 +1,7 @@
-"""What a stream watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/streams.md)."""
+"""Refuse options that a stream watermark does not support (docs/streams.md).
+
+The table in ``partitions.supported`` has the simple cases.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ def refusals(
     on_bad_file: OnBadFile,
     late_files: str,
 ) -> Iterator[Refusal]:
-    """Yield why a stream cannot be read from the source, or loaded into the target; ``step`` is the key of the user's step, if there is one."""
+    """Yield why a stream cannot be read from the source, or loaded into the target.
+
+    ``step`` is the key of the user's step, if there is one.
+    """
     yield from source.column_refusals()
     yield from _split_refusals(watermark)
     for key in () if source.holds_files else StreamWatermark.FILES_ONLY:
@@ -53,7 +59,7 @@ def refusals(
 def file_refusals(
     on_bad_file: OnBadFile, late_files: str, *, why_stop: str, why_not_late: str
 ) -> Iterator[Refusal]:
-    """Yield what no stream does with bad and late files; why depends on its engine."""
+    """Yield options for bad and late files that no stream supports; the reasons depend on its engine."""
     if on_bad_file != "stop":
         yield Refusal(("on_bad_file",), on_bad_file, f"stop ({why_stop})")
     if late_files != "ingest":
@@ -86,7 +92,7 @@ def _target_refusals(target: Target) -> Iterator[Refusal]:
 
 
 def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
-    """Yield keys of splits and lengths of time that do not go together."""
+    """Yield conflicts between keys of splits and types of spans."""
     if watermark.splits and watermark.split is None:
         yield Refusal(
             ("watermark", "splits"),

@@ -1,4 +1,4 @@
-"""The tables that a stream over splits writes beside its own (docs/reference/streams.md)."""
+"""The side tables of a stream over splits (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
 
 
 def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return the names of a dataflow's side tables and the columns that they are partitioned by; none if it is no stream over splits."""
+    """Return the side tables of a dataflow by short name: table name, and partition columns.
+
+    Empty if it is no stream over splits.
+    """
     watermark = dataflow.watermark
     if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
         return {}

@@ -15,14 +15,14 @@ from partitions.stream.state import StreamState
 
 
 class Tally(NamedTuple):
-    """What became of an epoch's rows: ``rows_in`` and what was buffered before are the sum of the others.
+    """The counts of an epoch's rows: ``rows_in`` plus those buffered before equal the sum of the others.
 
     Attributes:
         rows_in: of its input.
         emitted: into the sorted table, also from the buffer.
         late: below their split's watermark.
         quarantined: without an event time or split, or too far ahead.
-        buffered: that wait after it.
+        buffered: waiting after it.
     """
 
     rows_in: int
@@ -34,14 +34,14 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What fixes an epoch's rows, each in one place.
+    """The decisions about an epoch's rows, which put each row in one place.
 
     Attributes:
         before: the state that it builds on.
         after: the state after it.
         bounds: the watermark that judges the first chunk of each split that has rows, by its name.
         timeout: of the definition then, as :func:`partitions.stream.ticks.span_ticks`.
-        latest: the latest event time that is believed, in ticks; None: each one is.
+        latest: the latest accepted event time, in ticks; None: any is.
         tally: of its rows.
     """
 
@@ -60,9 +60,9 @@ class EpochSlice:
     Attributes:
         number: of its entry.
         before: the short watermark before it.
-        input: what it reads.
-        counts: whether it reads all the input there was; one that leaves some makes no split idle.
-        judgement: None before its input was looked at.
+        input: read by it.
+        counts: whether it reads all present input; one that leaves some makes no split idle.
+        judgement: None until its input is judged.
         since: where a filtered cold start began; None for any other slice.
     """
 
@@ -78,10 +78,10 @@ class EpochSlice:
 
     @property
     def judged(self) -> Judgement:
-        """What fixes its rows.
+        """Return the judgement of its rows.
 
         Raises:
-            ValueError: its input was not looked at yet.
+            ValueError: if its input is not judged yet.
         """
         if self.judgement is None:
             raise ValueError(f"epoch {self.number}: its input was not looked at")
@@ -89,57 +89,59 @@ class EpochSlice:
 
     @property
     def reads_nothing(self) -> bool:
-        """Whether the source is not asked: only what waits leaves."""
+        """Return whether the source is not read, and only waiting rows leave."""
         return isinstance(self.input, Nothing)
 
     @property
     def lower(self) -> Watermark | None:
-        """Where its input begins; None if nothing was read before."""
+        """Return where its input starts; None if nothing was read before."""
         return self.input.lower
 
     @property
     def upper(self) -> Watermark:
-        """Where its input ends."""
+        """Return where its input ends."""
         return self.input.upper
 
     @property
     def size(self) -> Size:
-        """What it reads."""
+        """Return the size of its input."""
         return self.input.size
 
     @property
     def keys(self) -> Collection[Any]:
-        """What no other epoch reads."""
+        """Return the parts that no other epoch reads."""
         return self.input.keys
 
     @property
     def failures(self) -> Mapping[int, str]:
-        """None: an epoch is read whole, or not at all."""
+        """Return no failures: an epoch is read whole, or not at all."""
         return {}
 
     def contains(self, bad: BadPart) -> bool:
-        """Whether a file is one of its own."""
+        """Return whether a bad file is part of its input."""
         return bad.part in self.input.keys
 
     def up_to(self, bad: BadPart) -> EpochSlice | None:
-        """An epoch of the files before the bad one; None if there are none, or if its input has no such parts."""
+        """Return an epoch of the files before a bad one; None if there are none, or its input has no such
+        parts.
+        """
         before = self.input.up_to(bad.part)
         return None if before is None else replace(self, input=before, counts=False, judgement=None)
 
     def advance(self, _before: Watermark) -> Watermark:
-        """The state after it."""
+        """Return the state after it."""
         return self.judged.after.watermark()
 
     def describe(self) -> list[dict[str, Any]]:
-        """Its number, and its files or versions."""
+        """Return its number, and its files or versions."""
         reason = self.input.why if isinstance(self.input, Nothing) else "new"
         return [{"epoch": self.number, **self.input.describe(), "reason": reason}]
 
     def counts_of_rows(self) -> dict[str, Any]:
-        """Epoch, global watermark, and the tally."""
+        """Return epoch, global watermark and tally as JSON data."""
         told: dict[str, Any] = encode({"epoch": self.number, "global": self.judged.after.value})
         return told | self.judged.tally._asdict()
 
     def halve(self) -> tuple[EpochSlice, ...]:
-        """Only itself: where epochs are cut is the plan's to say."""
+        """Return only itself: the plan decides where epochs are cut."""
         return (self,)

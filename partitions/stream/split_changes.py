@@ -1,4 +1,4 @@
-"""Splits that come, go and merge, in both modes (docs/reference/streams.md)."""
+"""Splits that are added, removed and merged, in both modes (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def highest(watermarks: Iterable[EventTime | None]) -> EventTime | None:
 def assigned(
     before: Mapping[str, EventTime | None], after: Collection[str], mode: Mode, start: EventTime | None
 ) -> dict[str, EventTime | None]:
-    """Return the watermark of each split after a change of the set, or of who reads what.
+    """Return the watermark of each split after the set of splits has changed.
 
     Args:
-        before: the splits there were, those that go too.
-        after: the splits there are now.
-        mode: ``unit``: each takes the maximum of all that there were; ``split``: each keeps its own, and a new one stands at ``start``.
+        before: all splits before, including removed ones.
+        after: the splits now.
+        mode: ``unit``: each takes the maximum of all watermarks before; ``split``: each keeps its own, and
+        a new one starts at ``start``.
         start: the global watermark.
     """
     if mode == "unit":
@@ -35,7 +36,10 @@ def assigned(
 def merged_into(
     watermarks: Mapping[str, EventTime | None], parents: Collection[str], into: str
 ) -> dict[str, EventTime | None]:
-    """Return the watermarks after splits became one, which takes the maximum of its parents', and of its own if it was there."""
+    """Return the watermarks after splits are merged into one.
+
+    It takes the maximum of its parents' watermarks, and of its own if it existed.
+    """
     rest = {name: at for name, at in watermarks.items() if name not in parents}
     top = highest(at for name, at in watermarks.items() if name in parents or name == into)
     return {**rest, into: top}

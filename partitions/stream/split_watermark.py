@@ -1,7 +1,8 @@
 """Raise the watermark of a split by its rows (docs/reference/streams.md).
 
-A chunk is judged by the watermark held before it, and late rows raise the watermark, too. So the watermark before a chunk is the
-highest event time of all earlier chunks less the timeout: prefix maxima, which do not depend on where epochs are cut.
+The watermark before a chunk judges its rows; late rows raise the watermark, too. So the watermark before a
+chunk is the highest event time of all earlier chunks less the timeout. Such prefix maxima do not depend on
+where epochs are cut.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ def raised(watermark: EventTime | None, highest: EventTime | None, timeout: Span
     """Return the watermark after a chunk.
 
     Args:
-        watermark: held before it.
-        highest: event time of all its rows, late ones too; None: it has no row that counts.
+        watermark: before the chunk.
+        highest: event time of all its rows, including late ones; None: no row counts.
         timeout: how far rows may be out of order; a longer one never lowers the watermark.
     """
     return watermark if highest is None else later(watermark, before(highest, timeout))

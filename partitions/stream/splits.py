@@ -1,4 +1,4 @@
-"""What a stream says of its splits (docs/reference/streams.md)."""
+"""The options of a stream's splits (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from partitions.stream.split_changes import Mode
 
 @dataclass(frozen=True)
 class Splits:
-    """Which splits are waited for, and what becomes of those that say nothing.
+    """The options that decide which splits are awaited, and when one is idle.
 
     Attributes:
         timeout: how far rows of one split may be out of order.
         declared: the global watermark waits for each of them.
-        least: so many splits have a watermark before there is a global one.
-        idle: what an idle split does: ``exclude`` leaves the minimum, ``adopt_max`` takes the maximum of all, ``stall`` is waited for.
-        idle_after: so many epochs without rows make a split idle.
+        least: the number of splits that need a watermark before there is a global one.
+        idle: ``exclude`` leaves an idle split out of the minimum, ``adopt_max`` gives it the maximum of
+        all, ``stall`` waits for it.
+        idle_after: the number of epochs without rows that make a split idle.
         scaling: what a change of the set of splits does.
     """
 
@@ -35,5 +36,5 @@ ONLY_SPLIT = ""
 
 
 def split_in_words(name: str) -> str:
-    """Return how a message names a split."""
+    """Return the name of a split for messages."""
     return f"split {name}" if name != ONLY_SPLIT else "the stream's only split"

@@ -20,8 +20,8 @@ class Split:
     """One split.
 
     Attributes:
-        watermark: None: it is declared, and had no row yet.
-        idle: epochs without rows, one after another, up to now.
+        watermark: None: it is declared, and has had no row yet.
+        idle: the number of consecutive epochs without rows, up to now.
     """
 
     watermark: EventTime | None = None
@@ -34,10 +34,10 @@ class Segment:
 
     Attributes:
         name: of the segment: the number of the epoch that wrote it.
-        rows: that are buffered still: those at or above the global watermark.
-        lowest: no event time of these rows is below it.
-        highest: event time of these rows; the segment goes when the global watermark is above it.
-        written: rows that the epoch wrote; 0: not known, of one that an older version wrote.
+        rows: the number of its rows that are still buffered: at or above the global watermark.
+        lowest: a lower bound of the event times of these rows.
+        highest: event time of these rows; the segment is deleted when the global watermark is above it.
+        written: the number of rows that the epoch wrote; 0: unknown, since an older version wrote it.
     """
 
     name: str
@@ -48,18 +48,18 @@ class Segment:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Segment:
-        """Read the stored form; that of older versions has ``bytes``, too, which were always 0."""
+        """Parse the stored form; in older versions it also has ``bytes``, which was always 0."""
         return cls(**{name: value for name, value in stored.items() if name != "bytes"})
 
 
 @dataclass(frozen=True)
 class Carry:
-    """Rows of an over-window below the global watermark that are still needed, in a table of their own.
+    """Rows of an over-window below the global watermark that are still needed, in a side table.
 
     Attributes:
-        epoch: that wrote them; those of others count no more.
-        rows: all of them.
-        waiting: rows among them that have not left: their values look ahead.
+        epoch: wrote them; rows of other epochs do not count.
+        rows: the number of all of them.
+        waiting: the number of rows that have not left, since their values look ahead.
     """
 
     epoch: int
@@ -69,10 +69,10 @@ class Carry:
 
 @dataclass(frozen=True)
 class Flush:
-    """What a decision lets out of the buffer.
+    """A decision to let rows out of the buffer.
 
     Attributes:
-        to: rows below it leave; None: all that wait, as if no row came after them.
+        to: rows below it leave; None: all rows, as if no row came after them.
     """
 
     to: EventTime | None = None
@@ -80,22 +80,24 @@ class Flush:
 
 @dataclass(frozen=True)
 class StreamState:
-    """What is committed. No watermark in it ever falls.
+    """The committed state. No watermark in it ever falls.
 
     Attributes:
         splits: by name.
         value: the global watermark; None: undefined.
         segments: of the buffer, oldest first.
-        epoch: number of the newest one's entry; 0 before the first.
-        position: up to where the source was read, by its own names; empty before the first epoch.
-        emptied: names of the segments that the newest epoch has read for the last time: the next one deletes them.
-        late: rows that were late, since the start.
-        quarantined: rows that were quarantined, since the start.
-        drained: the global watermark of the newest epoch, up to which rows have left and windows are closed; ``value`` rises between epochs
-            when a split is removed.
+        epoch: number of the newest epoch's entry; 0 before the first.
+        position: up to where the source was read, in the source's terms; empty before the first epoch.
+        emptied: names of the segments that the newest epoch has read for the last time; the next one
+        deletes them.
+        late: the number of late rows since the start.
+        quarantined: the number of quarantined rows since the start.
+        drained: the global watermark of the newest epoch, up to which rows have left and windows are
+        closed; ``value`` rises between epochs when a split is removed.
         carry: of an over-window; None: nothing yet.
-        flush: what a decision lets out once the input that is there is read; None: nothing.
-        heard_at: the run's clock when the newest epoch with input was made, aware; None: not known, of older versions.
+        flush: rows that a decision lets out once all present input is read; None: none.
+        heard_at: the run's clock at the newest epoch with input, aware; None: unknown, in states of older
+        versions.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class StreamState:
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> StreamState:
-        """Read ``{"global": …, "splits": {…}, "segments": […]}``; empty is the state of a new stream.
+        """Parse ``{"global": …, "splits": {…}, "segments": […]}``; empty is the state of a new stream.
 
         Raises:
             CorruptWatermark: for an object of another form.
@@ -139,13 +141,13 @@ class StreamState:
 
     @staticmethod
     def holds_nothing(watermark: Mapping[str, Any]) -> bool:
-        """Return whether nothing of the source counts as read."""
+        """Return whether a watermark counts nothing of the source as read."""
         state = StreamState.of(watermark)
         none_heard = all(split.watermark is None for split in state.splits.values())
         return not state.segments and none_heard and not state.position
 
     def watermark(self) -> Watermark:
-        """The state as it is stored."""
+        """Return the stored form of the state."""
         return {
             "global": self.value,
             "splits": {name: asdict(split) for name, split in self.splits.items()},
@@ -163,18 +165,23 @@ class StreamState:
 
     @property
     def buffered(self) -> int:
-        """Rows that wait."""
+        """Return the number of waiting rows."""
         carried = self.carry.waiting if self.carry else 0
         return carried + sum(segment.rows for segment in self.segments)
 
     @property
     def open_from(self) -> EventTime | None:
-        """The earliest event time of a window or session that is open, as far as rows tell; None: no row below the global watermark waits in one."""
+        """Return the earliest event time that an open window or session may hold, by its rows.
+
+        None: no row below the global watermark waits in one.
+        """
         lowest = min((segment.lowest for segment in self.segments), default=None)
         return lowest if self.drained is not None and lowest is not None and lowest < self.drained else None
 
     def bound(self, name: str) -> EventTime | None:
-        """Return the watermark that judges a split's next chunk: its own, or the global one if that is higher."""
+        """Return the watermark that judges a split's next chunk: its own, or the global one if that is
+        higher.
+        """
         split = self.splits.get(name, Split())
         return later(split.watermark, self.value)
 

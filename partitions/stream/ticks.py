@@ -1,4 +1,4 @@
-"""Event times as whole numbers: microseconds since 1970 in UTC for timestamps, the number itself for whole numbers."""
+"""Event times as whole numbers: timestamps as microseconds since 1970 in UTC, whole numbers as they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST_TIME = (datetime.max.replace(tzinfo=UTC) - _ZERO) // _MICROSECOND
 
 
 def ticks(at: EventTime) -> int:
-    """Return an event time as a whole number of 64 bits; one beyond them is the nearest that there is."""
+    """Return an event time as a whole number of 64 bits, clipped to that range."""
     whole = (at - _ZERO) // _MICROSECOND if isinstance(at, datetime) else int(at)
     return min(max(whole, LOWEST), HIGHEST)
 
@@ -27,5 +27,5 @@ def span_ticks(span: Span) -> int:
 
 
 def event_time(whole: int, *, timed: bool) -> EventTime:
-    """Return the event time of :func:`ticks`; ``timed``: it is a timestamp, aware and in UTC."""
+    """Return the event time of :func:`ticks`; ``timed``: a timestamp, aware and in UTC."""
     return _ZERO + timedelta(microseconds=whole) if timed else whole

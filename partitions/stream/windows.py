@@ -1,4 +1,4 @@
-"""Windows of event time that are emitted once, when the global watermark passes their end (docs/reference/streams.md)."""
+"""Windows of event time, emitted once when the global watermark passes their end (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from partitions.stream.ticks import FIRST_TIME, LAST_TIME, event_time, span_tick
 
 @dataclass(frozen=True)
 class Hop:
-    """Windows of one size, one every ``slide``; tumbling where both are equal. They are aligned to UTC midnight, ints to 0.
+    """Windows of one size, one every ``slide``; tumbling if both are equal.
+
+    They are aligned to UTC midnight, whole numbers to 0.
 
     Attributes:
         size: of a window.
@@ -37,12 +39,15 @@ class Hop:
         return cls(window.size, slide)
 
     def closed_until(self, value: EventTime) -> EventTime:
-        """Return the last end of a window that is closed at a global watermark: rows at or above it are in open windows only."""
+        """Return the last end of a closed window at a global watermark.
+
+        Rows at or above it are in open windows only.
+        """
         size, slide = span_ticks(self.size), span_ticks(self.slide)
         return _event_time(first_window_start(_ticks(value), size, slide) - slide + size, value)
 
     def live_from(self, value: EventTime) -> EventTime:
-        """Return the earliest event time that an open window can hold: rows below it are needed no more."""
+        """Return the earliest event time that an open window can hold; rows below it are no longer needed."""
         return _event_time(
             first_window_start(_ticks(value), span_ticks(self.size), span_ticks(self.slide)), value
         )
@@ -53,7 +58,10 @@ def _ticks(at: EventTime) -> int:
 
 
 def _event_time(whole: int, like: EventTime) -> EventTime:
-    """Return an event time of the same sort as another one; a window may begin or end beyond what a datetime can say."""
+    """Return an event time of the same type as another.
+
+    Bounds of windows beyond the range of datetimes are clipped.
+    """
     if not isinstance(like, datetime):
         return whole
     at: datetime = event_time(min(max(whole, FIRST_TIME), LAST_TIME), timed=True)

@@ -1,4 +1,4 @@
-"""Work units that must be read in one commit, since they share windows as they were cut before (``partitions.window.stale``)."""
+"""Work units that must share a commit, since they share old windows (``partitions.window.stale``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from partitions.window.work_outcomes import Failure
 
 
 class Group(NamedTuple):
-    """All or nothing of a run.
+    """Work units that a run takes on together or not at all.
 
     Attributes:
         place: of the unit, in the order of units.
-        bound: the windows, the old ones that are deleted, and what of these no window holds now.
-        failure: of a work unit of it whose last attempt failed, the latest; None if none has.
+        bound: the windows, the old windows that are deleted, and the parts of these that no current window
+        holds.
+        failure: the latest failure of its work units; None if no last try failed.
     """
 
     place: int
@@ -30,7 +31,7 @@ class Group(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Work units."""
+        """Return the number of work units."""
         return self.bound.after - self.bound.first + len(self.bound.rest)
 
 
@@ -39,11 +40,12 @@ class Groups:
     """The groups of all units.
 
     Attributes:
-        state: what is committed.
-        windows: all of the plan.
-        units: identities, in the order that they were given.
-        ranged: whether the source can be asked for any stretch of time; else only for whole windows.
-        waiting: by the place of the unit: what waits for windows to come, and the stretches that these must hold.
+        state: the committed state.
+        windows: all windows of the plan.
+        units: identities, in the order of the definition.
+        ranged: whether the source can read any stretch of time; else it reads whole windows only.
+        waiting: groups that wait for future windows: the unit's place, the bound windows, and the
+        stretches that are missing.
     """
 
     state: WindowState
@@ -54,7 +56,7 @@ class Groups:
     _known: dict[str, list[Bound]] = field(default_factory=dict)
 
     def bounds(self, unit: str) -> list[Bound]:
-        """What old windows bind; most units have the same ones."""
+        """Return the bound windows of a unit; the result is cached, since most units have the same ones."""
         intervals = self.state.stale.get(unit)
         if not intervals:
             return []
@@ -69,15 +71,17 @@ class Groups:
         return self._known[key]
 
     def of(self, unit: str, index: int) -> Bound | None:
-        """What binds a window."""
+        """Return the bound windows that include a window; None if it is bound to none."""
         return holding(self.bounds(unit), index) if unit in self.state.stale else None
 
     def due(self, units: Container[str] | None, chosen: Sequence[int] | None) -> list[Group]:
-        """All groups that can be read now: those that did not fail first, the earliest first; then the oldest attempt.
+        """Return all groups that can be read now: first those that did not fail, by window, then by oldest
+        try.
 
         Args:
-            units: those that are meant; None: all.
-            chosen: the windows that are meant, ascending; a group is meant if one of its windows is. None: all.
+            units: the requested units; None: all.
+            chosen: the requested windows, ascending; a group is requested if one of its windows is. None:
+            all.
         """
         self.waiting.clear()
         due_groups = []
@@ -94,7 +98,7 @@ class Groups:
         return sorted(due_groups, key=_order)
 
     def others(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
-        """Of what is due of a unit all that is in no group."""
+        """Return the due ranges of a unit that belong to no group."""
         if unit not in self.state.stale:
             return list(dues)
         grouped = [bound for bound in self.bounds(unit) if is_group(bound)]
@@ -106,17 +110,17 @@ class Groups:
 
 
 def is_group(bound: Bound) -> bool:
-    """Whether several work units are bound; one by itself is planned like any other."""
+    """Return whether more than one work unit is bound; a single one is planned like any other."""
     return bound.after - bound.first + len(bound.rest) > 1
 
 
 def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Group]:
-    """The first of them that fit; a group that is too large for any plan is taken by itself.
+    """Return the leading groups that fit into a number of work units.
 
     Args:
         groups: in their order.
-        most: work units.
-        at_least_one: whether the first is taken although it does not fit.
+        most: the number of work units.
+        at_least_one: whether the first group is taken even if it does not fit.
     """
     chosen: list[Group] = []
     room = most
@@ -129,7 +133,7 @@ def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Gro
 
 
 def packed(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
-    """Groups that share a slice: as many as fit; one that failed has a slice of its own."""
+    """Yield the groups of each slice: as many as fit; a group that failed gets its own slice."""
     portion: list[Group] = []
     for group in groups:
         full = sum(other.size for other in portion) + group.size > limit

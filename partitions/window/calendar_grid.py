@@ -1,7 +1,7 @@
-"""Grids: how windows follow each other, on the calendar of a zone (docs/reference/windows.md).
+"""Grids: how windows follow each other on the calendar of a zone (docs/guide-windows.md).
 
-Each window starts at the local time at which the first one does. Where clocks skip that time, such as midnight, the window starts at the change,
-and those after it at that time again.
+All windows start at the local time of the first one. If clocks skip that time, such as midnight, the
+window starts at the change; later windows start at the usual time again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Grid:
-    """How windows follow each other: a grain, on the calendar of a zone.
+    """A grain on the calendar of a zone.
 
     Attributes:
         zone: an IANA name or an offset; hours and ``none`` are the same in all zones.
-        at: the local time of starts, if clocks of the zone may skip it and it is not midnight; None: that of any start, and midnight where clocks
-            skip midnight.
+        at: the local time of starts, if it is not midnight and clocks of the zone may skip it. None:
+        starts keep their local time, and midnight where clocks skip midnight.
     """
 
     grain: Grain
@@ -37,7 +37,10 @@ class Grid:
 
     @classmethod
     def beginning(cls, grain: Grain, zone: str, start: int) -> Grid:
-        """Return the grid of windows the first of which starts at an instant, epoch milliseconds. A day without midnight begins at its first moment."""
+        """Return the grid whose first window starts at an instant, epoch milliseconds.
+
+        A day without midnight begins at its first moment.
+        """
         if grain in ("none", "hourly"):
             return cls(grain, zone)
         calendar, wall = zone_of(zone), as_datetime(start, zone_of(zone)).replace(tzinfo=None)
@@ -46,7 +49,7 @@ class Grid:
 
     @classmethod
     def parse(cls, text: str) -> Grid:
-        """Read :attr:`text` back.
+        """Parse :attr:`text`.
 
         Raises:
             ValueError: for another text, and for an unknown zone.
@@ -55,23 +58,23 @@ class Grid:
 
     @cached_property
     def text(self) -> str:
-        """``daily Europe/Berlin``, ``daily America/New_York 02:30:00``, ``hourly``."""
+        """Return the stored text: ``daily Europe/Berlin``, ``daily America/New_York 02:30:00``, ``hourly``."""
         if self.grain in ("none", "hourly"):
             return self.grain
         return f"{self.grain} {self.zone}" + (f" {self.at.isoformat()}" if self.at else "")
 
     @cached_property
     def size(self) -> int | None:
-        """The length of all windows; None if they differ."""
+        """Return the length of all windows in milliseconds; None if their lengths differ."""
         if self.grain == "hourly":
             return HOUR
         fixed = isinstance(zone_of(self.zone), timezone)
         return {"daily": DAY, "weekly": 7 * DAY}.get(self.grain) if fixed else None
 
     def end(self, start: int) -> int:
-        """The end of the window that starts at an instant: each step starts from the previous end.
+        """Return the end of the window with this start; each step starts from the previous end.
 
-        Of ``none`` it never comes, nor if it lies beyond the year 9999.
+        A window of ``none``, or one that ends beyond the year 9999, never ends.
         """
         try:
             return self._step(start, zone_of(self.zone))
@@ -94,7 +97,10 @@ class Grid:
                 return add_months(start, months, zone, self._wall(start, zone))
 
     def _wall(self, start: int, zone: tzinfo) -> datetime:
-        """The local time that a start stands for, which clocks may skip: the change of a clock is both 00:00, which it skips, and 01:00."""
+        """Return the local time that a start stands for, even if clocks skip it.
+
+        Where clocks go from 00:00 to 01:00, the same instant is both.
+        """
         wall = as_datetime(start, zone).replace(tzinfo=None)
         own = datetime.combine(wall, self.at or time.min)
         if wall == own or is_reading(own, start, zone):
@@ -105,7 +111,7 @@ class Grid:
 
 
 def _may_skip(zone: tzinfo, at: time) -> bool:
-    """Whether the clocks of a zone skip a local time of some day, or show it first after a change."""
+    """Return whether a zone's clocks ever skip a local time, or show it first after a change."""
     for change in offset_changes(zone):
         first, last = (change.at.replace(tzinfo=None) + offset for offset in (change.before, change.after))
         if any(first <= datetime.combine(day, at) <= last for day in (first, last)):
@@ -124,16 +130,16 @@ def _parsed(text: str) -> Grid:
 
 
 class Steps:
-    """The windows of a grid from one start on: as many as were asked for, since all units share them."""
+    """The windows of a grid from one start on, computed as far as needed and shared by all units."""
 
     def __init__(self, grid: Grid, start: int) -> None:
-        """Begin with the first."""
+        """Start with the first window."""
         self._grid = grid
         self._size = grid.size
         self._starts = [start]
 
     def next(self, at: int) -> int:
-        """The end of the window that holds an instant, which is not before the first start."""
+        """Return the end of the window that holds an instant, which must not lie before the first start."""
         if self._size:
             return at + self._size - (at - self._starts[0]) % self._size
         while self._starts[-1] <= at:
@@ -141,18 +147,18 @@ class Steps:
         return self._starts[bisect_right(self._starts, at)]
 
     def start(self, at: int) -> int:
-        """The start of the window that holds an instant, which is not before the first start."""
+        """Return the start of the window that holds an instant, which must not lie before the first start."""
         if self._size:
             return at - (at - self._starts[0]) % self._size
         self.next(at)
         return self._starts[bisect_right(self._starts, at) - 1]
 
     def on(self, at: int) -> bool:
-        """Whether a window starts there."""
+        """Return whether a window starts at an instant."""
         return self.start(at) == at
 
 
 @lru_cache(maxsize=1024)
 def steps(grid: Grid, start: int) -> Steps:
-    """The windows of a grid from a start on."""
+    """Return the windows of a grid from a start on."""
     return Steps(grid, start)

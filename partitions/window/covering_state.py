@@ -1,4 +1,4 @@
-"""What several states hold together: how far rows may be in a table (docs/reference/state.md)."""
+"""The union of several states: how far a table may hold rows (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partitions.window.window_intervals import WindowInterval
 
 
 def upper_bound(states: Iterable[WindowState]) -> WindowState:
-    """Return the lowest state that covers all of these: of each unit their intervals, those of the same windows as one."""
+    """Return the lowest state that covers all of these states; overlapping intervals of one grid are joined."""
     intervals_of: dict[str, set[tuple[str, int, int]]] = {}
     for state in states:
         for unit, intervals in state.units.items():

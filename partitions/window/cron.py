@@ -1,7 +1,8 @@
-"""Windows as a cron expression, if one gives exactly the same windows (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
+"""Windows as a cron expression, if one gives exactly the same windows.
 
-Cron ticks at wall times. It gives the same windows if each starts at the same wall time of a day that every month has, and if
-no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.
+Cron ticks at wall times. It gives the same windows if all start at the same wall time, on a day that every
+month has, and if no change of the zone's offset skips or repeats that wall time. Windows that cron cannot
+express exactly get no expression (docs/adr/0009-cron-only-where-it-is-exact.md).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Cron:
         schedule: five fields; each tick starts a window.
         zone: where the fields are wall times.
         start: of the first window, wall time.
-        end: of the last window, wall time, as whole as its grid makes it; None if there is no last one.
-        offset: windows that exist beyond the last one that has ended: 1 for the one that holds now, negative if ``to`` lies back.
+        end: of the last window, wall time, rounded up to a whole window; None if there is no last one.
+        offset: the number of windows after the last one that has ended: 1 for the current window, negative
+        if ``to`` lies back.
         format: of a window's start in its key.
     """
 
@@ -48,7 +50,7 @@ class Cron:
 
     @classmethod
     def of(cls, watermark: WindowWatermark) -> Cron | None:
-        """The expression of a definition's windows; None if there is none that is exact."""
+        """Return the exact expression of a definition's windows; None if there is none."""
         grain, zone = watermark.window, _zone(watermark)
         if not isinstance(grain, str) or grain == "none" or watermark.time_entry is None or zone is None:
             return None
@@ -69,11 +71,11 @@ class Cron:
         )
 
     def key(self, start: int) -> str:
-        """The key of the window that starts at an instant, epoch milliseconds."""
+        """Return the key of the window with this start, epoch milliseconds."""
         return as_datetime(start, zone_of(self.zone)).strftime(self.format)
 
     def instant(self, key: str) -> int:
-        """The start of the window with a key, epoch milliseconds.
+        """Return the start of the window with a key, epoch milliseconds.
 
         Raises:
             ConfigurationError: for a text of another form.
@@ -92,14 +94,17 @@ class Cron:
 
 
 def _zone(watermark: WindowWatermark) -> str | None:
-    """Where ticks are wall times. An hour is the same everywhere; Dagster knows zones by name only."""
+    """Return the zone of the ticks; None if it has no name, since Dagster knows zones by name only.
+
+    Hours are the same in every zone.
+    """
     if watermark.window == "hourly" or watermark.zone == UTC:
         return "UTC"
     return None if isinstance(watermark.zone, timezone) else watermark.timezone
 
 
 def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
-    """Whether all windows start at one wall time that cron knows."""
+    """Return whether all windows start at one wall time that cron can express."""
     if start.second or start.microsecond or start.year < _FIRST_YEAR:
         return False
     if grain in ("monthly", "yearly") and start.day > 28:
@@ -108,14 +113,14 @@ def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
 
 
 def _within(start: datetime, first: datetime, after: datetime) -> bool:
-    """Whether the wall time of a start lies in a stretch of wall time, on any day from the start on."""
+    """Return whether, on any day from the start on, its wall time lies between two wall times."""
     reached = datetime.combine(first, start.time())
     return start < after and (first <= reached < after or reached + timedelta(days=1) < after)
 
 
 @lru_cache(maxsize=600)
 def _shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
-    """The stretches of wall time that a change of a zone's offset skips or repeats; the end is exclusive."""
+    """Return the stretches of wall time that offset changes skip or repeat; the end is exclusive."""
     shifts = []
     for change in offset_changes(zone_of(zone)):
         at, offsets = change.at.replace(tzinfo=None), (change.before, change.after)
@@ -124,7 +129,7 @@ def _shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
 
 
 def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
-    """Windows beyond the last one that has ended; None if that depends on the time of day."""
+    """Return the number of windows after the last one that has ended; None if the time of day changes it."""
     text = watermark.time_range.to if watermark.time_entry else NOW
     to = Instant.parse(text, watermark.zone)
     if text == NOW or to.floor is None:
@@ -141,7 +146,10 @@ def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | 
 
 
 def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -> datetime | None:
-    """Where the windows up to a constant ``to`` end; the one that it cuts short counts as whole if it is loaded."""
+    """Return the end of the last window up to a constant ``to``; None if ``to`` moves.
+
+    A window that ``to`` cuts short counts as whole if it is loaded.
+    """
     to = Instant.parse(watermark.time_range.to if watermark.time_entry else NOW, watermark.zone)
     if to.floor is not None:
         return None
@@ -152,7 +160,7 @@ def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -
 
 
 def _whole(grain: Grain, start: datetime, to: datetime) -> int:
-    """How many whole windows lie before an instant."""
+    """Return the number of whole windows before an instant."""
     if grain in _STEPS:
         return (to - start) // _STEPS[grain]
     months = (to.year - start.year) * 12 + to.month - start.month

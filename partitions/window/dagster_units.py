@@ -1,4 +1,4 @@
-"""Where units show in Dagster: as partitions, in buckets, or in the ledger only (docs/reference/dagster.md)."""
+"""Where Dagster shows units: as partitions, in buckets, or in the ledger only (docs/dagster.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = (
 
 
 class Buckets(Model):
-    """Units show as a fixed number of buckets; by a hash of its identity each unit is in one of them."""
+    """A fixed number of buckets for units; a hash of a unit's identity selects its bucket."""
 
     buckets: Annotated[int, Field(ge=1, le=MOST_KEYS, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a user declares of a window watermark (docs/reference/windows.md)."""
+"""The declaration of a window watermark (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _window(value: object) -> object:
 
 
 def _whole(value: object) -> object:
-    """Whole numbers may be text, as in a properties file; nothing else is taken for one."""
+    """Return a whole number from an integer or from decimal text, as in a properties file."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -66,7 +66,7 @@ def _whole(value: object) -> object:
 
 
 def _period(value: object) -> object:
-    """Whole days of 24 hours, or an ISO duration."""
+    """Return an ISO duration for whole days of 24 hours; pass durations through."""
     if isinstance(value, timedelta):
         return value
     text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -96,7 +96,10 @@ NOW, WATERMARK = "-", "watermark"
 
 
 class Range(Model):
-    """From when to when; both are instants (docs/reference/windows.md), ``to`` may be ``-`` or ``watermark``."""
+    """The start and the end of the time dimension (docs/guide-windows.md).
+
+    Both are instants; ``to`` may also be ``-`` or ``watermark``.
+    """
 
     from_: Annotated[str, Field(alias="from")]
     to: str
@@ -111,7 +114,7 @@ class DatetimeEntry(Model):
 
 
 class UnitEntry(Model):
-    """The units, one by one: the value that stands under ``name``, or an object that is the whole unit."""
+    """The declared units: plain values that belong to ``name``, or objects with all fields of a unit."""
 
     name: Annotated[str, Field(min_length=1)]
     type: Literal["unit"]
@@ -119,7 +122,7 @@ class UnitEntry(Model):
 
     @property
     def listed(self) -> tuple[Unit, ...]:
-        """Each of them as names to values."""
+        """Return each unit as a mapping of names to values."""
         return tuple(unit if isinstance(unit, dict) else {self.name: unit} for unit in self.units)
 
 
@@ -127,11 +130,11 @@ Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
 
 
 class WindowCheckpoint(Model):
-    """How large a slice may be.
+    """Limits on the size of a slice.
 
     Attributes:
-        interval_windows: work units that share one read, one delete and one commit, at most.
-        interval_secs: an aim: slices that take longer are halved.
+        interval_windows: the most work units that share one read, one delete and one commit.
+        interval_secs: the target duration; slices that take longer are halved.
     """
 
     interval_windows: Annotated[int, Field(ge=1, strict=True)] = 100
@@ -145,15 +148,15 @@ class WindowWatermark(Model):
         definition: at most one datetime and at most one unit entry.
         window: how the range is cut; several grains over sub-ranges as ``{grain: [from, to]}``.
         partial: whether the short last window is loaded; it grows until it is whole.
-        grace: how long after it was loaded a window is read again, for what arrives late.
-        abstinent: how long after it was loaded a window is not read again.
-        abstinent_skips: says that data which arrives meanwhile may stay unread.
-        timezone: of texts without a zone, of day floors and of calendar steps.
-        parallelism: work units of one run, at most; the oldest that were never loaded go first.
-        pacing: time between the starts of two work units.
-        min_units: the plan fails if there are fewer.
-        secondary_input: where units come from, instead of a unit entry.
-        dagster_units: where units show; ``auto``: up to 100 listed ones are partitions.
+        grace: how long after its load a window is read again, to catch late rows.
+        abstinent: how long after its load a window is not read again.
+        abstinent_skips: accepts that data which arrives during abstinence may stay unread.
+        timezone: the zone of texts without one, of day floors and of calendar steps.
+        parallelism: the most work units of one run; the oldest that were never loaded go first.
+        pacing: the time between the starts of two work units.
+        min_units: the plan fails if there are fewer units.
+        secondary_input: where units come from if there is no unit entry.
+        dagster_units: where units show; with ``auto`` up to 100 listed units are partitions.
     """
 
     type: Literal["window"]
@@ -174,10 +177,10 @@ class WindowWatermark(Model):
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self:
-        """Check a definition that comes from no project file.
+        """Validate a definition that comes from no project file.
 
         Raises:
-            ConfigurationError: with the path of the key, and what was expected there.
+            ConfigurationError: with the path of the key and the value expected there.
         """
         try:
             return cls.model_validate({"type": "window", **raw})
@@ -244,7 +247,7 @@ class WindowWatermark(Model):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/reference/state.md)."""
+        """Return the parts of the definition that the state depends on (docs/state.md)."""
         window = {grain: list(given) for grain, given in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,
@@ -256,29 +259,32 @@ class WindowWatermark(Model):
 
     @property
     def zone(self) -> tzinfo:
-        """The definition's zone."""
+        """Return the zone of the definition."""
         return zone_of(self.timezone)
 
     @property
     def time_entry(self) -> DatetimeEntry | None:
-        """The entry of the time dimension."""
+        """Return the entry of the time dimension; None if there is none."""
         return next((entry for entry in self.definition if isinstance(entry, DatetimeEntry)), None)
 
     @property
     def unit_entry(self) -> UnitEntry | None:
-        """The entry of the units."""
+        """Return the entry of the units; None if there is none."""
         return next((entry for entry in self.definition if isinstance(entry, UnitEntry)), None)
 
     @property
     def units(self) -> tuple[Unit, ...] | None:
-        """The explicit units, or the one unit of a definition without any; None if a secondary input gives them."""
+        """Return the listed units; None if a secondary input provides them.
+
+        A definition without units has the single unit ``{}``.
+        """
         if self.secondary_input:
             return None
         return self.unit_entry.listed if self.unit_entry else ({},)
 
     @property
     def unit_fields(self) -> tuple[str, ...]:
-        """The names of which a unit has values."""
+        """Return the names of a unit's values."""
         if self.unit_entry:
             return tuple(dict.fromkeys(name for unit in self.unit_entry.listed for name in unit))
         return tuple(dict.fromkeys(field for secondary in self.secondary_input for field in secondary.fields))
@@ -289,7 +295,7 @@ class WindowWatermark(Model):
 
     @property
     def default_grid(self) -> Grid:
-        """The grid of most windows: of a composite the last one's."""
+        """Return the grid of most windows; for a composite, the grid of its last grain."""
         grain = self.window if isinstance(self.window, str) else (list(self.window) or ["none"])[-1]
         return Grid(grain, self.timezone) if self.time_entry is None else self.time_range.grid(grain)
 
@@ -305,7 +311,7 @@ class WindowWatermark(Model):
 
     @property
     def time_range(self) -> TimeRange:
-        """The range of the time dimension; up to now if it follows a watermark (:meth:`up_to` tells that).
+        """Return the range of the time dimension, up to now if it follows a watermark (see :meth:`up_to`).
 
         Raises:
             ConfigurationError: if there is no datetime entry.
@@ -320,14 +326,19 @@ class WindowWatermark(Model):
 
     @property
     def follows(self) -> bool:
-        """Whether windows are due once the global watermark of the stream whose table is read has reached their end."""
+        """Return whether ``to`` is the global watermark of the stream whose table is read.
+
+        A window is then due once that watermark has reached its end.
+        """
         return self.time_entry is not None and self.time_entry.range.to == WATERMARK
 
     def up_to(self, reached: datetime | None) -> Self:
-        """Return the definition with ``to`` at the global watermark that it follows; itself if it follows none.
+        """Return the definition with ``to`` set to the global watermark that it follows.
+
+        A definition that follows no watermark is returned unchanged.
 
         Args:
-            reached: by the stream, aware; None: nothing, so that there is no window.
+            reached: the global watermark, aware; None if the stream has none yet, so there is no window.
         """
         time = self.time_entry
         if time is None or not self.follows:
@@ -339,7 +350,7 @@ class WindowWatermark(Model):
         )
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
-        """Return all windows at an instant (:meth:`TimeRange.windows`)."""
+        """Return all windows at an instant (see :meth:`TimeRange.windows`)."""
         return self.time_range.windows(now, clipped=clipped)
 
 
@@ -356,7 +367,7 @@ def _check_order(key: str, start: str, end: str, zone: tzinfo, *, now_allowed: b
 
 
 def secondary_inputs(watermark: Model) -> Sequence[SecondaryInput]:
-    """Return where the units of a watermark's windows are read from; none if it has no windows, or lists its units."""
+    """Return the secondary inputs of a watermark; empty if it has no windows or lists its units."""
     return watermark.secondary_input if isinstance(watermark, WindowWatermark) else ()
 
 

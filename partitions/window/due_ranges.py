@@ -1,7 +1,6 @@
-"""Which windows of a unit are due, and why (docs/reference/windows.md).
+"""The windows of a unit that are due, and why (docs/guide-windows.md).
 
-Windows are spoken of as ranges of indexes, so that the work of a unit that is complete costs the same however many windows it
-has, and the whole plan as much as there is to tell apart.
+Windows are ranges of indexes here. So a complete unit costs the same however many windows it has.
 """
 
 from __future__ import annotations
@@ -28,15 +27,16 @@ Mark = tuple[int, int, Reason]
 
 
 class DueRange(NamedTuple):
-    """Neighbouring windows of one unit that are due for the same reason.
+    """Adjacent windows of one unit that are due for the same reason.
 
     Attributes:
         first: index of the first.
         after: index after the last.
-        reason: why.
-        high: their own high, if it is not their end; None for whole windows, and for those that have none.
+        reason: why they are due.
+        high: their high, if it differs from their end; None for fully loaded windows and for those without
+        a high.
         served: whether they have a usable high.
-        failure: of the last attempt, if that failed; such a window stands by itself.
+        failure: of the last try, if it failed; such a window is a range of its own.
     """
 
     first: int
@@ -48,17 +48,17 @@ class DueRange(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether it has failed so often that it shares no slice with others any more."""
+        """Return whether it has failed so often that it gets its own slice."""
         return self.failure is not None and self.failure.attempts > 1
 
 
 @dataclass(frozen=True)
 class UnitDue:
-    """Looks up what is due of one unit after another.
+    """Finds the due ranges of units.
 
     Attributes:
-        state: what is committed; its own grid is the definition's.
-        windows: all of the plan.
+        state: the committed state; its default grid is the definition's.
+        windows: all windows of the plan.
         cutoffs: of the plan.
     """
 
@@ -75,20 +75,21 @@ class UnitDue:
         return self._windows.known(unit)
 
     def of(self, unit: str) -> list[DueRange]:
-        """All that is due of a unit, ascending."""
+        """Return all due ranges of a unit, ascending."""
         failed = self._failed(unit)
         tried = sorted(failed)
         dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
         return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
     def before(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
-        """All that is due of a unit, but that of windows which were never loaded some are only counted.
+        """Return the due ranges of a unit, and the number of further new windows.
 
-        A plan looks at every interval of every unit, and at most of them only here.
+        A plan visits every interval of every unit, and most of them only here; so new windows that the
+        plan has no place for are only counted.
 
         Args:
-            until: those from this index on are counted.
-            most: and so are all behind so many.
+            until: new windows from this index on are counted.
+            most: new windows beyond this number are counted.
             unit: its identity.
         """
         state = self.state
@@ -119,7 +120,7 @@ class UnitDue:
         return dues + self._never(reached, len(self.windows), ()), more
 
     def _again(self, unit: str) -> int:
-        """No window below this index that is loaded up to its end can be due by the cutoffs."""
+        """Return an index below which no fully loaded window can be due by the cutoffs."""
         return min([self._tail, *self._open(unit)])
 
     def _dues(
@@ -130,7 +131,7 @@ class UnitDue:
         tried: Sequence[int] = (),
         marks: Sequence[Mark] = (),
     ) -> list[DueRange]:
-        """What is due from an index on, of windows of which some are known."""
+        """Return the due ranges from an index on, where some windows are loaded."""
         dues, again = list[DueRange](), self._again(unit)
         for first, after, high in known:
             if reached < first:
@@ -143,7 +144,7 @@ class UnitDue:
         return dues + self._never(reached, len(self.windows), tried)
 
     def forced(self, unit: str) -> list[DueRange]:
-        """All windows, each to be read from its start on."""
+        """Return all windows as forced ranges, each read from its start."""
         dues, reached = [], 0
         for first, after, high in self.known(unit):
             dues += self._never(reached, first, ())
@@ -154,13 +155,16 @@ class UnitDue:
 
     @cached_property
     def _tail(self) -> int:
-        """The first window that is read again although it is loaded: it ends after the job's cutoff, and grace exceeds abstinence."""
+        """Return the index of the first loaded window that grace reads again.
+
+        It ends after the job's cutoff, if grace exceeds abstinence.
+        """
         if self.cutoffs.job is None or self.cutoffs.grace <= self.cutoffs.abstinent:
             return len(self.windows)
         return bisect_right(self.windows.ends, self.cutoffs.job)
 
     def _never(self, first: int, after: int, tried: Sequence[int]) -> list[DueRange]:
-        """Of windows that have no usable high: what was tried is told from what was not."""
+        """Return the ranges of windows without a usable high; windows that failed are separate ranges."""
         dues, reached = list[DueRange](), first
         for index in tried[bisect_left(tried, first) : bisect_left(tried, after)]:
             if reached < index:
@@ -172,7 +176,7 @@ class UnitDue:
         return dues
 
     def _whole(self, unit: str, first: int, after: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
-        """Of windows that are loaded up to their ends: those with a mark, and those that are read again."""
+        """Yield the fully loaded windows that are marked, or that grace reads again."""
         tail: list[Mark] = [(max(first, self._tail), after, "grace")]
         grown: list[Mark] = [
             (index, index + 1, "grace")
@@ -186,7 +190,7 @@ class UnitDue:
                 yield DueRange(max(start, first), min(end, after), reason, served=True)
 
     def _part(self, unit: str, index: int, high: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
-        """Of one window that is not loaded up to its end, or loaded further."""
+        """Yield one window whose high differs from its end, if it is due."""
         reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
         end, grows = self.windows.ends[index], index in self._open(unit)
         if reason is None and not self.cutoffs.read_again(end, high, grows=grows):
@@ -209,7 +213,10 @@ class UnitDue:
         return {index[start]: failure for start, failure in failed.items() if start in index}
 
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
-        """What was left out, what failed, and what was asked for; of two the latter counts. Each failure stands apart."""
+        """Return the windows of a unit that were left out, that failed, or that must be read whole.
+
+        If two marks overlap, the latter of that list counts. Failed windows are ranges of their own.
+        """
         left: list[Mark] = [
             (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
         ]
@@ -227,14 +234,16 @@ class UnitDue:
         return over(over(over(left, tried), whole), asked)
 
     def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
-        """The windows of these intervals whose time has come: now, they end no earlier than they were loaded up to."""
+        """Yield the windows of early intervals that are over now: they end no earlier than they were loaded
+        up to.
+        """
         for first, after, high in (part for interval in intervals for part in self._windows.of(interval)):
             if high is None or high <= self.windows.ends[first]:
                 yield first, after
 
 
 def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
-    """Marks under others: both ascending; if they overlap, those above count."""
+    """Overlay marks, both ascending; where they overlap, ``above`` counts."""
     made = list(above)
     for first, after, reason in below:
         reached = first

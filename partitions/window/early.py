@@ -1,4 +1,7 @@
-"""Windows that were loaded before their time, by a clock that ran ahead: found, and read again once they are over (docs/reference/windows.md, A clock that ran ahead)."""
+"""Windows that a clock running ahead loaded before their end; they are read again once they are over.
+
+See docs/guide-windows.md, A clock that ran ahead.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,14 @@ AHEAD = HOUR
 
 
 def began_ahead(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
-    """Return since when windows were loaded before their time; None if none was, or the state says it already.
+    """Return the instant from which windows were loaded before their end, epoch milliseconds.
+
+    None: none was, or the state already records it.
 
     Args:
-        state: what is committed.
+        state: the committed state.
         now: the clock, aware.
-        history: of each entry, the newest first: its time, and the highest high of its state, epoch milliseconds.
+        history: the time and the highest high of each entry, epoch milliseconds, newest first.
     """
     limit = milliseconds(now) + AHEAD
     known = all(
@@ -40,7 +45,7 @@ def began_ahead(state: WindowState, now: datetime, history: Iterable[tuple[int, 
 
 
 def loaded_early(state: WindowState, since: int | None) -> Iterator[DeferredUnits]:
-    """Yield what was loaded beyond an instant; nothing if there is none."""
+    """Yield the loaded windows beyond an instant; nothing if it is None."""
     if since is not None:
         for unit, intervals in state.loaded_after(since).items():
             for interval in intervals:
@@ -48,7 +53,7 @@ def loaded_early(state: WindowState, since: int | None) -> Iterator[DeferredUnit
 
 
 def still_to_come(state: WindowState, now: datetime) -> dict[Interval, list[str]]:
-    """Return the stretches that are loaded and not over yet, each with its units."""
+    """Return the stretches that are loaded but not over yet, each with its units."""
     minute = floor_minute(now)
     units: dict[Interval, list[str]] = {}
     early, above = state.early, state.loaded_after(minute + AHEAD)

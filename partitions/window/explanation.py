@@ -1,4 +1,4 @@
-"""What a plan says of itself: why it is as it is, what it skips, and what the user should know (docs/reference/windows.md)."""
+"""The explanation of a plan: its reasons, skips and warnings (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Explanation:
-    """Puts a workload into words."""
+    """Describes a workload in words."""
 
     load: Workload
 
     def why(self) -> str:
-        """The plan in a sentence."""
+        """Return the plan in a sentence."""
         if not self.load.units:
             return "the secondary input gives no unit, so nothing is planned"
         counts = self.load.selector.counts.copy()
@@ -69,14 +69,14 @@ class Explanation:
         return f"no work unit{chosen} is due"
 
     def skips(self) -> Iterator[Skip]:
-        """Yield what is skipped, each with its reason; the first of them one by one."""
+        """Yield the skips with their reasons: the first of them, then a note that there are more."""
         all_skips = self._skips()
         yield from islice(all_skips, _SHOWN)
         if next(all_skips, None) is not None:
             yield Skip("more", f"only the first {_SHOWN} are listed; the others are skipped for such reasons")
 
     def _skips(self) -> Iterator[Skip]:
-        """Windows to come, units that are gone, what is left for later, and what is loaded."""
+        """Yield future windows, removed units, work for later runs, and loaded windows."""
         if self.load.windows is not None:
             to = self.load.definition.time_range.end(self.load.now)
             if to > milliseconds(self.load.now):
@@ -92,7 +92,7 @@ class Explanation:
             yield from self._loaded(self.load.unit_due)
 
     def _left_for_later(self) -> Iterator[Skip]:
-        """What is due and not taken: groups, what waits for windows to come, and what the cap leaves out."""
+        """Yield due work that the plan leaves out: groups, waiting groups, and work units beyond the cap."""
         for group in self.load.due_groups:
             if group not in self.load.taken_groups:
                 yield Skip(
@@ -110,7 +110,7 @@ class Explanation:
             yield Skip(what, f"left for a later run by {self._cap}")
 
     def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
-        """Ranges of neighbouring windows that are loaded and not due."""
+        """Yield ranges of adjacent windows that are loaded and not due."""
         job = self.load.cutoffs.job
         since = (
             f", and end at or before the job's cutoff {self._at(job)}"
@@ -126,7 +126,7 @@ class Explanation:
                     )
 
     def warnings(self) -> Iterator[str]:
-        """What a user should know although the run continues."""
+        """Yield warnings that do not stop the run."""
         if self.load.definition.time_entry is None:
             if self.load.definition.window != "none":
                 yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
@@ -143,7 +143,7 @@ class Explanation:
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
     def _ahead(self) -> Iterator[str]:
-        """What was loaded before its time, with what becomes of it."""
+        """Yield a warning for each stretch that was loaded before its end."""
         units = still_to_come(self.load.state, self.load.now)
         for (start, end), some in islice(units.items(), _SHOWN):
             of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
@@ -153,7 +153,7 @@ class Explanation:
             )
 
     def _old_windows(self) -> Iterator[str]:
-        """What is in the table as it was cut before, and what becomes of it."""
+        """Yield warnings about old windows in the table, and what happens to them."""
         count = sum(len(each.old) for unit in self.load.units for each in self.load.groups.bounds(unit))
         if count:
             yield (
@@ -185,7 +185,7 @@ def _of(unit: str) -> str:
 
 
 def _left(first: int, after: int, dues: Sequence[DueRange]) -> Iterator[tuple[int, int]]:
-    """What is left of a range of windows without those that are due, which are ascending."""
+    """Yield the parts of a range of windows that no due range holds; due ranges are ascending."""
     reached = first
     for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:
         if due.first >= after:

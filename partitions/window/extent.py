@@ -1,4 +1,4 @@
-"""What one read, and one delete, of the window kind is made of."""
+"""The rows of one read, or one delete, of the window kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Unit = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows of one stretch of time, of some units.
+    """The rows of some units over one stretch of time.
 
     Attributes:
         lower: inclusive, epoch milliseconds; None if there is no time dimension.

@@ -1,9 +1,12 @@
-"""Which of the due work units a run takes on, if it cannot take on all (docs/reference/windows.md).
+"""Selects the due work units that a run takes on, if it cannot take on all (docs/guide-windows.md).
 
-What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
-order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
-What failed the last time has an order of its own, the oldest attempt first, and at most half of the places while anything else
-is due: units that fail for ever have the oldest windows, and would fill each plan sooner or later.
+New windows go first, by window; then those with the lowest high. So a backlog drains and no unit starves:
+ordered by window alone, windows that grace reads again would fill every run, and nothing new would ever be
+read.
+
+Failed work units have their own order, the oldest try first. They get at most half of the places while
+anything else is due: units that always fail have the oldest windows, and would sooner or later fill every
+plan.
 """
 
 from __future__ import annotations
@@ -23,26 +26,26 @@ AnyT = TypeVar("AnyT")
 
 
 def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True) -> int:
-    """How many of the places are for what failed the last time: at most half while not all fit, and the rest if others leave it.
+    """Return the number of places for failed work: half if not all fit, more if other work leaves some.
 
     Args:
-        failed: how much of it is due.
-        others: how much else is due.
-        most: places.
-        turn: whether the one place is theirs, if there is one only.
+        failed: the number of failed items that are due.
+        others: the number of other due items.
+        most: the number of places.
+        turn: whether a single place goes to failed work.
     """
     half = most // 2 or int(turn)
     return min(failed, max(half, most - others))
 
 
 def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
-    """Share out places among what failed the last time and all else, each in its order."""
+    """Share places among failed items and all others, each in its order."""
     places = places_for_failed(len(failed), len(others), most)
     return [*others[: most - places], *failed[:places]]
 
 
 class Neighbours(NamedTuple):
-    """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
+    """A due range of one unit, with the unit's place in the order of units."""
 
     due: DueRange
     place: int
@@ -54,12 +57,12 @@ Candidate = tuple[int, int, DueRange]
 
 @dataclass(frozen=True)
 class PlanBudget:
-    """How much one plan may hold.
+    """The limits of one plan.
 
     Attributes:
-        slices: at most; a work unit that has failed more than once has one of its own.
-        limit: work units of a slice, at most.
-        parallelism: work units, at most; None: no cap but that of the slices.
+        slices: the most slices; a work unit that failed more than once has its own.
+        limit: the most work units of a slice.
+        parallelism: the most work units; None: only the slices limit them.
     """
 
     slices: int
@@ -68,17 +71,19 @@ class PlanBudget:
 
     @property
     def most(self) -> int:
-        """Work units, at most."""
+        """Return the most work units of the plan."""
         most = self.slices * self.limit
         return most if self.parallelism is None else min(most, self.parallelism)
 
     def less(self, slices: int, work_units: int) -> PlanBudget:
-        """What is left of it."""
+        """Return the remaining budget after some slices and work units."""
         most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
         return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
     def rooms(self, alone: int, others: int) -> tuple[int, int]:
-        """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""
+        """Return how many work units with their own slice, and how many others, fit; neither starves if
+        possible.
+        """
         alone, others = min(alone, self.most), min(others, self.most)
         needed = -(-others // self.limit)
         if needed + alone <= self.slices:
@@ -89,16 +94,16 @@ class PlanBudget:
 
 
 class UnitSelector:
-    """Takes what is due, part by part, and keeps of it what may be chosen."""
+    """Selects work units from the due ranges that it is offered."""
 
     def __init__(self, budget: PlanBudget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
-        """Begin without any.
+        """Start without any due range.
 
         Args:
-            budget: how much may be chosen.
+            budget: limits the selection.
             ends: of all windows.
             now: of the plan, epoch milliseconds.
-            turn: whether the one place, if there is one only, is for what failed the last time.
+            turn: whether a single place goes to failed work.
         """
         self.most = budget.most
         self._budget = budget
@@ -112,12 +117,12 @@ class UnitSelector:
 
     @property
     def until(self) -> int:
-        """Of windows from this index on that were never loaded nothing but their number matters."""
+        """Return the index from which new windows only need to be counted."""
         after = self._fresh.after
         return len(self._ends) if after is None else after
 
     def offer(self, part: Neighbours) -> None:
-        """Hear of something that is due; units come in their order."""
+        """Add a due range; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
         if due.failure is not None:
@@ -128,13 +133,13 @@ class UnitSelector:
             self._fresh.offer(part)
 
     def more(self, count: int) -> None:
-        """Hear of windows from ``until`` on that were never loaded."""
+        """Count new windows from ``until`` on."""
         if count:
             self.counts["new"] += count
 
     @cached_property
     def taken(self) -> list[Candidate]:
-        """What is chosen, in planning order: windows ascending outside, units in given order inside."""
+        """Return the selected work units in planning order: windows ascending outside, units inside."""
         total = self.counts.total()
         others = total - len(self._failed)
         tried = self._tried(crowded=total > self.most)
@@ -152,7 +157,7 @@ class UnitSelector:
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
     def _tried(self, *, crowded: bool) -> list[Candidate]:
-        """What failed the last time, the oldest attempt first; if not all can be chosen, only what may be tried again by now."""
+        """Return failed work units, the oldest try first; if not all fit, only those whose pause is over."""
         return [
             candidate
             for _, candidate in sorted(self._failed, key=lambda failed: (failed[0], failed[1][:2]))
@@ -161,7 +166,7 @@ class UnitSelector:
 
     @cached_property
     def left(self) -> list[tuple[int, int, Neighbours]]:
-        """Ranges of windows that have a high and are not chosen, and that no failure keeps in mind."""
+        """Return the ranges of windows with a high that are not selected and have no failure on record."""
         taken: dict[int, list[int]] = defaultdict(list)
         for index, place, _ in self.taken:
             taken[place].append(index)
@@ -172,7 +177,7 @@ class UnitSelector:
         ]
 
     def _candidates(self) -> Iterator[Candidate]:
-        """All others that may be chosen, the oldest unserved first."""
+        """Yield all other candidates: new windows first, then by lowest high."""
         yield from in_order(self._fresh.parts)
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
         yield from ((index, place, due) for _, index, place, due in oldest)
@@ -184,7 +189,7 @@ class UnitSelector:
 
 
 class _Earliest:
-    """Of all parts that are offered the earliest work units: as many as are wanted, and some more."""
+    """Keeps the earliest work units of the offered ranges: at least as many as the plan can take."""
 
     def __init__(self, most: int) -> None:
         self.parts: list[Neighbours] = []
@@ -204,7 +209,7 @@ class _Earliest:
             self._prune()
 
     def _prune(self) -> None:
-        """Forget windows that lie behind as many work units as are wanted."""
+        """Drop windows that lie behind as many work units as the plan can take."""
         begins, ends = Counter[int](), Counter[int]()
         for due, _ in self.parts:
             begins[due.first] += 1
@@ -232,7 +237,7 @@ class _Earliest:
 
 
 def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
-    """Each work unit, windows ascending outside, units in given order inside."""
+    """Yield the work units of due ranges: windows ascending outside, units in their order inside."""
     begins: dict[int, list[Neighbours]] = defaultdict(list)
     for part in parts:
         begins[part.due.first].append(part)
@@ -251,7 +256,7 @@ def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
 
 
 def _without(due: DueRange, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """What is left of a range without indexes, which are ascending."""
+    """Yield the parts of a due range without the given indexes, which are ascending."""
     first = due.first
     for index in taken[bisect_left(taken, due.first) : bisect_left(taken, due.after)]:
         if first < index:

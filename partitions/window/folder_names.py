@@ -1,4 +1,7 @@
-"""Places that are named by a window's start or end: two windows never read the same one (docs/reference/windows.md, Local times)."""
+"""Names of places by a window's start or end; no two windows may read the same place.
+
+See docs/guide-windows.md, Local times.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,8 @@ def place(
         template: with its placeholders.
         start: of the window, epoch milliseconds.
         end: of the window, epoch milliseconds.
-        zone: in which times are written.
-        of_unit: gives the text of a unit's value.
+        zone: of the written times.
+        of_unit: returns the text of a unit's value.
     """
 
     def filled(placeholder: Placeholder) -> str:
@@ -57,13 +60,15 @@ def place(
 
 
 def is_of_later_window(template: Template, start: int, end: int, watermark: WindowWatermark) -> bool:
-    """Return whether a later window has the same place: it holds the rows of both passes of a repeated hour, and belongs to the second one.
+    """Return whether a later window has the same place.
+
+    Such a place holds the rows of both passes of a repeated hour, and belongs to the second pass.
 
     Args:
         template: of places.
         start: of the window, epoch milliseconds.
         end: of the window as it is planned, epoch milliseconds.
-        watermark: that cuts windows.
+        watermark: cuts the windows.
     """
     if "hourly" not in grains(watermark):
         return False
@@ -91,9 +96,9 @@ def grains(watermark: WindowWatermark) -> tuple[Grain, ...]:
 
 
 def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
-    """Return whether two windows have the same texts, but for the two passes of a repeated hour.
+    """Return whether two windows have the same texts, apart from the two passes of a repeated hour.
 
-    Of a range that never grows the windows themselves tell it.
+    If the range never grows, its windows are compared one by one.
     """
     fields = [_FINEST[grain] for grain in grains(watermark) if grain in _FINEST]
     if all(tell_apart(placeholders, field) for field in fields):
@@ -102,7 +107,7 @@ def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermar
 
 
 def has_years_of_two_centuries(watermark: WindowWatermark) -> bool:
-    """Return whether windows may lie in years that two digits do not tell."""
+    """Return whether windows may lie in years that two digits cannot tell apart."""
     range_ = watermark.time_range
     begins = None if range_.starts_before_now else range_.start(None)
     ends = None if range_.to_floor is not None else range_.end(None)
@@ -129,7 +134,10 @@ def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWat
 
 
 def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | None:
-    """Return the start of a window that a text has no fields for, such as half past one after a change of half an hour; None if there is none."""
+    """Return the start of a window that a text cannot express; None if there is none.
+
+    An example is half past one after a clock change of half an hour, in a text without minutes.
+    """
     for stretch in _stretches(watermark):
         changes = [milliseconds(change.at) for change in offset_changes(watermark.zone)]
         # The first two windows, and the first one behind each change: all others begin at the fields of one of them.
@@ -142,7 +150,7 @@ def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | Non
 
 
 def unsaid_end(watermark: WindowWatermark, wording: Wording) -> datetime | None:
-    """Return the constant end of a last window that it cuts short, if a text has no fields for it; None if it has, or there is none."""
+    """Return the constant end of a last, short window, if a text cannot express it; else None."""
     if not watermark.partial or watermark.time_range.to_floor is not None:
         return None
     ends = (stretch.end for stretch in _stretches(watermark))
@@ -150,12 +158,12 @@ def unsaid_end(watermark: WindowWatermark, wording: Wording) -> datetime | None:
 
 
 def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -> datetime | None:
-    """Return an end of what is read that falls into a repeated hour, so that its text names two instants; None if there is none.
+    """Return a bound of a read whose local time a clock repeats, so it means two instants; else None.
 
     Args:
-        watermark: that cuts windows.
-        wording: of its ends.
-        whole: whether only whole windows are read; else one that goes on ends with any minute.
+        watermark: cuts the windows.
+        wording: of its bounds.
+        whole: whether only whole windows are read; else an open window may end at any minute.
     """
     zone, bounds = wording.zone, list[datetime]()
     if wording.says_offset:
@@ -179,7 +187,7 @@ def _stretches(watermark: WindowWatermark) -> Sequence[Stretch]:
 
 
 def _first_bound(stretch: Stretch, at: int) -> int:
-    """The first end of a window that is not before an instant."""
+    """Return the first bound of a window at or after an instant."""
     if at <= stretch.start:
         return stretch.start
     return steps(stretch.grid, stretch.start).next(at - 1)

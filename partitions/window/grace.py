@@ -1,4 +1,4 @@
-"""When a window that is loaded is read again: grace, abstinence, and the job's cutoff (docs/reference/windows.md)."""
+"""When a loaded window is read again: grace, abstinence, and the job's cutoff (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from partitions.window.state import WindowState
 
 
 def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
-    """The cutoff of the whole job: its highest usable high less the grace; None without any. No high counts for more than now."""
+    """Return the cutoff of the whole job: its highest usable high less the grace; None without a high.
+
+    Highs above now count as now.
+    """
     highest = state.highest
     return None if highest is None else min(highest, now) - grace
 
 
 def cutoff(highs: Iterable[int], start: int, grace: int, abstinent: int) -> int:
-    """The cutoff of a work unit: its highest high, or the start if it has none. It is not clipped to the window."""
+    """Return the cutoff of a work unit from its highest high, or its start if it has none.
+
+    It is not clipped to the window.
+    """
     highest = max(highs, default=None)
     return start if highest is None else highest + abstinent - grace
 
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """What decides about windows that were loaded before.
+    """The cutoffs of loaded windows.
 
     Attributes:
         job: the job's cutoff; None if nothing is loaded.
@@ -35,14 +41,14 @@ class Cutoffs:
     abstinent: int
 
     def read_again(self, end: int, high: int, *, grows: bool) -> bool:
-        """Whether a window is read again."""
+        """Return whether a loaded window is read again."""
         own = self.own(high)
         return end > own if grows or self.job is None else end > max(own, self.job)
 
     def lower(self, start: int, high: int) -> int:
-        """Where such a read starts."""
+        """Return the instant where such a read starts."""
         return max(self.own(high), start)
 
     def own(self, high: int) -> int:
-        """The cutoff of a window with a high."""
+        """Return the cutoff of a window with a high."""
         return cutoff((high,), high, self.grace, self.abstinent)

@@ -1,6 +1,7 @@
-"""Which planned windows the state knows: an interval was cut by its own grid, and says something only of windows that start where its own did.
+"""The planned windows that a state knows.
 
-Windows are spoken of as ranges of indexes, so that a unit that is complete costs the same however many windows it has.
+An interval was cut by its own grid, and applies only to windows that start where its own windows did.
+Windows are ranges of indexes here. So a complete unit costs the same however many windows it has.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Known = tuple[int, int, int | None]
 
 @dataclass(frozen=True)
 class KnownWindows:
-    """Compares the intervals of a state with planned windows.
+    """Matches the intervals of a state with planned windows.
 
     Attributes:
-        state: what is committed; its own grid is the definition's.
-        windows: all of the plan.
+        state: the committed state; its default grid is the definition's.
+        windows: all windows of the plan.
     """
 
     state: WindowState
@@ -34,7 +35,9 @@ class KnownWindows:
     _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
 
     def known(self, unit: str) -> list[Known]:
-        """The windows of a unit that have a high, ascending; of two highs of one window the higher counts."""
+        """Return the windows of a unit that have a high, ascending; of two highs of a window the higher
+        counts.
+        """
         known: list[Known] = []
         firsts, afters = self.edges
         reached, apart = 0, True
@@ -55,7 +58,7 @@ class KnownWindows:
         return known
 
     def marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
-        """Return the windows that any of these intervals says something of; neighbours are joined."""
+        """Return the windows that these intervals apply to; adjacent ranges are joined."""
         made: list[tuple[int, int]] = []
         for first, after in sorted(part[:2] for interval in intervals for part in self.of(interval)):
             if made and first <= made[-1][1]:
@@ -65,7 +68,7 @@ class KnownWindows:
         return made
 
     def of(self, interval: WindowInterval) -> Iterator[Known]:
-        """The planned windows that an interval says something of."""
+        """Yield the planned windows that an interval applies to."""
         windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
         for first, last in coinciding.ranges:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
@@ -80,7 +83,10 @@ class KnownWindows:
 
     @cached_property
     def edges(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Of the windows of the state's own grid: index by start, and index after by end if that is the grid's."""
+        """Return indexes by start, and indexes after by end, of windows that the state's default grid cuts.
+
+        Ends that are not the grid's are left out.
+        """
         windows = self.windows
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             if stretch.grid == self.state.grid:
@@ -100,11 +106,11 @@ class KnownWindows:
 
 @dataclass(frozen=True)
 class Coinciding:
-    """Which planned windows start where windows of an interval start, below its high.
+    """Planned windows that start where windows of an interval start, below its high.
 
     Attributes:
-        ranges: those that follow each other as the interval's do.
-        singles: those of another grid, with the end that the interval's grid gives them.
+        ranges: windows of the same grid, as ranges of indexes.
+        singles: windows of another grid, with the end that the interval's grid gives them.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -112,7 +118,7 @@ class Coinciding:
 
     @classmethod
     def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
-        """Compare the windows with those of a grid from a start on, up to a high."""
+        """Match the windows with the windows of a grid from a start up to a high."""
         ranges, singles, own = [], [], steps(grid, start)
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             below = bisect_left(windows.starts, start, first, after)
@@ -127,7 +133,7 @@ class Coinciding:
 
 
 def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, if several intervals know it; ``known`` is ascending."""
+    """Return one answer per window, if several intervals know it; ``known`` is ascending."""
     made: list[Known] = []
     edges = sorted({edge for first, after, _ in known for edge in (first, after)})
     number, active = 0, list[Known]()

@@ -1,7 +1,7 @@
-"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (docs/reference/windows.md).
+"""The ledger: coverage, gaps, overlaps and completeness of each unit (docs/guide-windows.md).
 
-Every committed window of every unit is an interval. They are kept as window intervals, so a unit that is complete costs one, however many windows it
-has; one pass over its sorted intervals answers everything.
+The loaded windows of a unit are intervals. So a complete unit costs one interval, however many windows it
+has, and one pass over the sorted intervals answers everything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ABSTINENT = "never read: it lies in an abstinent period"
 
 
 class Gap(NamedTuple):
-    """``[start, end)`` that is not covered, epoch milliseconds, and why."""
+    """``[start, end)`` that is not covered, epoch milliseconds, with the reason."""
 
     start: int
     end: int
@@ -37,15 +37,16 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitLedger:
-    """What is known of one unit.
+    """The ledger of one unit.
 
     Attributes:
         unit: its identity.
-        gone: whether the units no longer hold it; nothing of it is missing then.
-        covered: ascending, apart from each other.
+        gone: whether it is no longer a unit; then nothing of it is missing.
+        covered: ascending, without overlaps.
         gaps: ascending.
-        overlaps: what windows of two grids have covered.
-        complete_up_to: the end of what is covered without a gap from the first window on; None if there is no window yet.
+        overlaps: stretches that windows of two grids have covered.
+        complete_up_to: the end of the coverage without a gap from the first window on; None if there is no
+        window yet.
     """
 
     unit: str
@@ -56,7 +57,7 @@ class UnitLedger:
     complete_up_to: int | None
 
     def as_json(self, zone: tzinfo) -> dict[str, Any]:
-        """The unit in the JSON form of ``strandline ledger``."""
+        """Return the unit in the JSON form of ``strandline ledger``."""
         return {
             "unit": unit_of(self.unit),
             "gone": self.gone,
@@ -73,7 +74,7 @@ class Ledger:
 
     Attributes:
         zone: of texts.
-        units: in the order that they were given, then those that are gone.
+        units: current units in their order, then removed ones.
     """
 
     dataflow: str
@@ -83,22 +84,22 @@ class Ledger:
 
     @property
     def complete_up_to(self) -> int | None:
-        """The lowest of all units that are there; None if one has nothing."""
+        """Return the lowest ``complete_up_to`` of the current units; None if one has none."""
         ends = [unit.complete_up_to for unit in self.units if not unit.gone]
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 
     @property
     def missing(self) -> list[tuple[UnitLedger, Gap]]:
-        """The gaps of all units, but for windows that go on."""
+        """Return the gaps of all units, without windows that are still growing."""
         return [(unit, gap) for unit in self.units for gap in unit.gaps if gap.why != GROWS]
 
     @property
     def gaps(self) -> int:
-        """How many, over all units."""
+        """Return the number of gaps of all units."""
         return sum(len(unit.gaps) for unit in self.units)
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON form of ``strandline ledger``."""
+        """Return the JSON form of ``strandline ledger``."""
         return {
             "dataflow": self.dataflow,
             "now": self.now.isoformat(),
@@ -110,12 +111,12 @@ class Ledger:
 def ledger(
     definition: WindowWatermark, state: WindowState, units: Sequence[str], now: datetime, *, dataflow: str
 ) -> Ledger:
-    """Compare what is loaded with the windows that there are.
+    """Compare the loaded windows with those of the definition.
 
     Args:
-        definition: what the user declared; without a datetime entry there is nothing to be missing.
-        state: what is committed.
-        units: identities of all units that are there.
+        definition: the declared watermark; without a datetime entry nothing can be missing.
+        state: the committed state.
+        units: identities of all current units.
         now: the clock, aware.
         dataflow: its name.
     """
@@ -129,10 +130,10 @@ def ledger(
 
 @dataclass(frozen=True)
 class _Looking:
-    """Looks at one unit after another.
+    """Builds the ledgers of units.
 
     Attributes:
-        wanted: what the windows cover.
+        wanted: the stretches that the windows cover.
         now: epoch milliseconds.
     """
 
@@ -142,7 +143,7 @@ class _Looking:
     now: int
 
     def unit(self, unit: str) -> UnitLedger:
-        """One that is there."""
+        """Return the ledger of a current unit."""
         covered, wanted = self._covered(unit), self.wanted
         gaps = self._gaps(unit, difference(wanted, covered))
         complete = gaps[0].start if gaps else (wanted[-1][1] if wanted else None)
@@ -157,19 +158,21 @@ class _Looking:
         )
 
     def gone(self, unit: str) -> UnitLedger:
-        """One that the units no longer hold."""
+        """Return the ledger of a removed unit."""
         covered = self._covered(unit)
         return UnitLedger(
             unit, True, covered, (), overlaps(self._intervals(unit)), covered[-1][1] if covered else None
         )
 
     def _intervals(self, unit: str) -> list[Interval]:
-        """Nothing above now is there yet, whatever a clock that ran ahead has made of it."""
+        """Return the loaded stretches of a unit up to now; what a clock running ahead loaded beyond does not
+        count.
+        """
         intervals = self.state.units.get(unit, ())
         return [(interval[0], min(interval[1], self.now)) for interval in intervals if interval[0] < self.now]
 
     def _covered(self, unit: str) -> list[Interval]:
-        """All that was read."""
+        """Return the stretches of a unit that were read."""
         intervals, unread = (
             union(self._intervals(unit)),
             union(sorted([*self._skipped(unit), *self._early(unit)])),
@@ -183,7 +186,7 @@ class _Looking:
         return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
 
     def _gaps(self, unit: str, bare: Sequence[Interval]) -> list[Gap]:
-        """Each gap, cut where the reason changes; of several reasons the last one counts."""
+        """Return the gaps, split where the reason changes; where reasons overlap, the last layer counts."""
         marks: list[tuple[int, int, str]] = [
             (*self.windows[index], GROWS) for index in sorted(self.windows.open)
         ]
@@ -222,7 +225,7 @@ def _failure_in_words(failure: Failure) -> str:
 
 
 def _joined(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
-    """Neighbours with one reason are one gap."""
+    """Join adjacent gaps with the same reason."""
     made: list[Gap] = []
     for start, end, why in gaps:
         if made and made[-1].end == start and made[-1].why == why:

@@ -1,4 +1,4 @@
-"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (docs/reference/windows.md)."""
+"""Migrate a state to a changed definition, so that no pending work is lost (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ def migrate_state(
     tagged: bool = False,
     before: WindowState | None = None,
 ) -> WindowState:
-    """The state under another definition.
+    """Return the state under a new definition.
 
-    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: if the old
-    window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
-    any more. A window that keeps a high and holds such work is to be read again from its start on.
+    A window that starts where an old one started keeps its high; all others are new. That alone would lose
+    work. If the old window was shorter, the time after it may never have been loaded. And work that
+    failed, waits or was cut short may no longer start a window. So a window that keeps a high and holds
+    such work is read again from its start.
 
-    If only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
-    old, and are deleted if they are read again.
+    If rows are known only by the start of their window, a window keeps its high only if it is cut as
+    before. The rows of all other windows are old, and are deleted when their time is read again.
 
     Args:
         state: under the definition before.
-        definition: from now on.
+        definition: the new definition.
         now: aware.
         tagged: whether rows carry nothing but the start of their window.
-        before: the newest state, whose rows are in the table; None if nothing is known of them but by ``state``.
+        before: the newest state, whose rows are in the table; None if only ``state`` tells them.
 
     Raises:
-        ConfigurationError: if rows have no window at all, and shall have one from now on.
+        ConfigurationError: if loaded rows have no window at all, and the new definition has windows.
     """
     if not tagged:
         state = replace(state, stale={})
@@ -67,7 +68,7 @@ def migrate_state(
 
 
 def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
-    """A read of a unit deletes all of its rows from now on."""
+    """Return the state for a definition without windows: each read of a unit deletes all its rows."""
     stale = recut(state, before, Windows.of(()), 0).stale
     kept = WindowState(state.grid) if any(state.units.values()) else state
     return replace(kept, stale=stale)
@@ -94,7 +95,7 @@ class _Migration:
         """What waits in windows that are cut no more, by unit."""
 
     def whole(self, unit: str) -> Iterator[DeferredUnits]:
-        """What of the windows that keep a high must be read again."""
+        """Yield the windows of a unit that keep a high and must be read again from their start."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }
@@ -116,7 +117,10 @@ class _Migration:
             )
 
     def grows(self, unit: str) -> list[int]:
-        """The starts of windows that now cuts short, and nothing says that they were loaded so: another definition had no such windows."""
+        """Return the starts of open windows that the state does not list as open.
+
+        The definition before had no such windows.
+        """
         if not self.windows.open:
             return []
         noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
@@ -137,7 +141,7 @@ class _Migration:
         return union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
 
     def settled(self) -> WindowState:
-        """The state without what has moved to windows as they are cut now."""
+        """Return the state without the pending work that moved to current windows."""
 
         def kept(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             staying = {
@@ -171,13 +175,16 @@ class _Migration:
         yield from ((interval[0], interval[1]) for interval in intervals if not self._stays(interval))
 
     def _lies(self, start: TimeBound) -> bool:
-        """Whether a start lies within a window, and starts none; one without a time is of a definition without it."""
+        """Return whether a start lies inside a window without starting one.
+
+        A start without a time comes from a definition without windows.
+        """
         if start is None:
             return True
         return start not in self.windows.index and bool(self.windows.touching(start, start + 1))
 
     def _stays(self, interval: WindowInterval) -> bool:
-        """Whether an interval's windows are cut as they were."""
+        """Return whether the windows of an interval are cut as before."""
         touched = self.windows.touching(interval[0], interval[1])
         if not touched:
             return True

@@ -1,4 +1,4 @@
-"""How the work units that a plan takes on are packed into slices: which share a read and a commit, and which stand alone (docs/reference/windows.md)."""
+"""Pack the work units of a plan into slices: shared, or on their own (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partitions.window.workload import Workload
 
 @dataclass(frozen=True)
 class Packing:
-    """Packs what a workload takes on.
+    """Packs the work units that a workload selects.
 
     Attributes:
         load: the workload.
@@ -27,7 +27,10 @@ class Packing:
     whole: bool
 
     def slices(self) -> Iterator[WindowSlice]:
-        """Yield the slices in planning order; work units that failed have slices of their own, and one that failed twice is alone."""
+        """Yield the slices in planning order.
+
+        Failed work units do not share slices with others; one that failed twice gets its own slice.
+        """
         definition = self.load.definition
         name = definition.time_entry.name if definition.time_entry else "window"
         now = milliseconds(self.load.now)
@@ -43,7 +46,7 @@ class Packing:
             )
 
     def _portions(self) -> Iterator[tuple[WorkUnit, ...]]:
-        """Of work units in no group."""
+        """Yield the work units of each slice that holds no group."""
         budget = self.load.budget
         # A commit that deletes anything deletes the rows of all its work units, so these are read as a whole there.
         kinds: dict[tuple[bool, bool], list[WorkUnit]] = {
@@ -66,7 +69,7 @@ class Packing:
             yield tuple(work for group in portion for work in self._group(group))
 
     def _group(self, group: Group) -> Iterator[WorkUnit]:
-        """Its work units, each read as a whole, and as far as it was read before."""
+        """Yield the work units of a group, each read as a whole and at least as far as before."""
         unit, bound, reason = self.load.units[group.place], group.bound, self.load.reason(group)
         windows = self.load.windows
         if windows is None:
@@ -81,7 +84,7 @@ class Packing:
             yield WorkUnit(start, end, unit, start, "rest", bound=name)
 
     def _old(self, works: Iterable[WorkUnit]) -> Iterator[Old]:
-        """The old windows that these work units replace."""
+        """Yield the old windows that these work units replace."""
         windows = self.load.windows
         bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
         for unit, name in bound:
@@ -102,7 +105,7 @@ class Packing:
 
 
 def _rectangles(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
-    """Slices of whole windows if one fits, so that a read is a rectangle."""
+    """Yield slices of whole rows, the units of one window, if a row fits; so a read is a rectangle."""
     portion: list[WorkUnit] = []
     for _, same in groupby(works, lambda work: work.start):
         row = list(same)
@@ -118,5 +121,5 @@ def _rectangles(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUni
 
 
 def _dense(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
-    """As few slices as can be."""
+    """Return as few slices as possible."""
     return (tuple(works[first : first + limit]) for first in range(0, len(works), limit))

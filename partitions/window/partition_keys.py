@@ -1,4 +1,4 @@
-"""Units, windows and both together as texts that Dagster takes for partition keys, and back."""
+"""Convert units and windows to Dagster's partition keys, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _ESCAPED = re.compile(r"[%|,\[\]]|\.{3,}|^ +| +$")
 
 
 def unit_key(unit: str, fields: Sequence[str]) -> str:
-    """The key of a unit's identity: the text itself of a unit that is one text, else its canonical JSON; escaped like a URL.
+    """Return the key of a unit, escaped like a URL.
+
+    A unit that is one text is that text; any other is its canonical JSON.
 
     Args:
         unit: canonical JSON.
@@ -33,7 +35,7 @@ def unit_key(unit: str, fields: Sequence[str]) -> str:
 
 
 def unit_of_key(key: str, fields: Sequence[str]) -> str:
-    """The identity of a unit's key.
+    """Return the identity of a unit's key.
 
     Raises:
         ConfigurationError: for a text that is no unit's key.
@@ -53,11 +55,11 @@ def unit_of_key(key: str, fields: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class UnitBuckets:
-    """Some of the buckets that units are in: ``unit in buckets``.
+    """Selected buckets of units: ``unit in buckets``.
 
     Attributes:
-        count: of all buckets.
-        keys: of those that are meant.
+        count: the number of all buckets.
+        keys: of the selected buckets.
     """
 
     count: int
@@ -68,30 +70,33 @@ class UnitBuckets:
 
 
 def bucket_key(unit: str, count: int) -> str:
-    """The key of the bucket that holds a unit: the CRC-32 of its identity in UTF-8, modulo the number of buckets.
+    """Return the key of a unit's bucket: CRC-32 of its identity in UTF-8, modulo the number of buckets.
 
     Args:
         unit: canonical JSON.
-        count: of all buckets.
+        count: the number of all buckets.
     """
     return _numbered(zlib.crc32(unit.encode(errors="surrogatepass")) % count, count)
 
 
 def bucket_keys(count: int) -> tuple[str, ...]:
-    """The keys of all buckets, ascending; as texts they sort by their number."""
+    """Return the keys of all buckets, ascending; as texts they sort by number."""
     return tuple(_numbered(number, count) for number in range(count))
 
 
 def instant_key(instant: int, zone: tzinfo) -> str:
-    """ISO text with an offset; within one zone it sorts by time but for the hour that a clock repeats."""
+    """Return an instant as ISO text with an offset.
+
+    Within one zone it sorts by time, except in the hour that a clock repeats.
+    """
     return as_datetime(instant, zone).isoformat()
 
 
 def instant_of_key(key: str, zone: tzinfo) -> int:
-    """Epoch milliseconds of :func:`instant_key`.
+    """Return the epoch milliseconds of an :func:`instant_key`.
 
     Raises:
-        ConfigurationError: for any other text, also one that means the same instant: two keys would stand for one window.
+        ConfigurationError: for any other text, even for the same instant: a window must not have two keys.
     """
     try:
         instant = milliseconds(datetime.fromisoformat(key))
@@ -127,11 +132,14 @@ BETWEEN = "|"
 
 
 def key_of_both(unit: str | None, window: str | None) -> str | None:
-    """Return the key of a partition by its unit's key and its window's; None: the dimension is none; None if both are none."""
+    """Return a partition's key from its unit's key and its window's.
+
+    None stands for a dimension that does not exist; the key is None if neither does.
+    """
     return BETWEEN.join(part for part in (unit, window) if part is not None) or None
 
 
 def parts_of_key(key: str) -> tuple[str, str] | None:
-    """Return the unit's key and the window's of a partition of two dimensions; None if it is no such key."""
+    """Return the unit's key and the window's of a two-dimensional partition; None for another text."""
     unit, between, window = key.partition(BETWEEN)
     return None if not between or BETWEEN in window else (unit, window)

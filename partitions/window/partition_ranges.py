@@ -1,4 +1,4 @@
-"""What Dagster is asked for when one run shall load several partitions."""
+"""Ranges of partitions, as Dagster asks one run for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ START_TAG, END_TAG = "dagster/asset_partition_range_start", "dagster/asset_parti
 
 
 class PartitionRange(NamedTuple):
-    """What one run is asked for.
+    """The partitions of one run.
 
     Attributes:
         start: the key of its first partition; None: the asset has no partitions.
@@ -21,12 +21,12 @@ class PartitionRange(NamedTuple):
 
     @property
     def partition_key(self) -> str | None:
-        """The key, if there is one only."""
+        """Return the key if there is only one; else None."""
         return self.start if self.start == self.end else None
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags of a run of more than one."""
+        """Return the tags of a run of several partitions; {} for a single one."""
         if self.start is None or self.end is None or self.start == self.end:
             return {}
         return {START_TAG: self.start, END_TAG: self.end}

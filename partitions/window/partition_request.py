@@ -1,4 +1,4 @@
-"""What the partition keys of a run ask for: windows as stretches of time, and units (docs/reference/dagster.md)."""
+"""Convert the partition keys of a run to a request for stretches of time and units (docs/dagster.md)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from partitions.window.windows import Windows
 def request_of_keys(
     partitions: Partitioning, keys: Sequence[str], windows: Windows | None, *, forced: bool
 ) -> Due | Forced:
-    """Return what a run's partition keys ask for.
+    """Return the request that a run's partition keys stand for.
 
     Args:
         partitions: of the dataflow.
         keys: in any order, as a run has them.
-        windows: all at the instant of the run; None if there is no time dimension.
-        forced: whether it is read whatever the cutoffs say.
+        windows: all windows at the instant of the run; None if there is no time dimension.
+        forced: whether the request ignores the cutoffs.
 
     Raises:
-        ConfigurationError: for no key (a range that is reversed has none), a key that is no window or unit that can be
-            loaded now, and keys of two dimensions that are no cross product.
+        ConfigurationError: if there is no key (a reversed range has none), if a key is no window or unit
+        that can be loaded now, or if keys of two dimensions are no cross product.
     """
     request = Forced if forced else Due
     if not partitions.timed and partitions.units is None:
@@ -48,7 +48,7 @@ def request_of_keys(
 def _stretches(
     partitions: Partitioning, keys: Iterable[str], windows: Windows | None
 ) -> tuple[tuple[int, int], ...]:
-    """Windows as stretches of time; those that follow each other are one."""
+    """Return windows as stretches of time; adjacent ones are joined."""
     if windows is None:
         raise _refused(
             partitions, "the windows at the instant of the run, since keys name some of them", "none"

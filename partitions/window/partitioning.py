@@ -1,6 +1,6 @@
-"""What the partitions of a dataflow are called, and which of them one run takes (docs/reference/dagster.md). Dagster itself is not needed for that.
+"""The partition keys of a dataflow, and the ranges of them that one run takes (docs/dagster.md).
 
-What the keys of a run ask for is :mod:`partitions.window.partition_request`.
+Works without Dagster. :mod:`partitions.window.partition_request` converts keys back to a request.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ UnitDimension = Literal["static", "dynamic", "buckets"]
 
 @dataclass(frozen=True)
 class Partitioning:
-    """The keys of one dataflow.
+    """The partition keys of one dataflow.
 
     Attributes:
         name: of the dataflow.
         watermark: its definition.
         cron: its windows, if Dagster can compute them.
         timed: whether windows are a dimension.
-        units: whether units are one: of fixed keys, of keys that Dagster is told, or in buckets; None: the ledger alone sees them.
+        units: how units are a dimension: static keys, dynamic keys or buckets; None: only the ledger shows
+        them.
     """
 
     name: str
@@ -61,16 +62,16 @@ class Partitioning:
 
     @classmethod
     def of(cls, name: str, watermark: WindowWatermark) -> Self:
-        """Find what is exact and what Dagster bears. The clock is not looked at."""
+        """Choose the dimensions that are exact and that Dagster can handle. The clock does not matter."""
         timed = watermark.time_entry is not None and watermark.window != "none"
         return cls(name, watermark, Cron.of(watermark), timed, _unit_dimension(watermark))
 
     def window_key(self, start: int) -> str:
-        """The key of the window that starts at an instant, epoch milliseconds."""
+        """Return the key of the window with this start, epoch milliseconds."""
         return self.cron.key(start) if self.cron else instant_key(start, self._zone)
 
     def window_of(self, key: str) -> int:
-        """The start of a window, epoch milliseconds.
+        """Return the start of the window with a key, epoch milliseconds.
 
         Raises:
             ConfigurationError: for a text that is no such key.
@@ -78,7 +79,10 @@ class Partitioning:
         return self.cron.instant(key) if self.cron else instant_of_key(key, self._zone)
 
     def unit_key(self, identity: str) -> str:
-        """The key of a unit, or of the bucket that it is in. A unit that the state knows by another spelling has the key of the one that is listed."""
+        """Return the key of a unit, or of its bucket.
+
+        If the state spells a listed unit differently, the key follows the listed spelling.
+        """
         if self.bucket_count:
             return bucket_key(identity, self.bucket_count)
         return unit_key(self._as_listed(identity), self.unit_fields)
@@ -87,7 +91,7 @@ class Partitioning:
         return (self.units == "static" and self.listed_units.spelling_of(identity)) or identity
 
     def key(self, start: TimeBound, unit: str) -> str | None:
-        """The partition that holds a work unit; None if the asset has no partitions."""
+        """Return the partition of a work unit; None if the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
         return key_of_both(self.unit_key(unit) if self.units else None, window)
 
@@ -100,17 +104,17 @@ class Partitioning:
         known_units: Sequence[str] = (),
         most: int = MOST_PARTITIONS,
     ) -> list[PartitionRange]:
-        """Due work units as few runs, oldest first: neighbouring windows x neighbouring units, each of which is due.
+        """Return due work units as few ranges, oldest first: adjacent windows x adjacent units, all due.
 
-        A range over dynamic keys follows the order in which they were added, whatever they say: so neighbours are those in that
-        order, and a work unit whose key Dagster does not know yet is in no range.
+        Dagster orders dynamic keys by when they were added. So units are adjacent in that order, and a
+        work unit whose key Dagster does not know yet is in no range.
 
         Args:
-            works: what is due.
-            windows: all; None if there is no time dimension.
+            works: due work units.
+            windows: all windows; None if there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.
-            most: partitions of one range.
+            most: the most partitions of one range.
         """
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
@@ -135,35 +139,38 @@ class Partitioning:
 
     @cached_property
     def unit_keys(self) -> tuple[str, ...]:
-        """The keys that Dagster need not be told: of the units that the user has listed, in that order, or of all buckets."""
+        """Return the keys that need no dynamic partitions: of the listed units in their order, or of all
+        buckets.
+        """
         if self.bucket_count:
             return bucket_keys(self.bucket_count)
         return tuple(map(self.unit_key, self.listed_units.units))
 
     @cached_property
     def listed_units(self) -> Listed:
-        """The units that the user has listed, as they are spelt there."""
+        """Return the listed units in their listed spelling."""
         return Listed(distinct(self.watermark.units or ()), self.watermark.zone)
 
     @cached_property
     def unit_fields(self) -> tuple[str, ...]:
-        """The names that all units have values of."""
+        """Return the names that all units have values of."""
         return self.watermark.unit_fields
 
     @property
     def bucket_count(self) -> int:
-        """The number of buckets that units are in; 0: they are in none."""
+        """Return the number of buckets; 0 if units are not in buckets."""
         shown = self.watermark.dagster_units
         return shown.buckets if isinstance(shown, Buckets) else 0
 
     @cached_property
     def _zone(self) -> tzinfo:
-        """Of keys that are ISO texts: hours have no zone, and in UTC they sort by time."""
+        """Return the zone of keys that are ISO texts: UTC for hours, where they sort by time."""
         grains = [self.watermark.window] if isinstance(self.watermark.window, str) else self.watermark.window
         return UTC if "hourly" in grains else self.watermark.zone
 
     def parts(self, key: str) -> tuple[str, str]:
-        """The key of the unit and that of the window in a partition's key; "" for a dimension that is not there.
+        """Return the unit's key and the window's in a partition's key; "" for a dimension that does not
+        exist.
 
         Raises:
             ConfigurationError: for a text that does not have as many parts as there are dimensions.

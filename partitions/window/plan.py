@@ -1,4 +1,4 @@
-"""The planner of the window kind: which work units a run takes on, in which slices, and what it skips (docs/reference/windows.md)."""
+"""The planner of the window kind (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ def plan(
     request: Request = DUE,
     since: int | None = None,
 ) -> Plan[WindowSlice]:
-    """Say which work units a run takes on, cut into slices, and what it skips.
+    """Plan the work units that a run takes on, cut into slices, and the skips.
 
     Args:
-        definition: what the user declared.
-        state: what is committed.
-        units: identities, in the order that they were given.
+        definition: the declared watermark.
+        state: the committed state.
+        units: identities, in their order.
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
         whole: whether a window is always read as a whole.
-        ranged: whether the source can be asked for any stretch of time, not only for windows.
+        ranged: whether the source can read any stretch of time, not only windows.
         request: what the run is asked for.
-        since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock is known to have.
+        since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
+        clock did.
 
     Raises:
         PlanError: if there are fewer units than ``min_units``.

@@ -1,7 +1,7 @@
-"""Windows and units as predicates: the one shape of a read, of a window's delete, and of their checks (docs/reference/windows.md).
+"""Windows and units as predicates, shared by reads, deletes and their checks (docs/guide-windows.md).
 
-``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a column that is compared is in no
-extent, but for a unit whose value is None, which means NULL.
+``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a compared column
+is in no extent; but a unit's value None matches NULL.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ALL_TIMES: Range = (None, None)
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns tell a row's window and unit.
+    """The columns that tell a row's window and unit.
 
     Attributes:
-        kinds: of all columns that can be compared.
-        window: the column with the row's time; None if no column tells it.
-        units: the names of a unit's values to the columns that hold them.
+        kinds: the types of all columns that can be compared.
+        window: the column with the row's time; None if there is none.
+        units: the names of a unit's values, with the columns that hold them.
         zone: of local times and days.
-        elsewhere: ``start``, ``end``, ``unit.NAME``: what the query itself takes care of.
+        elsewhere: the bounds that the query itself applies: ``start``, ``end``, ``unit.NAME``.
     """
 
     kinds: Mapping[str, Kind]
@@ -46,7 +46,7 @@ class Columns:
     elsewhere: frozenset[str] = frozenset()
 
     def bound(self, ms: int) -> datetime | date:
-        """An end of a window as a value of the window column."""
+        """Return a window's bound (epoch milliseconds) as a value of the window column."""
         kind = self.kinds[self.window or ""]
         if kind == "instant":
             return as_datetime(ms)
@@ -55,14 +55,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Clause:
-    """Units that are read over the same ranges, which neither touch nor overlap."""
+    """Units that are read over the same ranges; the ranges neither touch nor overlap."""
 
     ranges: tuple[Range, ...]
     units: tuple[Unit, ...]
 
 
 def clauses(extents: Iterable[Extent]) -> list[Clause]:
-    """Extents without overlaps: for each unit the ranges are merged, and units with the same ranges are put together."""
+    """Merge extents into clauses: join the ranges of each unit, then group units with equal ranges."""
     ranges_of: dict[str, tuple[Unit, list[Range]]] = {}
     for extent in extents:
         for unit in extent.units if not _is_empty(extent) else ():
@@ -77,7 +77,10 @@ def clauses(extents: Iterable[Extent]) -> list[Clause]:
 
 
 def disjoint(extents: Iterable[Extent]) -> list[Extent]:
-    """Return extents of one unit each, in order of time, that share no instant and are not merged: each is asked for by itself."""
+    """Return extents of one unit each, in order of time, without overlaps.
+
+    They are not merged: the source is asked for each one separately.
+    """
     reached: dict[str, int | None] = {}
     single: list[Extent] = []
     for extent in sorted(extents, key=lambda extent: _order((extent.lower, extent.upper))):
@@ -94,11 +97,11 @@ def disjoint(extents: Iterable[Extent]) -> list[Extent]:
 
 
 def rows_of(extents: Iterable[Extent], columns: Columns) -> Predicate:
-    """Return the predicate of exactly these rows; ``NOTHING`` without extents.
+    """Return the predicate of exactly the rows in these extents; ``NOTHING`` if there are none.
 
     Raises:
-        ConfigurationError: if a column that is asked for is not there or cannot be compared, if a value cannot be one of its
-            column, or if nothing tells a row's window or a unit's value.
+        ConfigurationError: if a column is missing or cannot be compared, if a value does not fit its
+        column, or if nothing tells a row's window or a unit's value.
     """
     return AnyOf(tuple(_clause(clause, columns) for clause in clauses(extents)))
 
@@ -106,12 +109,15 @@ def rows_of(extents: Iterable[Extent], columns: Columns) -> Predicate:
 def tagged_rows_of(
     keys: Iterable[tuple[str, int | None]], *, start_column: str, unit_column: str
 ) -> Predicate:
-    """Return the predicate of rows that carry their window's start and their unit's identity; units with the same windows are together.
+    """Return the predicate of rows that are tagged with these windows and units.
+
+    Units with the same windows share a clause.
 
     Args:
-        keys: unit and start of each window, epoch milliseconds; a start of None means all rows of the unit.
-        start_column: holds the start of a row's window, an instant.
-        unit_column: holds the identity of a row's unit.
+        keys: unit and start of each window, epoch milliseconds; a start of None means all rows of the
+        unit.
+        start_column: the column with the start of a row's window, an instant.
+        unit_column: the column with the identity of a row's unit.
     """
     starts_of: dict[str, list[int]] = {}
     timeless = set()
@@ -147,7 +153,7 @@ def _range(range_: Range, columns: Columns) -> Predicate:
 
 
 def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
-    """Make one list for the units of one column; compare each by itself if several columns make a unit."""
+    """Return the predicate of units: one list if they share a single column, else one comparison per unit."""
     wanted = [_wanted(unit, columns) for unit in units]
     if any(not values for values in wanted):
         return EVERYTHING
@@ -159,7 +165,7 @@ def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
 
 
 def _wanted(unit: Unit, columns: Columns) -> dict[str, Any]:
-    """Columns to values, as far as the query itself does not take care of them."""
+    """Return columns and values of a unit, except the values that the query itself filters."""
     wanted: dict[str, Any] = {}
     for name, value in unit.items():
         column = columns.units.get(name)

@@ -1,4 +1,4 @@
-"""Cells of a grid as few rectangles: what Dagster can ask of one run."""
+"""Cover cells of a grid with few rectangles, since one Dagster run loads one rectangle of partitions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Axis(NamedTuple):
     """One dimension as whole numbers.
 
     Attributes:
-        place: of a start or a unit; None if it has no key yet.
-        key: of a place.
+        place: returns the place of a start or a unit; None if it has no key yet.
+        key: returns the key of a place.
     """
 
     place: Callable[[Any], int | None]
@@ -26,7 +26,7 @@ class Axis(NamedTuple):
 
     @classmethod
     def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
-        """Of keys in an order."""
+        """Return the axis of keys in their order."""
         places: Mapping[str, int] = {name: place for place, name in enumerate(known)}
         # Each window is looked up once for each unit, and each unit once for each window.
         return cls(cache(lambda value: places.get(key(value))), lambda place: known[place])
@@ -37,7 +37,7 @@ ONE = Axis(lambda value: 0, lambda place: None)
 
 
 class Rectangle(NamedTuple):
-    """Neighbouring rows x neighbouring columns; all four are inclusive."""
+    """Adjacent rows x adjacent columns; all four bounds are inclusive."""
 
     first_row: int
     last_row: int
@@ -46,10 +46,10 @@ class Rectangle(NamedTuple):
 
 
 def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
-    """Cover exactly these cells, each once, sorted by row.
+    """Cover exactly these cells, each once; the rectangles are sorted by row.
 
-    The fewest are not looked for (that costs too much): runs of cells that are alike in neighbouring rows are joined, then the
-    same is tried with columns, and what takes fewer rectangles is kept.
+    The result is small but not always minimal, since finding the minimum costs too much. Equal runs of
+    cells in adjacent rows are joined; the same is tried with columns, and the smaller result counts.
     """
     known = set(cells)
     by_row = list(_joined(known))
@@ -60,7 +60,7 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
 
 
 def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
-    """Parts of at most so many cells: whole rows if one fits."""
+    """Cut a rectangle into parts of at most ``most`` cells, and into whole rows if one fits."""
     wide = min(most, whole.last_column - whole.first_column + 1)
     for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
         for column in range(whole.first_column, whole.last_column + 1, wide):
@@ -69,7 +69,7 @@ def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
 
 
 def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
-    """Runs of columns, joined over the rows that follow each other and have the same run."""
+    """Yield runs of columns, joined over consecutive rows that have the same run."""
     open_runs: dict[tuple[int, int], Rectangle] = {}
     for row, same in groupby(sorted(cells), lambda cell: cell[0]):
         runs = [(first, after - 1) for first, after in consecutive(column for _, column in same)]
@@ -90,13 +90,13 @@ Corner = tuple[str | None, str | None]
 def rectangle_cover(
     cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
 ) -> Iterator[tuple[Corner, Corner]]:
-    """The first and the last corner of rectangles that cover exactly these cells.
+    """Yield the first and the last corner of rectangles that cover exactly these cells.
 
     Args:
-        cells: those without a place are left out.
-        rows: the places of what comes first in a cell.
-        columns: the places of what comes second.
-        most: cells of one rectangle.
+        cells: cells without a place are left out.
+        rows: the places of the first members.
+        columns: the places of the second members.
+        most: the most cells of one rectangle.
     """
     places = ((rows.place(row), columns.place(column)) for row, column in cells)
     whole = rectangles((row, column) for row, column in places if row is not None and column is not None)

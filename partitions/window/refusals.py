@@ -1,4 +1,7 @@
-"""What a window watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/windows.md)."""
+"""Refuse options that a window watermark does not support (docs/guide-windows.md).
+
+The table in ``partitions.supported`` has the simple cases.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_up
 def refusals(
     source: SourceDefinition, watermark: WindowWatermark, target: Target, on_bad_file: OnBadFile = "stop"
 ) -> Iterator[Refusal]:
-    """Yield why these windows cannot be read from the source, or loaded into the target."""
+    """Yield the reasons why these windows cannot be read from the source or loaded into the target."""
     if on_bad_file == "quarantine":
         yield Refusal(
             ("on_bad_file",),
@@ -52,7 +55,10 @@ def refusals(
 
 
 def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
-    """A unit with fewer names than another may hold its rows, which would be loaded for both."""
+    """Refuse units with different names.
+
+    A unit with fewer names than another may hold its rows, which would be loaded for both.
+    """
     given = watermark.unit_entry.listed if watermark.unit_entry else ()
     odd = next((unit for unit in given if set(unit) != set(given[0])), None)
     if odd is not None:
@@ -64,7 +70,10 @@ def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
 
 
 def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """A window that goes on ends now: a form that cannot say this asks for less, and the rest would count as read."""
+    """Refuse formats that are too coarse for the end of an open window, which is now.
+
+    The source would return rows only up to an earlier time, and the rest would count as read.
+    """
     if watermark.time_entry is None or not watermark.partial or source.row_columns.window is not None:
         return
     floor = watermark.time_range.to_floor
@@ -78,7 +87,7 @@ def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refu
 
 
 def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """Two windows with one text would both read what is there."""
+    """Refuse placeholders that give two windows the same place: both would read it."""
     if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
         return
     if source.places and share_a_place(source.places, watermark):
@@ -92,7 +101,9 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
 
 
 def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """A year of two digits is one of a hundred: of several centuries two windows have one text."""
+    """Refuse two-digit years if windows lie in more than a hundred years: two windows would have the same
+    text.
+    """
     short = two_digit_year((*source.places, *source.asked)) if watermark.time_entry is not None else None
     if short is not None and has_years_of_two_centuries(watermark):
         yield Refusal(
@@ -103,7 +114,10 @@ def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator
 
 
 def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """An end that a text cannot say, or a local time of an hour that a clock repeats, which names two instants: only rows that tell their time can be filtered."""
+    """Refuse bounds that a text cannot express, and those in a repeated hour, whose text means two instants.
+
+    If rows tell their time, they can be filtered, and nothing is refused.
+    """
     if watermark.time_entry is None:
         return
     filters = source.row_columns.window is not None
@@ -182,7 +196,10 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
 
 
 def _moving(watermark: WindowWatermark) -> Iterator[Refusal]:
-    """Windows that start elsewhere every day are new every day: only a delete by the columns of rows finds what they held before."""
+    """Refuse windows that start elsewhere every day, since all of them are new every day.
+
+    Only a delete by columns of the rows would find what they held before.
+    """
     for key, text in watermark.time_range.moving() if watermark.time_entry else ():
         yield Refusal(
             ("watermark", *key),

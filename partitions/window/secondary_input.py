@@ -1,4 +1,7 @@
-"""A secondary input: any table, query or source whose rows give the units, and the filters that its rows must pass (docs/reference/windows.md, Units)."""
+"""A secondary input: a table, query or source whose rows provide the units.
+
+Filters decide which rows count. See docs/guide-windows.md, Units.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,17 @@ def _regex(text: str) -> str:
 
 
 class SecondaryInput(Model):
-    """Any table, upstream asset, query or source: each of its rows gives one unit.
+    """A table, upstream asset, query or source; each of its rows provides one unit.
 
     Attributes:
         table: ``<layer>/<name>`` in the lake.
-        asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
+        asset: the key of an upstream asset, whose table is read, ``<layer>/<name>``.
         path: a table anywhere: a folder, or an object store's URL.
         query: a SELECT on the database of the dataflow's own source.
         source: any source, as a dataflow declares its own.
         fields: the columns that make a unit.
-        filters: column to regular expression: a row counts if each matches the whole text of its value; NULL never does.
+        filters: column to regular expression: a row counts if each one matches the whole text of its
+        value; NULL never does.
     """
 
     table: str | None = None
@@ -53,11 +57,11 @@ class SecondaryInput(Model):
 
     @property
     def columns(self) -> list[str]:
-        """What must be read: the fields, and what is only filtered by."""
+        """Return the columns to read: the fields, and the columns of filters."""
         return list(dict.fromkeys([*self.fields, *self.filters]))
 
     def units(self, rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-        """One unit for each row that the filters let pass; types are kept."""
+        """Yield one unit for each row that passes the filters; types are kept."""
         tests = [(name, re.compile(pattern)) for name, pattern in self.filters.items()]
         for row in rows:
             if all(_matches(pattern, row.get(name)) for name, pattern in tests):

@@ -1,8 +1,10 @@
-"""What every grace would have caught and read again, from what was really observed (docs/reference/cli.md, docs/reference/windows.md).
+"""Simulate graces: the late changes that each would have caught, and the windows that it would reread.
 
-A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
-the grace. A change was observed if a read found other rows than the read before it of the same stretch; a grace would have caught it if
-the age at that read was below it. What changed later than the longest age that was ever read again was never looked for.
+A run reads a window again if it ends above the run's cutoff, *highest high - grace*. In other words: if
+its *age*, highest high - end, is below the grace. A change was observed if a read found other rows than
+the read of the same stretch before it. A grace would have caught it if the age at that read was below the
+grace. Changes at an age that no run ever read again are unknown. See docs/cli.md and docs/guide-
+windows.md.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from partitions.window.work_outcomes import TimeBound
 
 
 class Observation(NamedTuple):
-    """One time that a work unit was read and written.
+    """One read and write of a work unit.
 
     Attributes:
         at: the run's clock, epoch milliseconds.
         unit: its identity.
         start: of its window.
         end: of its window.
-        lower: what was read starts here.
-        rows: that were written.
+        lower: where the read started.
+        rows: the number of written rows.
         digest: of their values.
     """
 
@@ -45,7 +47,12 @@ class Observation(NamedTuple):
 
 
 class ReadChange(NamedTuple):
-    """A read that found something else than the one before it; ``age`` in milliseconds, rows that came or went."""
+    """A read that found other rows than the one before it.
+
+    Attributes:
+        age: milliseconds.
+        rows: the number of rows that came or went.
+    """
 
     age: int
     rows: int
@@ -53,13 +60,13 @@ class ReadChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One grace.
+    """The simulated result of one grace.
 
     Attributes:
         grace: milliseconds.
-        caught: changes that it would have caught.
-        rows: by which they added or removed rows.
-        reread: work units that it would have read again, over all runs that were observed.
+        caught: the number of changes that it would have caught.
+        rows: the number of rows that these changes added or removed.
+        reread: the number of work units that it would have read again, over all observed runs.
     """
 
     grace: int
@@ -70,15 +77,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What was observed, and what each grace would have made of it.
+    """The observed reads, and the result of each grace.
 
     Attributes:
-        reads: how many were observed.
-        windows: of units.
-        changes: that were observed.
+        reads: the number of observed reads.
+        windows: the number of observed work units.
+        changes: the number of observed changes.
         first: the clock of the first run, epoch milliseconds.
-        last: of the last one.
-        longest: the highest age at which something was read again, milliseconds; later changes were never looked for.
+        last: the clock of the last run.
+        longest: the highest age at which a window was read again, milliseconds; later changes are unknown.
     """
 
     dataflow: str
@@ -91,14 +98,14 @@ class Simulation:
     candidates: Sequence[Candidate]
 
     def enough(self, share: float = 1.0) -> Candidate | None:
-        """The smallest grace that catches so much of what was observed; None if no candidate does."""
+        """Return the smallest grace that catches a share of the observed changes; None if no candidate does."""
         return next(
             (candidate for candidate in self.candidates if candidate.caught >= share * self.changes), None
         )
 
     @property
     def why(self) -> str:
-        """The recommendation in a sentence."""
+        """Return the recommendation in a sentence."""
         horizon = (
             f"changes later than {_iso(self.longest)} after the newest window's end were never looked for"
         )
@@ -115,7 +122,7 @@ class Simulation:
         return f"{_iso(shortest.grace)} is the shortest that catches {changes}; {horizon}"
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON form of ``strandline simulate``."""
+        """Return the JSON form of ``strandline simulate``."""
         shortest, most = self.enough() if self.changes else None, self.enough(0.99) if self.changes else None
         return {
             "dataflow": self.dataflow,
@@ -144,7 +151,7 @@ class Simulation:
 
 
 def simulate(observations: Iterable[Observation], graces: Sequence[int], *, dataflow: str) -> Simulation:
-    """Try graces on what was observed.
+    """Simulate graces on observed reads.
 
     Args:
         observations: in any order.
@@ -184,7 +191,7 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
 
 
 def _change(observation: Observation, before: Observation | None, highest: int) -> list[ReadChange]:
-    """What a read found that the one before it of the same stretch did not."""
+    """Return the change between a read and the read of the same stretch before it; [] if there is none."""
     if before is None or before.end != observation.end or before.digest == observation.digest:
         return []
     return [ReadChange(highest - observation.end, abs(observation.rows - before.rows))]
@@ -196,7 +203,7 @@ def _candidate(grace: int, changes: Sequence[ReadChange], reread: int) -> Candid
 
 
 def graces_of(text: str) -> list[int]:
-    """Read ``P0D..P7D`` (each day between them), or durations with commas between them; milliseconds, ascending.
+    """Parse ``P0D..P7D`` (each day in between), or comma-separated durations; milliseconds, ascending.
 
     Raises:
         ConfigurationError: for another form.

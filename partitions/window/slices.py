@@ -25,19 +25,20 @@ class WindowSlice:
     """Work units that share one read, one delete and one commit.
 
     Attributes:
-        works: in planning order: windows ascending, units as given.
+        works: in planning order: windows ascending, units in their order.
         zone: of texts for people.
-        grid: text of how most windows of the definition are cut.
+        grid: text of the grid that cuts most windows of the definition.
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
-        failed: what was found unreadable; the entry says so, and asks for it again.
-        deferred: what was due and is not in the plan, since it holds no more.
-        early: what is known now to have been loaded before its time.
-        old: windows as they were cut before, whose rows are deleted in the same commit.
-        version: of the source that they are read from; None if it has none, or it is not fixed yet.
-        files: of each work unit that is a folder, by its key; None for other sources, or if they are not listed yet.
-        makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
-        why: what brought it here.
+        failed: work units that could not be read; the entry records them for another try.
+        deferred: due work units that do not fit into the plan.
+        early: windows that turn out to have been loaded before their end.
+        old: windows as an earlier definition cut them, whose rows are deleted in the same commit.
+        version: of the source to read; None if it has none, or it is not fixed yet.
+        files: of each work unit that is a folder, by its key; None for other sources, or if they are not
+        listed yet.
+        makes_room: whether rows in the table are deleted, whatever the target's load is.
+        why: the origin of the slice.
     """
 
     works: tuple[WorkUnit, ...]
@@ -56,26 +57,26 @@ class WindowSlice:
 
     @property
     def lower(self) -> Watermark | None:
-        """The earliest instant that is read."""
+        """Return the earliest instant that is read; None without a time dimension."""
         return self._bound(min((work.lower for work in self._all if work.lower is not None), default=None))
 
     @property
     def upper(self) -> Watermark:
-        """The latest, exclusive."""
+        """Return the latest instant that is read, exclusive; {} without a time dimension."""
         return self._bound(max((work.end for work in self._all if work.end is not None), default=None)) or {}
 
     @property
     def since(self) -> None:
-        """No window is below a cold start."""
+        """Return None: windows have no cold start."""
         return
 
     @property
     def replaces(self) -> bool:
-        """Whether rows are deleted: loaded windows are to be written again, or they are cut otherwise now."""
+        """Return whether rows are deleted: loaded windows are written again, or are cut differently now."""
         return self.makes_room or bool(self.old) or any(work.reason == "forced" for work in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
-        """The state after it."""
+        """Return the state after this slice."""
         done = [
             LoadedUnit(work.start, work.end, work.lower, work.unit, work.open, Grid.parse(work.grid))
             for work in self.works
@@ -103,17 +104,17 @@ class WindowSlice:
         )
 
     def _asked(self) -> Iterator[DeferredUnits]:
-        """What was to be read again from its start on and could not be: so is the next try."""
+        """Yield forced work units that could not be read; the next try is forced, too."""
         for work, _ in self.failed:
             if work.reason == "forced":
                 yield DeferredUnits(work.unit, work.start, work.end, work.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Each work unit in the plan's JSON form."""
+        """Return the JSON form of the work units in a plan."""
         return [work.describe(self.zone) for work in self.works]
 
     def halve(self) -> tuple[WindowSlice, ...]:
-        """Two slices of half the work units each, or only itself."""
+        """Return two slices with half of the work units each; only itself if it cannot be split."""
         sizes = list(accumulate(len(list(same)) for _, same in groupby(self.works, together)))
         half = [size for size in sizes if 0 < size < len(self.works)]
         if not half:
@@ -124,7 +125,10 @@ class WindowSlice:
         return first._with_its_old(), second._with_its_old()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:
-        """The slice that passes over work units, and says why; what must be read with one of them is passed over, too."""
+        """Return the slice without some work units, which it records as failed.
+
+        Work units that must share a commit with one of them are left out, too.
+        """
         gone = {failure.work.key for failure in failed}
         bound = {together(failure.work): failure for failure in failed if failure.work.bound is not None}
         more = [
@@ -137,42 +141,42 @@ class WindowSlice:
         return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
 
     def _with_its_old(self) -> WindowSlice:
-        """Only the old windows that its work units read again."""
+        """Return the slice with only the old windows that its work units read again."""
         there = {(work.unit, work.bound) for work in self.works if work.bound is not None}
         return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in there))
 
     @property
     def source_files(self) -> list[SourceFile]:
-        """The files that are read, if its work units are folders."""
+        """Return the files to read, if its work units are folders."""
         listed = self.files or {}
         return [file for work in self.works for file in listed.get(work.key, ())]
 
     @property
     def size(self) -> Size:
-        """Work units, and the files of those that are folders."""
+        """Return the number of work units, and the number and size of their files."""
         files = self.source_files
         total = None if self.files is None else sum(file.size for file in files)
         return Size(len(files), total, len(self.works), len(self.failed))
 
     @property
     def keys(self) -> Collection[tuple[TimeBound, str]]:
-        """Window start and unit of each work unit."""
+        """Return window start and unit of each work unit."""
         return [work.key for work in self.works]
 
     @property
     def failures(self) -> Mapping[tuple[TimeBound, str], str]:
-        """Each work unit that could not be read, with the reason."""
+        """Return the reasons of the work units that could not be read, by their keys."""
         return {unit.work.key: f"{unit.work.label(self.zone)}: {unit.error}" for unit in self.failed}
 
     def contains(self, bad: BadPart) -> bool:
-        """Whether one of the bad work units is of this slice."""
+        """Return whether this slice holds one of the bad work units."""
         return isinstance(bad, BadUnits) and any(key in bad.units for key in self.keys)
 
     def up_to(self, bad: BadPart) -> None:
-        """None: a work unit stands for itself, so none is before another."""
+        """Return None: work units are independent, so none comes before another."""
 
     def extents(self) -> tuple[Extent, ...]:
-        """What is read, as few stretches as it takes."""
+        """Return the stretches to read, as few as possible."""
         return extents(self.works)
 
     @property
@@ -186,7 +190,7 @@ class WindowSlice:
 def files_of(
     works: Sequence[WorkUnit], rows: Sequence[Sequence[Sequence[Any]]]
 ) -> dict[tuple[TimeBound, str], tuple[SourceFile, ...]]:
-    """Return the files of each work unit, from their rows in the order of the work units."""
+    """Return the files of each work unit, from rows in the order of the work units."""
     return {
         work.key: tuple(SourceFile(*row) for row in files) for work, files in zip(works, rows, strict=True)
     }

@@ -1,7 +1,8 @@
-"""Units by their values: ``"1,2"`` and ``[1, 2]`` over a column of whole numbers are the same units (docs/reference/windows.md, Units).
+"""Units by value: ``"1,2"`` and ``[1, 2]`` are the same units of an integer column.
 
-The planner keys units by their identity, in which ``1`` is not ``"1"``. Here is what comes before it: which of the units that are listed are the same in
-the type of their column, and under which identity the state knows them.
+The planner keys units by their identity, in which ``1`` is not ``"1"``. This module finds the listed units
+that are equal in the type of their column, and the identities under which the state knows them. See
+docs/guide-windows.md, Units.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ Value = Hashable
 def value_of(
     identity: str, kinds: Mapping[str, Kind], texts: Mapping[str, Callable[[Any], str]], zone: tzinfo
 ) -> Value:
-    """Return what a unit is, however it is spelt.
+    """Return a unit's value, which is equal for all its spellings.
 
     Args:
         identity: of the unit.
-        kinds: of the columns that hold its values, by the names of these. A value of any other name stays what it is.
-        texts: makes a value the text that it is asked for by, as the name of a folder, say.
+        kinds: the types of the columns with its values, by name. A value of any other name keeps its own
+        type.
+        texts: functions that return the text by which a value is requested, such as the name of a folder.
         zone: of times without one.
     """
     parts: list[tuple[str, Hashable, str | None]] = []
@@ -49,12 +51,14 @@ def value_of(
 def known_units(
     units: Sequence[str], known: Collection[str], value: Callable[[str], Value]
 ) -> tuple[str, ...]:
-    """Return units, each value once, in their order: under the identity that is known of it, else as it is listed first.
+    """Return units without repeated values, in their order.
+
+    A unit has the identity that the state knows; else its first listed one.
 
     Args:
         units: identities, as they are listed.
-        known: identities that a state has.
-        value: of an identity.
+        known: identities of the state.
+        value: returns the value of an identity.
     """
     of_state = {value(unit): unit for unit in known}
     of_state |= {value(unit): unit for unit in units if unit in known}
@@ -66,9 +70,10 @@ def known_units(
 
 
 def may_be_respelt(units: Sequence[str], known: Collection[str], zone: tzinfo) -> bool:
-    """Return whether some of these units may be the same as others, or as one that a state knows, in some type of their columns.
+    """Return whether two of these units, or one of them and one of the state, may be equal in some column
+    type.
 
-    Cheap, and right where it says no: then nobody need ask for the types.
+    Cheap. If it returns False, the column types need not be looked up.
     """
     rest = [unit for unit in units if unit not in known]
     if not rest and len(units) > _LOOKED_THROUGH:
@@ -85,16 +90,16 @@ _LOOKED_THROUGH = 10_000
 
 
 def alike(identity: str, zone: tzinfo) -> str:
-    """Return text that is the same for all spellings of a unit in any type of its columns, and may be that of others."""
+    """Return text that is equal for all spellings of a unit in any column types; other units may share it."""
     return canonical({name: _loose(value, zone) for name, value in unit_of(identity).items()})
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Units as a user lists them, which a state may know by other spellings.
+    """Units as a user lists them, which a state may spell differently.
 
     Attributes:
-        units: identities, each once.
+        units: distinct identities.
         zone: of times without one.
     """
 
@@ -102,7 +107,7 @@ class Listed:
     zone: tzinfo
 
     def spelling_of(self, identity: str) -> str | None:
-        """Return the one of the units that an identity is a spelling of; None if there is none, or several."""
+        """Return the listed unit that an identity spells; None if there is none, or several."""
         if identity in self._known:
             return identity
         found = self._by_likeness.get(alike(identity, self.zone), [])
@@ -122,11 +127,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class SomeListed:
-    """Some of the listed units: ``unit in units``, by whichever spelling a state knows it.
+    """Selected listed units: ``unit in units`` for any spelling of the state.
 
     Attributes:
-        asked: identities, as they are listed.
-        listed: all of them.
+        asked: the selected identities, as they are listed.
+        listed: all listed units.
     """
 
     asked: frozenset[str]
@@ -137,7 +142,7 @@ class SomeListed:
 
 
 def _plain(value: Any) -> Hashable:
-    """A value of a column, the same for all that compare as equal there."""
+    """Return a column's value in a form that is the same for all equal values."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         held: Hashable = value
         return held

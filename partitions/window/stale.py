@@ -1,8 +1,9 @@
-"""Rows that are in the table under windows as they were cut before; needed if only the start of a window tells its rows.
+"""Old windows: windows as an earlier definition cut them, whose rows are still in the table.
 
-Such a row does not say which of the windows as they are cut now holds it. So a read that overlaps an old window deletes the whole of it,
-and in the same commit must read all that it held: windows that share an old one are *bound* to each other, and what of it no window
-holds now is read beside them. Then no commit loses a row, and none doubles one.
+They matter if rows are known only by the start of their window: such a row does not tell which current
+window holds it. So a read that overlaps an old window deletes that whole window, and must read all of its
+time in the same commit. Windows that share an old one are *bound* to each other; its parts that no current
+window holds are read beside them. So no commit loses or doubles a row.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from partitions.window.windows import Windows
 
 
 class Bound(NamedTuple):
-    """What must be read in one commit.
+    """Windows that must be read in one commit.
 
     Attributes:
         first: index of the first window.
         after: index after the last.
         old: the old windows that are deleted, ascending.
-        rest: what they held and no window holds now.
+        rest: their parts that no current window holds.
     """
 
     first: int
@@ -36,14 +37,14 @@ class Bound(NamedTuple):
 
 
 def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
-    """Which windows are bound by which old ones.
+    """Return the groups of windows that share old windows.
 
     Args:
         old: old windows of a unit, ascending.
-        windows: all, as they are cut now.
+        windows: all current windows.
 
     Returns:
-        the bound ones, ascending; an old window that no window touches is in none.
+        ascending; an old window that no window touches is in none.
     """
     made: list[Bound] = []
     number = 0
@@ -70,9 +71,10 @@ def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
 
 
 def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
-    """What must be held by windows before a source that is only read by whole windows may read what is bound.
+    """Return the stretches that windows must cover before a whole-window source can read a bound group.
 
-    What the first window leaves of an old one, and is shorter than a window, is no window of its own: another zone reads the same days.
+    A remainder before the first window that is shorter than a window is none of them: another time zone
+    reads the same days.
     """
     first = windows.starts[bound.first]
     grid = windows.stretches[windows.stretch(bound.first)].grid
@@ -80,11 +82,11 @@ def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
 
 
 def each(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
-    """Every window that intervals hold, with its end so far, and how it was cut.
+    """Yield every window of intervals, with its end so far and its grid.
 
     Args:
         intervals: of one unit.
-        grid: of those that carry none.
+        grid: of the intervals that name none.
     """
     for interval in intervals:
         own = Grid.parse(interval[2]) if len(interval) > 2 else grid
@@ -96,13 +98,13 @@ def each(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int,
 
 
 def recut(state: WindowState, before: WindowState | None, windows: Windows, begin: int) -> WindowState:
-    """The state under windows that may be cut otherwise: those that are not cut as they were are not loaded, and their rows are old.
+    """Return the state under newly cut windows; changed windows are not loaded, and their rows are old.
 
     Args:
-        state: what counts as loaded; its own grid is the definition's.
-        before: what is known of the table; None: nothing beside ``state``.
-        windows: all, as they are cut now.
-        begin: where the first may start; what ends before it stays as it is.
+        state: the loaded windows; its default grid is the definition's.
+        before: the state of the table; None: ``state`` tells it all.
+        windows: all current windows.
+        begin: the earliest start of a window; windows that end before it stay as they are.
     """
     making = _Recut(state.grid, windows, begin, {})
     known = before.rebased(state.grid) if before is not None else WindowState(state.grid)
@@ -132,7 +134,9 @@ class _Recut:
         loaded_before: list[WindowInterval],
         stale_before: list[WindowInterval],
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
-        """The intervals of a unit that stay loaded, and its old ones; most units have the same."""
+        """Return a unit's intervals that stay loaded, and its old ones; cached, since most units have the
+        same.
+        """
         key = repr((loaded, stale, loaded_before, stale_before))
         if key not in self.cache:
             self.cache[key] = self._of(loaded, [*stale, *loaded_before, *stale_before])
@@ -151,7 +155,7 @@ class _Recut:
         return (loaded if len(kept) == len(every) else self._intervals(kept)), self._intervals(old)
 
     def _stays(self, start: int, end: int, grid: Grid) -> bool:
-        """Whether a window that is loaded is cut now as it was, or lies before all that are."""
+        """Return whether a loaded window is still cut as before, or lies before all current windows."""
         if end <= self.begin:
             return True
         index = self.windows.index.get(start)
@@ -162,7 +166,7 @@ class _Recut:
         return grid.end(start) == whole and end <= most
 
     def _intervals(self, loaded: Iterable[tuple[int, int, Grid]]) -> list[WindowInterval]:
-        """As few intervals as it takes; of one start the latest end counts."""
+        """Return windows as few intervals; of windows with the same start the latest end counts."""
         highest: dict[int, tuple[int, Grid]] = {}
         for start, end, grid in loaded:
             if start not in highest or highest[start][0] < end:
@@ -188,6 +192,6 @@ class _Recut:
 
 
 def holding(old: Sequence[Bound], index: int) -> Bound | None:
-    """The bound that holds a window."""
+    """Return the bound windows that include a window; None if there are none."""
     place = bisect_left(old, index + 1, key=lambda bound: bound.first) - 1
     return old[place] if place >= 0 and index < old[place].after else None

@@ -1,7 +1,8 @@
-"""The state of a window watermark: what is loaded of each unit, up to where (docs/explanation/watermarks.md).
+"""The state of a window watermark: per unit, the windows that are loaded, and up to when
+(docs/watermarks.md).
 
-What is loaded, left out or asked for is kept as intervals of windows (``partitions.window.window_intervals``): of a unit that is complete one,
-however many windows it has.
+Loaded, left-out and requested windows are intervals (``partitions.window.window_intervals``). A complete
+unit has one, however many windows it has.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, 
 
 @dataclass(frozen=True)
 class WindowState:
-    """What is committed. No high ever falls.
+    """The committed state. No high ever falls.
 
     Attributes:
-        grid: of all intervals that carry none.
-        units: intervals of what is loaded by unit, ascending by start.
-        open: the starts of windows whose last success was on one that now had cut short, by unit.
-        failed: what waits to be tried again, by unit and start.
-        skipped: what abstinence has left unread, ``[start, end]``, by unit.
-        left: intervals of loaded windows that were due again when the cap on work units left them out.
-        whole: intervals of windows that are to be read again from their starts on and could not be, or not yet.
-        stale: intervals of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
-        early: intervals of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
-        retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
+        grid: of all intervals that name no grid.
+        units: intervals of loaded windows by unit, ascending by start.
+        open: by unit, the starts of windows that were still growing at their last load.
+        failed: failures of work units that wait for another try, by unit and start.
+        skipped: stretches that abstinence has left unread, ``[start, end]``, by unit.
+        left: intervals of loaded windows that were due again, but did not fit under the cap on work units.
+        whole: intervals of windows that must still be read again from their starts.
+        stale: intervals of windows as an earlier definition cut them, whose rows are still in the table. A
+        read that overlaps one deletes it.
+        early: intervals of windows that a clock running ahead loaded before their end. They are read again
+        once they are over.
+        retried: whether the last commit took on work units that had failed before. If there is only one
+        place, others go next.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
@@ -49,7 +53,7 @@ class WindowState:
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
-        """Read the form of :meth:`watermark`; empty is the state of a new source.
+        """Parse the form of :meth:`watermark`; an empty one is the state of a new source.
 
         Raises:
             CorruptWatermark: for an object of another form.
@@ -80,11 +84,14 @@ class WindowState:
 
     @staticmethod
     def holds_nothing(watermark: Mapping[str, Any]) -> bool:
-        """Return whether a watermark that is not empty counts nothing as loaded: after a reset it knows only which old windows the table may hold."""
+        """Return whether a watermark counts nothing as loaded although it is not empty.
+
+        After a reset it keeps only the old windows that the table may still hold.
+        """
         return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
 
     def watermark(self) -> Watermark:
-        """As JSON data; without anything known of any unit it is empty."""
+        """Return the state as JSON data; ``{}`` if nothing is known of any unit."""
         if not self.units and not self.failed and not self.stale:
             return {}
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
@@ -100,19 +107,19 @@ class WindowState:
 
     @property
     def highest(self) -> int | None:
-        """The highest usable high of the job; None if there is none."""
+        """Return the highest usable high of all units, epoch milliseconds; None if there is none."""
         return highest_of({"units": self.units})
 
     def grid_of(self, interval: WindowInterval) -> Grid:
-        """How the windows of an interval were cut."""
+        """Return the grid that cut an interval."""
         return Grid.parse(interval[2]) if len(interval) > 2 else self.grid
 
     def high(self, unit: str, start: int) -> int | None:
-        """The high of the window that starts there; None if it has no usable one."""
+        """Return the high of the window with this start; None if it has no usable one."""
         return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:
-        """The same state with another grid as its own: what was loaded by the old one stays known as that."""
+        """Return the state with another default grid; intervals of the old grid then name it."""
         if grid == self.grid:
             return self
         old, new = self.grid.text, grid.text
@@ -169,16 +176,17 @@ class WindowState:
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
-        """The state after a commit.
+        """Return the state after a commit.
 
         Args:
-            done: what was read and written.
+            done: the work units that were read and written.
             failed: work units that could not be read, by unit and start, with the error.
-            deferred: what was due and has to wait, since it may not be due by itself the next time.
-            at: when, epoch milliseconds.
-            early: what is known now to have been loaded before its time.
+            deferred: due work units that have to wait; without this record they might not be due next
+            time.
+            at: the time of the run, epoch milliseconds.
+            early: windows that turn out to have been loaded before their end.
             replaced: old windows whose rows were deleted, by unit and start.
-            rest: what of them no window holds now, and was read again: unit, start and end.
+            rest: their parts that no current window holds, which were read again: unit, start and end.
         """
         changes = StateChanges(vars(self))
         changes.early(early)
@@ -194,7 +202,7 @@ class WindowState:
         return replace(self, **changes.fields())
 
     def covers(self, other: WindowState) -> bool:
-        """Whether no high falls from ``other`` to this state."""
+        """Return whether no high falls from ``other`` to this state."""
         return all(self._covers(other, unit, intervals) for unit, intervals in other.units.items())
 
     def _covers(self, other: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:

@@ -1,4 +1,4 @@
-"""A state of windows while a commit changes it (docs/explanation/watermarks.md, Window watermarks)."""
+"""The changes of one commit to a state of windows (docs/watermarks.md, Window watermarks)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN = 500
 
 
 class StateChanges:
-    """A state that is being changed; what is not changed is shared with the old one."""
+    """A state under change; unchanged parts are shared with the old one."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        """Begin without a change.
+        """Start without a change.
 
         Args:
             fields: of the state, by their names.
@@ -55,7 +55,7 @@ class StateChanges:
         }
 
     def tried(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
-        """Count an attempt that failed."""
+        """Record a failed try."""
         before = self._failure(unit, start)
         attempts = (before.attempts if before else 0) + 1
         self._set_failure(unit, start, Failure(attempts, in_one_line(error, _SHOWN), at))
@@ -68,7 +68,7 @@ class StateChanges:
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
     def deferred(self, units: DeferredUnits, at: int | None) -> None:
-        """Keep in mind what was due and has to wait."""
+        """Record due work that has to wait."""
         if units.start is not None and units.end is not None:
             self._of("whole" if units.whole else "left", units.unit).added(
                 units.start, units.end, Grid.parse(units.grid)
@@ -77,7 +77,7 @@ class StateChanges:
             self._set_failure(units.unit, None, Failure(0, None, at))
 
     def succeeded(self, loaded: LoadedUnit) -> None:
-        """Load a work unit up to its end."""
+        """Record a work unit as loaded up to its end."""
         if (failure := self._failure(loaded.unit, loaded.start)) is not None:
             self._retried |= failure.attempts > 0
             self._failed[loaded.unit] = {
@@ -99,18 +99,18 @@ class StateChanges:
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
     def early(self, deferred: Iterable[DeferredUnits]) -> None:
-        """Keep in mind what was loaded before its time."""
+        """Record windows that were loaded before their end."""
         for units in deferred:
             if units.start is not None and units.end is not None:
                 self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
 
     def replaced(self, old: Iterable[tuple[str, int]]) -> None:
-        """Forget old windows whose rows were deleted."""
+        """Drop old windows whose rows were deleted."""
         for unit, start in old:
             self._of("stale", unit).dropped(start)
 
     def kept(self, unit: str, start: int, end: int) -> None:
-        """Keep in mind rows that no window holds now."""
+        """Record rows that no current window holds."""
         self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
@@ -123,7 +123,7 @@ class StateChanges:
         return made[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
-        """Keep what abstinence has left unread: what lies between the high and where a read started."""
+        """Record the stretch between the high and the start of a read: abstinence leaves it unread."""
         left = list(_less(self._skipped.get(unit, ()), lower, end))
         if before is not None and lower > before:
             left.append([before, lower])

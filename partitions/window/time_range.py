@@ -1,4 +1,7 @@
-"""The range of the time dimension, and its windows at an instant: in one grain, or in several over sub-ranges (docs/reference/windows.md)."""
+"""The range of the time dimension and its windows at an instant (docs/guide-windows.md).
+
+The windows have one grain, or several over sub-ranges.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ _SHORTEST = {"hourly": DAY / 24, "daily": DAY * 0.9}
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From when to when, and how it is cut.
+    """The start and end of the time dimension, and how it is cut.
 
     Attributes:
         from_: text of an instant.
         to: text of an instant; it may be ``-``.
         window: the grain, or several over sub-ranges.
-        timezone: of texts without a zone, of day floors and of calendar steps.
-        partial: whether the short last window stays.
+        timezone: the zone of texts without one, of day floors and of calendar steps.
+        partial: whether the short last window is kept.
     """
 
     from_: str
@@ -44,7 +47,7 @@ class TimeRange:
 
     @property
     def zone(self) -> tzinfo:
-        """The zone."""
+        """Return the zone."""
         return zone_of(self.timezone)
 
     @property
@@ -52,20 +55,20 @@ class TimeRange:
         return self.window if isinstance(self.window, dict) else {}
 
     def start(self, now: datetime | None) -> int:
-        """Where the first window starts."""
+        """Return the start of the first window, epoch milliseconds."""
         return self._at(self.from_, now)
 
     def end(self, now: datetime | None) -> int:
-        """Where the last window ends, in the future too."""
+        """Return the end of the last window, epoch milliseconds; it may lie in the future."""
         return self._at(self.to, now)
 
     @property
     def to_floor(self) -> Floor | None:
-        """What ``to`` is floored to; None if it is constant."""
+        """Return the unit that ``to`` is floored to; None if it is constant."""
         return Instant.parse(self.to, self.zone).floor
 
     def grid(self, grain: Grain) -> Grid:
-        """Return how windows of a grain are cut: by the local time at which the first one starts, if that is constant."""
+        """Return the grid of a grain: it follows the local time of the first start, if that is constant."""
         texts = [self.from_, *(self._composite[grain][:1] if grain in self._composite else ())]
         if any(map(self._floats, texts)):
             return Grid(grain, self.timezone)
@@ -73,11 +76,11 @@ class TimeRange:
 
     @property
     def starts_before_now(self) -> bool:
-        """Whether ``from`` counts from now."""
+        """Return whether ``from`` counts from now."""
         return self._floats(self.from_)
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
-        """All windows at an instant.
+        """Return all windows at an instant.
 
         Args:
             now: the clock, aware; None if no text needs it.
@@ -94,11 +97,11 @@ class TimeRange:
         return Windows.of(stretches, partial=self.partial)
 
     def stretches(self, now: datetime | None) -> list[Stretch]:
-        """Return the ranges of each grain at an instant, in the future too."""
+        """Return the stretches of all grains at an instant, including those in the future."""
         return self._stretches(self.start(now), self.end(now), now)
 
     def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What cuts windows otherwise from one day to the next, since it counts from now: its key and text."""
+        """Yield the key and text of each bound that counts from now and cuts other windows every day."""
         given = self.from_
         if not all(self._stands(given, grain) for grain in self._composite or (self.window,)):
             yield ("definition",), given
@@ -113,12 +116,14 @@ class TimeRange:
         return Instant.parse(text, self.zone).floor is not None
 
     def _begins_before(self, begin: str, other: str) -> bool:
-        """Whether a range begins before another, whatever the time is."""
+        """Return whether a range begins before another at any time."""
         fixed = not self._floats(begin) and not self._floats(other)
         return fixed and self._at(begin, None) < self._at(other, None)
 
     def _stands(self, text: str, grain: object) -> bool:
-        """Whether windows of a grain that are cut from an instant on start where they started a day before."""
+        """Return whether a day later, windows of a grain cut from this bound still start at the same
+        instants.
+        """
         floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
         if floor is None:
             return True
@@ -141,7 +146,9 @@ class TimeRange:
         return [stretch for stretch in made if stretch.start < stretch.end]
 
     def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Gaps and overlaps between the sub-ranges of a composite, inside the watermark's range."""
+        """Return the gaps and the overlaps between the sub-ranges of a composite, inside the watermark's
+        range.
+        """
         start, end = self.start(now), self.end(now)
         ranges = sorted((self._at(a, now), self._at(b, now)) for a, b in self._composite.values())
         gaps, overlaps, reached = [], [], start
@@ -160,7 +167,7 @@ class TimeRange:
 
 
 def _shifts_hours(zone: tzinfo) -> bool:
-    """Whether the clocks of a zone are still changed by a part of an hour, so that full hours begin elsewhere."""
+    """Return whether a zone's clocks still change by a part of an hour, which moves its full hours."""
     return any(
         (change.after - change.before) % timedelta(hours=1) and change.at.year > _RECENT
         for change in offset_changes(zone)
@@ -168,5 +175,5 @@ def _shifts_hours(zone: tzinfo) -> bool:
 
 
 def _count(stretch: Stretch) -> float:
-    """At most about so many windows."""
+    """Return an upper estimate of the number of windows in a stretch."""
     return (stretch.end - stretch.start) / _SHORTEST.get(stretch.grid.grain, DAY * 7)

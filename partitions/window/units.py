@@ -1,4 +1,7 @@
-"""Units: the members of a list of ids, given by the user or by a secondary input (docs/reference/windows.md)."""
+"""Units: the values that windows are loaded for (docs/guide-windows.md).
+
+The user lists them, or a secondary input provides them.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ NO_UNIT = canonical({})
 
 
 def identity(unit: Unit) -> str:
-    """A unit's canonical JSON: sorted keys, no spaces.
+    """Return a unit's canonical JSON: sorted keys, no spaces.
 
     Raises:
-        PlanError: for a value that cannot be stored.
+        PlanError: if a value cannot be stored.
     """
     try:
         return canonical(dict(unit))
@@ -38,10 +41,10 @@ def identity(unit: Unit) -> str:
 
 
 def unit_of(text: str) -> dict[str, Any]:
-    """The unit of an identity, of any names: one may be that of a sentinel.
+    """Return the unit of an identity. Its names may even be the name of a sentinel.
 
     Raises:
-        CorruptWatermark: for text that is no identity.
+        CorruptWatermark: if the text is no identity.
     """
     unit = of_canonical(text)
     if not isinstance(unit, dict):
@@ -50,9 +53,10 @@ def unit_of(text: str) -> dict[str, Any]:
 
 
 def explicit(value: Any) -> tuple[Any, ...]:
-    """Read the units that a user lists: comma text, a JSON array in a text, or an array. Duplicates are merged.
+    """Parse the units that a user lists: comma-separated text, a JSON array as text, or an array.
 
-    A member is a text, a number, or an object with the names and values of the unit.
+    Duplicates are merged. A member is a text, a number, or an object with the names and values of the
+    unit.
 
     Raises:
         ConfigurationError: for another form, and for an empty unit.
@@ -75,7 +79,7 @@ def explicit(value: Any) -> tuple[Any, ...]:
 
 
 def _check(unit: Any) -> None:
-    """Refuse a member that is no unit."""
+    """Raise ConfigurationError if a member is no unit."""
     if isinstance(unit, dict):
         wrong = [name for name in unit if not isinstance(name, str) or not name.strip()]
         odd = [
@@ -113,15 +117,16 @@ def listed(
     inputs: Sequence[SecondaryInput],
     read: Callable[[SecondaryInput], Iterable[Mapping[str, Any]]],
 ) -> tuple[str, ...]:
-    """The identities of all units, each once, in the order that they were given or read.
+    """Return the distinct identities of all units, in the order in which they are listed or read.
 
     Args:
-        given: those that the user has listed; None if secondary inputs give them.
+        given: the units that the user lists; None if secondary inputs provide them.
         inputs: the secondary inputs.
-        read: gives the rows of one.
+        read: returns the rows of a secondary input.
 
     Raises:
-        PlanError: if one cannot be read: that is not an empty list; or there are more than :data:`MOST_UNITS`.
+        PlanError: if a secondary input cannot be read (that is no empty list), or has more than
+        :data:`MOST_UNITS` units.
     """
     if given is not None:
         return distinct(given)
@@ -148,15 +153,14 @@ def _few(units: Iterable[Unit]) -> tuple[str, ...]:
 
 
 def distinct(units: Iterable[Unit]) -> tuple[str, ...]:
-    """The identities of units, each once, in the order that they came."""
+    """Return the distinct identities of units, in the order of their first occurrence."""
     return tuple(dict.fromkeys(map(identity, units)))
 
 
 def enough(units: Sequence[str], wanted: int, dataflow: str) -> None:
-    """Fewer units than ``min_units`` are a mistake at the source, not a day off.
+    """Raise PlanError if there are fewer units than ``min_units``, as with an incomplete source.
 
-    Raises:
-        PlanError: if there are fewer; the one unit of a definition without units does not count.
+    The one unit of a definition without units does not count.
     """
     count = len(units) - (NO_UNIT in units)
     if count < wanted:

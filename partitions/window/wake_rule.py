@@ -1,7 +1,7 @@
-"""Which due work is worth waking a run for, by itself (docs/reference/dagster.md).
+"""Decide which due work alone justifies a run (docs/dagster.md).
 
-Everything within the grace is due at every look; and if ``to`` is now, a minute is due every minute. A run that starts
-anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
+Work within the grace is due at every tick, and if ``to`` is now, another minute is due every minute. A run
+that starts anyway loads both, but neither starts one: a schedule says how often they are loaded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from partitions.window.work_unit import WorkUnit
 def worth_a_run(
     definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
 ) -> tuple[WorkUnit, ...]:
-    """The due work units that a run is asked for now; none if nothing of it is worth waking one.
+    """Return the due work units for a run now; none if nothing justifies a run.
 
     Args:
-        definition: what the user declared.
-        state: what is committed.
+        definition: the declared watermark.
+        state: the committed state.
         due: the work units of a plan.
         now: the clock, aware.
     """

@@ -1,8 +1,9 @@
-"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/explanation/adr/0010-the-state-of-windows-is-intervals.md).
+"""Intervals of a unit: each holds consecutive windows of one grid.
 
-A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to ``end``. So a unit that is
-complete has one, however many windows it has. An interval of another grid than the state's own carries that grid's text as its
-third member.
+A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to
+``end``. So a complete unit has one, however many windows it has. An interval of another grid than the
+state's default carries that grid's text as its third member. See docs/adr/0010-the-state-of-windows-is-
+intervals.md.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ WindowInterval = list[Any]
 
 
 class WindowIntervals:
-    """The intervals of one unit, ascending by start, while they change. Those that were there before stay as they are."""
+    """The intervals of one unit, ascending by start, under change.
+
+    The interval lists that it starts with are never modified.
+    """
 
     def __init__(self, intervals: Sequence[WindowInterval], grid: Grid) -> None:
-        """Begin with some.
+        """Copy the list of intervals.
 
         Args:
             intervals: ascending by start.
-            grid: of those that carry none.
+            grid: of the intervals that name none.
         """
         self.items = list(intervals)
         self._grid = grid
@@ -35,18 +39,18 @@ class WindowIntervals:
         self._apart = all(low[1] <= high[0] for low, high in pairwise(self.items))
 
     def grid(self, interval: WindowInterval) -> Grid:
-        """How the windows of an interval were cut."""
+        """Return the grid that cut an interval."""
         return Grid.parse(interval[2]) if len(interval) > 2 else self._grid
 
     def high(self, start: int) -> int | None:
-        """How far the window that starts there is loaded; None if nothing is known of it."""
+        """Return the end up to which the window with this start is loaded; None if it is unknown."""
         return max((high for _, high in self._holding(start)), default=None)
 
     def raised(self, start: int, end: int, grid: Grid) -> int | None:
-        """Load a window of a grid up to an end. What is loaded further stays so.
+        """Record a window as loaded up to an end, and return its end before; a later end is kept.
 
         Returns:
-            how far it was loaded before.
+            the end up to which it was loaded before; None if it was not.
         """
         held = list(self._holding(start))
         before = max((high for _, high in held), default=None)
@@ -64,14 +68,14 @@ class WindowIntervals:
         return before
 
     def added(self, start: int, end: int, grid: Grid) -> None:
-        """Unite with the windows of a grid from ``start`` to ``end``."""
+        """Add the windows of a grid from ``start`` to ``end``."""
         for interval in [interval for interval in self.items if self._touches(interval, start, end, grid)]:
             start, end = min(start, interval[0]), max(end, interval[1])
             self.items.remove(interval)
         self._inserted([start, end] if grid == self._grid else [start, end, grid.text])
 
     def dropped(self, start: int) -> None:
-        """Take out the window that starts there."""
+        """Remove the window with this start."""
         for index, _ in sorted(self._holding(start), reverse=True):
             interval = self.items.pop(index)
             after = steps(self.grid(interval), interval[0]).next(start)
@@ -80,7 +84,7 @@ class WindowIntervals:
                     self._inserted([first, end, *interval[2:]])
 
     def covers(self, interval: WindowInterval, grid: Grid) -> bool:
-        """Whether each window of an interval is loaded as far as the interval says."""
+        """Return whether each window of an interval is loaded at least as far as in the interval."""
         for index, _ in self._holding(interval[0]):
             if self.items[index][1] >= interval[1] and self.grid(self.items[index]) == grid:
                 return True
@@ -93,7 +97,7 @@ class WindowIntervals:
         return True
 
     def _holding(self, start: int) -> Iterator[tuple[int, int]]:
-        """The indexes of intervals that know the window which starts there, each with how far it is loaded."""
+        """Yield the indexes of intervals that hold the window with this start, each with its loaded end."""
         below = bisect_right(self.items, start, key=_start)
         for index in range(max(below - 1, 0) if self._apart else 0, below):
             interval = self.items[index]
@@ -103,7 +107,7 @@ class WindowIntervals:
                     yield index, min(windows.next(start), interval[1])
 
     def _join(self, index: int) -> None:
-        """Make one interval of those that follow each other."""
+        """Join an interval with those that it follows or that follow it."""
         interval = self.items[index]
         for other in self._followers(index, interval[1]):
             if self._follows(interval, self.items[other]):

@@ -1,4 +1,7 @@
-"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same; the short last one stays or not (docs/reference/windows.md)."""
+"""Windows: half-open stretches of time, cut from ``from`` and ``to`` alone (docs/guide-windows.md).
+
+So every run cuts the same windows. ``partial`` decides whether the short last one is kept.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Stretch:
-    """A range that is cut by one grid.
+    """A range of time that one grid cuts into windows.
 
     Attributes:
-        fixed_end: whether the end never moves; a window that any other end cuts short is *open*: it grows.
+        fixed_end: whether the end never moves. A window that a moving end cuts short is *open*: it grows.
     """
 
     grid: Grid
@@ -37,12 +40,13 @@ class Windows:
     """All windows of a definition at one instant, ascending.
 
     Attributes:
-        stretches: apart from each other, ascending; the first and the last window of each are ``bounds``.
+        stretches: ascending, without overlaps; ``bounds`` has the windows of each.
         starts: of all windows.
         ends: of all windows, as they are planned.
-        bounds: of each stretch: the index of its first window, and that after its last.
-        cut: the indexes of windows that are shorter than their grid's, with the end that the grid gives them.
-        open: those of them that grow.
+        bounds: for each stretch, the index of its first window and the index after its last.
+        cut: the indexes of windows that are shorter than in their grid, with the end that the grid gives
+        them.
+        open: the indexes in ``cut`` whose windows still grow.
     """
 
     stretches: tuple[Stretch, ...]
@@ -54,11 +58,11 @@ class Windows:
 
     @classmethod
     def of(cls, stretches: Iterable[Stretch], *, partial: bool = True) -> Windows:
-        """Cut stretches.
+        """Cut stretches into windows.
 
         Args:
-            stretches: apart from each other, ascending; an empty or inverted one has no window.
-            partial: whether the short last window of a stretch stays.
+            stretches: ascending, without overlaps; an empty or inverted one has no window.
+            partial: whether the short last window of a stretch is kept.
         """
         kept = tuple(stretch for stretch in stretches if stretch.start < stretch.end)
         starts: list[int] = []
@@ -81,32 +85,32 @@ class Windows:
         return cls(kept, starts, ends, tuple(bounds), cut, frozenset(growing))
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of windows."""
         return len(self.starts)
 
     def __iter__(self) -> Iterator[Window]:
-        """Each."""
+        """Iterate over the windows."""
         return map(Window, self.starts, self.ends)
 
     def __getitem__(self, index: int) -> Window:
-        """One."""
+        """Return the window at an index."""
         return Window(self.starts[index], self.ends[index])
 
     @cached_property
     def index(self) -> dict[int, int]:
-        """The index of a window by its start."""
+        """Return the indexes of windows by their starts."""
         return {start: index for index, start in enumerate(self.starts)}
 
     def stretch(self, index: int) -> int:
-        """The index of the stretch that holds a window."""
+        """Return the index of the stretch that holds a window."""
         return next(number for number, (_, after) in enumerate(self.bounds) if index < after)
 
     def grid(self, index: int) -> Grid:
-        """Return how a window is cut."""
+        """Return the grid that cuts a window."""
         return self.stretches[0 if len(self.stretches) == 1 else self.stretch(index)].grid
 
     def touching(self, start: int, end: int) -> range:
-        """The indexes of the windows that intersect ``[start, end)``."""
+        """Return the indexes of the windows that intersect ``[start, end)``."""
         if start >= end or not self.starts:
             return range(0)
         first = bisect_left(self.starts, start + 1) - 1

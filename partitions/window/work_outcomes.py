@@ -1,4 +1,4 @@
-"""What becomes of a work unit in a commit: it is loaded, has failed, or is deferred (docs/reference/windows.md)."""
+"""The outcome of a work unit in a commit: loaded, failed or deferred (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ TimeBound = int | None
 
 
 class Failure(NamedTuple):
-    """What is known of a work unit that was not loaded when it was its turn.
+    """The last outcome of a work unit that was due and not loaded.
 
     Attributes:
-        attempts: how often it was tried; 0: without a time dimension, the cap on work units left it out.
-        error: why, in a line.
-        at: when it was tried last, or left out first, epoch milliseconds.
+        attempts: the number of tries; 0: without a time dimension, the cap on work units left it out.
+        error: the reason, in a line.
+        at: when it was last tried, or first left out, epoch milliseconds.
     """
 
     attempts: int
@@ -25,7 +25,7 @@ class Failure(NamedTuple):
     at: int | None = None
 
     def rested(self, now: int) -> bool:
-        """Whether the pause is over."""
+        """Return whether the pause is over."""
         return self.wait(now) == 0
 
     def wait(self, now: int) -> float:
@@ -38,11 +38,11 @@ class LoadedUnit(NamedTuple):
 
     Attributes:
         start: of its window; None without a time dimension.
-        end: of its window, as it was planned: the high that it has now.
-        lower: what was read starts here.
+        end: of its window as planned, which is its high now.
+        lower: where the read started.
         unit: its identity.
-        open: whether now has cut the window short.
-        grid: how the window was cut.
+        open: whether the window is cut short by now.
+        grid: cuts the window.
     """
 
     start: TimeBound
@@ -54,14 +54,14 @@ class LoadedUnit(NamedTuple):
 
 
 class DeferredUnits(NamedTuple):
-    """Neighbouring windows of a unit that were due and were not loaded.
+    """Adjacent windows of a unit that were due and were not loaded.
 
     Attributes:
         unit: its identity.
         start: of the first; None without a time dimension.
         end: of the last.
-        grid: text of how they were cut.
-        whole: whether they are to be read again from their starts on.
+        grid: text of the grid that cuts them.
+        whole: whether they must be read again from their starts.
     """
 
     unit: str

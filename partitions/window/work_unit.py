@@ -1,4 +1,4 @@
-"""A work unit: one window of one unit, as it is planned, read, replaced and shown (docs/reference/windows.md)."""
+"""A work unit, one window of one unit: planned, read, replaced and shown (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class WorkUnit(NamedTuple):
         start: of the window, epoch milliseconds; None without a time dimension.
         end: of the window, exclusive.
         unit: its identity.
-        lower: what is read starts here; it ends with the window.
+        lower: where the read starts; it ends with the window.
         reason: why it runs.
-        open: whether now has cut the window short.
-        grid: text of how the window was cut.
-        bound: tells the work units of a unit that must be read in one commit, since they share old windows; None for all others.
+        open: whether the window is cut short by now.
+        grid: text of the grid that cuts the window.
+        bound: the same for all work units of a unit that must share a commit, since they share old
+        windows; None for all others.
     """
 
     start: TimeBound
@@ -40,11 +41,11 @@ class WorkUnit(NamedTuple):
 
     @property
     def key(self) -> tuple[TimeBound, str]:
-        """What its state is kept by: the window's start and the unit."""
+        """Return the key of its state: the window's start and the unit."""
         return self.start, self.unit
 
     def describe(self, zone: tzinfo) -> dict[str, Any]:
-        """The public JSON form (docs/reference/cli.md)."""
+        """Return the public JSON form (docs/cli.md)."""
         return {
             "window": _range(self.start, self.end, zone),
             "unit": unit_of(self.unit),
@@ -53,12 +54,12 @@ class WorkUnit(NamedTuple):
         }
 
     def label(self, zone: tzinfo) -> str:
-        """The work unit in a line, for people."""
+        """Return one line for people."""
         return describe_works((self,), zone)
 
 
 def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
-    """Work units for people: windows of one unit that follow each other are one range."""
+    """Return work units as a line for people; adjacent windows of a unit become one range."""
     by_unit: dict[str, list[list[TimeBound]]] = {}
     for work in sorted(works, key=lambda work: work.start or 0):
         ranges = by_unit.setdefault(work.unit, [])
@@ -75,17 +76,17 @@ def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
 
 
 def words(unit: str) -> str:
-    """A unit for people: ``airport LGA``; nothing for the one unit of a definition without units."""
+    """Return a unit for people, such as ``airport LGA``; "" if the definition has no units."""
     return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
 
 
 class Old(NamedTuple):
-    """A window as it was cut before, whose rows are deleted.
+    """A window as an earlier definition cut it; its rows are deleted.
 
     Attributes:
         unit: its identity.
         start: of the window, epoch milliseconds.
-        bound: of the work units that read again what it held.
+        bound: of the work units that read its range again.
     """
 
     unit: str
@@ -94,19 +95,22 @@ class Old(NamedTuple):
 
 
 class FailedUnit(NamedTuple):
-    """A work unit that could not be read, and why."""
+    """A work unit that could not be read, and the reason."""
 
     work: WorkUnit
     error: str
 
 
 def together(work: WorkUnit) -> tuple[TimeBound, str, bool]:
-    """The same for all that must be read in one commit."""
+    """Return a key that is equal for all work units that must share a commit."""
     return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
-    """Join neighbouring windows of the same units: in planning order, windows outside."""
+    """Return the rows of work units as extents; adjacent windows of the same units are joined.
+
+    The order is the planning order: windows outside, units inside.
+    """
     rows: list[tuple[TimeBound, TimeBound, tuple[str, ...]]] = []
     for (lower, end), same in groupby(works, lambda work: (work.lower, work.end)):
         units = tuple(dict.fromkeys(work.unit for work in same))

@@ -1,6 +1,6 @@
-"""The workload of a plan: all that is due, and what of it one run takes on (docs/reference/windows.md).
+"""The workload of a plan: the due work, and the part that one run takes on (docs/guide-windows.md).
 
-Belongs here: what is due, as counts and ranges. How it becomes slices is ``packing``'s, what is said of it ``explanation``'s.
+Counts and ranges of due work are here. ``packing`` cuts them into slices; ``explanation`` describes them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from partitions.window.work_outcomes import DeferredUnits
 
 @dataclass
 class Workload:
-    """What is due on top of a state, and what of it is taken.
+    """The due work on top of a state, and the selection of a run.
 
     Attributes:
-        definition: what the user declared.
-        state: what is committed, and what is known since to have been loaded before its time.
-        units: identities, in the order that they were given.
+        definition: the declared watermark.
+        state: the committed state, with the windows that turn out to have been loaded before their end.
+        units: identities, in their order.
         now: the clock of this run, aware.
-        ranged: whether the source can be asked for any stretch of time, not only for windows.
-        forced: whether what is asked for is read whatever the cutoffs say.
-        part: what is asked for; None: all that is due.
-        since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock is known to have.
+        ranged: whether the source can read any stretch of time, not only windows.
+        forced: whether the request ignores the cutoffs.
+        part: the requested part; None: all due work.
+        since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
+        clock did.
     """
 
     definition: WindowWatermark
@@ -54,7 +55,7 @@ class Workload:
         self._share_out()
 
     def _look_up(self) -> None:
-        """Find what decides about windows and units."""
+        """Compute windows, cutoffs and groups."""
         definition, timed = self.definition, self.definition.time_entry is not None
         self.early = tuple(loaded_early(self.state, self.since)) if timed else ()
         self.state = self.state.after((), early=self.early) if self.early else self.state
@@ -67,7 +68,7 @@ class Workload:
         self.due_groups = self._due_groups()
 
     def _share_out(self) -> None:
-        """Take groups first, then work units that stand for themselves; groups that failed take what is left."""
+        """Select groups first, then independent work units; groups that failed get the places that are left."""
         definition = self.definition
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
         whole = PlanBudget(definition.max_slices, limit, definition.parallelism)
@@ -96,7 +97,9 @@ class Workload:
                 self.selector.offer(Neighbours(due, place))
 
     def _try_groups(self, most: int) -> None:
-        """Groups that failed take what others leave; if these leave nothing, one of them has a turn in every other run."""
+        """Select groups that failed for the remaining places; if there are none, one group in every other
+        run.
+        """
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.taken
         left = most - len(self.selector.taken)
@@ -109,7 +112,7 @@ class Workload:
         return "new" if group.failure is None else "failed"
 
     def due(self, unit: str) -> list[DueRange]:
-        """Return what is due of a unit, or of that what was asked for."""
+        """Return the due ranges of a unit, or the requested ones among them."""
         part = self.part
         if part is None:
             return self.unit_due.of(unit) if self.unit_due else [self._timeless(unit)]
@@ -123,7 +126,7 @@ class Workload:
 
     @cached_property
     def _chosen(self) -> list[int] | None:
-        """The indexes of the windows that the part holds, ascending; None: all."""
+        """Return the indexes of the requested windows, ascending; None: all."""
         if self.part is None or self.part.ranges is None or self.windows is None:
             return None
         return sorted(
@@ -131,7 +134,7 @@ class Workload:
         )
 
     def _timeless(self, unit: str) -> DueRange:
-        """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
+        """Return the due range of a unit without windows: every run reads it, the longest waiting first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
             return DueRange(0, 1, "failed", milliseconds(self.now), unit in self.state.units, failed)
@@ -141,7 +144,7 @@ class Workload:
         )
 
     def deferred(self) -> Iterator[DeferredUnits]:
-        """Yield what must be remembered: the cap on work units leaves it out, and nothing but this says that it is due."""
+        """Yield due work beyond the cap that the next plan would not find again."""
         for first, after, (due, place) in self.selector.left:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
@@ -152,7 +155,7 @@ class Workload:
 
 
 def _within(dues: Iterable[DueRange], chosen: Sequence[int]) -> Iterator[DueRange]:
-    """The parts that lie in chosen windows, ascending."""
+    """Yield the parts of due ranges in chosen windows, ascending."""
     for due in dues:
         inside = chosen[bisect_left(chosen, due.first) : bisect_left(chosen, due.after)]
         for first, after in consecutive(inside):
